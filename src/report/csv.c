@@ -56,7 +56,7 @@ static void write_row(const onv_report_job *job, const onv_view *view, onv_value
     const onv_buffer *interval = onv_view_interval(view, id);
     const char *dtype = onv_view_dtype(job->arena, &value->type);
     const char *shape = onv_view_shape(view, job->arena, id, ONV_CLEAN_CELL);
-    onv_csv_field(out, view->model->path != NULL ? view->model->path : "");
+    onv_csv_field(out, onv_view_path(view));
     onv_write_char(out, ',');
     onv_csv_field(out, value->name);
     onv_write_format(out, ",%s,", onv_view_kind(view, id));

@@ -199,15 +199,14 @@ static const onv_column total_columns[] = {
 static void add_total(onv_table *table, const onv_page *page, const char *what, uint64_t before,
                       uint64_t after, onv_label (*label)(uint64_t))
 {
-    onv_table_row(table, what, onv_arena_printf(page->arena, "%s", label(before).text),
-                  onv_arena_printf(page->arena, "%s", label(after).text),
+    onv_table_row(table, what, onv_page_print(page, "%s", label(before).text),
+                  onv_page_print(page, "%s", label(after).text),
                   onv_difference_text(page, before, after));
 }
 
 static void write_totals(const onv_view *a, const onv_view *b, const onv_page *page)
 {
-    onv_table table;
-    onv_table_init(&table, total_columns, 4);
+    onv_table table = onv_table_of(total_columns);
     const onv_live *x = a->live, *y = b->live;
     add_total(&table, page, "nodes", x->timeline.steps.count, y->timeline.steps.count,
               onv_label_count);
@@ -220,7 +219,7 @@ static void write_totals(const onv_view *a, const onv_view *b, const onv_page *p
     /* The runtimes that are judged are the same: both models have the same options. */
     for (uint32_t i = 0; i < a->answer->n_rows && i < b->answer->n_rows; i++) {
         const onv_answer_row *before = &a->answer->rows[i], *after = &b->answer->rows[i];
-        const char *what = onv_arena_printf(page->arena, "%s reserves", before->runtime);
+        const char *what = onv_page_print(page, "%s reserves", before->runtime);
         add_total(&table, page, what, before->reserved.high, after->reserved.high, onv_label_bytes);
     }
     onv_table_finish(&table, page);
@@ -237,10 +236,10 @@ static void write_peaks(const onv_view *a, const onv_view *b, const onv_page *pa
 {
     onv_page_item(page);
     onv_write_text(page->out, "peak: ");
-    const char *text = onv_arena_printf(page->arena, "at step %lu, %s, before; at step %lu, %s",
-                                        (unsigned long)a->live->peak_step, peak_node(a),
-                                        (unsigned long)b->live->peak_step, peak_node(b));
-    if (text != NULL) onv_page_wrapped(page, text, 8, 4);
+    const char *text = onv_page_print(page, "at step %lu, %s, before; at step %lu, %s",
+                                      (unsigned long)a->live->peak_step, peak_node(a),
+                                      (unsigned long)b->live->peak_step, peak_node(b));
+    onv_page_wrapped(page, text, 8, 4);
 }
 
 static const onv_column module_columns[] = {
@@ -263,8 +262,7 @@ static void write_modules(const onv_diff *diff, const onv_page *page)
 {
     if (diff->n_modules == 0) return;
     onv_page_title(page, "Modules that changed");
-    onv_table table;
-    onv_table_init(&table, module_columns, 5);
+    onv_table table = onv_table_of(module_columns);
     for (uint32_t i = 0; i < diff->n_modules && i < MOST_ROWS; i++) {
         const onv_diff_row *row = &diff->modules[i];
         uint64_t params = row->is ? row->params_after : row->params_before;
@@ -280,14 +278,12 @@ static void write_tensors(const onv_diff *diff, const onv_page *page)
 {
     if (diff->n_tensors == 0) return;
     onv_page_title(page, "Tensors that changed");
-    onv_table table;
-    onv_table_init(&table, total_columns, 4);
+    onv_table table = onv_table_of(total_columns);
     for (uint32_t i = 0; i < diff->n_tensors && i < MOST_ROWS; i++) {
         const onv_diff_row *row = &diff->tensors[i];
         onv_label before = onv_label_bytes(row->before), after = onv_label_bytes(row->after);
-        onv_table_row(&table, row->name,
-                      row->was ? onv_arena_printf(page->arena, "%s", before.text) : "",
-                      row->is ? onv_arena_printf(page->arena, "%s", after.text) : "",
+        onv_table_row(&table, row->name, row->was ? onv_page_label(page, before) : "",
+                      row->is ? onv_page_label(page, after) : "",
                       change_text(page, row, row->before, row->after));
     }
     onv_table_finish(&table, page);
@@ -298,23 +294,14 @@ static void write_tensors(const onv_diff *diff, const onv_page *page)
     }
 }
 
-/* An example's sizes where dims are free. */
-static const onv_view *sized(const onv_view *view)
-{
-    return view->example != NULL ? view->example : view;
-}
-
 /* Which sizes an example has, where dims are free. */
 static void write_sizes(const onv_view *a, const onv_view *b, const onv_page *page)
 {
     const char *before = onv_sizes_text(a, page), *now = onv_sizes_text(b, page);
-    if (before == NULL || now == NULL) return;
-    const char *text =
-        strcmp(before, now) == 0
-            ? onv_arena_printf(page->arena, "an example%s", now)
-            : onv_arena_printf(page->arena, "examples, before%s; now%s", before, now);
-    onv_page_item(page);
-    if (text != NULL) onv_page_wrapped(page, text, 2, 4);
+    if (strcmp(before, now) == 0)
+        onv_page_say(page, "an example%s", now);
+    else
+        onv_page_say(page, "examples, before%s; now%s", before, now);
 }
 
 /* The two models as they are compared; *is_example: of usual sizes, as dims are free. */
@@ -323,7 +310,7 @@ static onv_status compare(const onv_report_job *job, const onv_page *page, const
 {
     if (job->count != 2)
         return onv_fail(job->err, ONV_ERR_USAGE, "a diff is of two models, not of %zu", job->count);
-    for (size_t i = 0; i < 2; i++) both[i] = sized(&job->views[i]);
+    for (size_t i = 0; i < 2; i++) both[i] = onv_view_sized(&job->views[i]);
     *is_example = both[0] != &job->views[0] || both[1] != &job->views[1];
     return make_diff(diff, both[0], both[1], page) ? ONV_OK : onv_fail_memory(job->err);
 }
@@ -335,11 +322,10 @@ onv_status onv_format_diff_write(const onv_report_job *job)
     bool is_example;
     onv_diff diff;
     ONV_TRY(compare(job, &page, both, &is_example, &diff));
-    const char *before = both[0]->model->path, *after = both[1]->model->path;
     onv_page_text(&page, ONV_STYLE_TITLE, "Changes");
-    const char *text = onv_arena_printf(page.arena, " from %s to %s", before != NULL ? before : "",
-                                        after != NULL ? after : "");
-    if (text != NULL) onv_page_wrapped(&page, text, 7, 2);
+    const char *text =
+        onv_page_print(&page, " from %s to %s", onv_view_path(both[0]), onv_view_path(both[1]));
+    onv_page_wrapped(&page, text, 7, 2);
     if (is_example) write_sizes(both[0], both[1], &page);
     write_totals(both[0], both[1], &page);
     write_peaks(both[0], both[1], &page);

@@ -145,18 +145,17 @@ bool onv_footprint_make(onv_footprint *footprint, const onv_view *view, const on
 
 const char *onv_amount_text(const onv_footprint *footprint, const onv_page *page, onv_amount amount)
 {
-    onv_arena *arena = page->arena;
     onv_label fixed = onv_label_bytes(amount.fixed);
     if (amount.is_open && amount.fixed == 0) return "?";
     /* A part that cannot be told outweighs one that is at most so large. */
     const char *sign = amount.is_open    ? onv_page_at_least(page)
                        : amount.is_bound ? onv_page_at_most(page)
                                          : "";
-    if (amount.units == 0) return onv_arena_printf(arena, "%s%s", sign, fixed.text);
+    if (amount.units == 0) return onv_page_print(page, "%s%s", sign, fixed.text);
     const char *times = onv_page_is_unicode(page) ? "×" : "*";
     onv_label units = onv_label_bytes(amount.units);
     if (amount.fixed == 0)
-        return onv_arena_printf(arena, "%s%s %s %s", sign, units.text, times, footprint->unit);
-    return onv_arena_printf(arena, "%s%s %s %s + %s", sign, units.text, times, footprint->unit,
-                            fixed.text);
+        return onv_page_print(page, "%s%s %s %s", sign, units.text, times, footprint->unit);
+    return onv_page_print(page, "%s%s %s %s + %s", sign, units.text, times, footprint->unit,
+                          fixed.text);
 }

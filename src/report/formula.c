@@ -307,7 +307,7 @@ const char *onv_range_text(const onv_view *view, onv_arena *arena, const onv_pie
                             (long long)piece->until - 1);
 }
 
-const char *onv_shell_word(onv_arena *arena, const char *text)
+const char *onv_shell_word(const onv_page *page, const char *text)
 {
     size_t n = 2, length = strlen(text);
     bool is_plain = text[0] != '\0' && (text[0] != '-' || length == 1);
@@ -317,8 +317,8 @@ const char *onv_shell_word(onv_arena *arena, const char *text)
         n += text[i] == '\'' ? 4 : 1;
     }
     if (is_plain) return text;
-    char *quoted = onv_arena_alloc(arena, n + 1), *to = quoted;
-    if (quoted == NULL) return NULL;
+    char *quoted = onv_arena_alloc(page->arena, n + 1), *to = quoted;
+    if (quoted == NULL) return "";
     *to++ = '\'';
     for (size_t i = 0; i < length; i++) {
         if (text[i] == '\'')
@@ -331,14 +331,13 @@ const char *onv_shell_word(onv_arena *arena, const char *text)
     return quoted;
 }
 
-const char *onv_binding_option(onv_arena *arena, const onv_free_dim *dim, int64_t size)
+const char *onv_binding_option(const onv_page *page, const onv_free_dim *dim, int64_t size)
 {
     char number[24] = "N";
     if (size >= 0) snprintf(number, sizeof number, "%lld", (long long)size);
-    if (dim->axis == 0) return onv_arena_printf(arena, "--batch %s", number);
-    const char *binding = onv_arena_printf(arena, "%s=%s", dim->name, number);
-    const char *word = binding == NULL ? NULL : onv_shell_word(arena, binding);
-    return word == NULL ? NULL : onv_arena_printf(arena, "--dim %s", word);
+    if (dim->axis == 0) return onv_page_print(page, "--batch %s", number);
+    const char *binding = onv_page_print(page, "%s=%s", dim->name, number);
+    return onv_page_print(page, "--dim %s", onv_shell_word(page, binding));
 }
 
 static void write_line(const onv_report_job *job, const char *name, onv_dim value)

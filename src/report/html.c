@@ -31,11 +31,8 @@ static onv_status put_title(const page *p)
     const onv_report_job *job = p->job;
     if (job == NULL) onv_write_fitted(p->out, p->title, NAME_COLUMNS, ONV_CLEAN_MARKDOWN);
     for (size_t i = 0; job != NULL && i < job->count; i++) {
-        const char *path = job->views[i].model->path != NULL ? job->views[i].model->path : "";
-        const char *slash = strrchr(path, '/');
         if (i > 0) onv_write_text(job->out, ", ");
-        onv_write_fitted(job->out, slash != NULL ? slash + 1 : path, NAME_COLUMNS,
-                         ONV_CLEAN_MARKDOWN);
+        onv_write_fitted(job->out, onv_view_file(&job->views[i]), NAME_COLUMNS, ONV_CLEAN_MARKDOWN);
     }
     return ONV_OK;
 }
@@ -124,11 +121,9 @@ static onv_status put_still(const page *p)
     }
     ONV_TRY(onv_format_svg_write(job));
     for (size_t i = 0; i < job->count; i++) {
-        const onv_view *view =
-            job->views[i].example != NULL ? job->views[i].example : &job->views[i];
+        const onv_view *view = onv_view_sized(&job->views[i]);
         onv_write_text(job->out, "<h2>");
-        onv_write_fitted(job->out, view->model->path != NULL ? view->model->path : "", NAME_COLUMNS,
-                         ONV_CLEAN_MARKDOWN);
+        onv_write_fitted(job->out, onv_view_path(view), NAME_COLUMNS, ONV_CLEAN_MARKDOWN);
         onv_write_text(job->out, "</h2>\n");
         put_answer(job->out, view);
         if (view->live->unknown == 0) put_peak_set(job->out, view);

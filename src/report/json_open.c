@@ -17,7 +17,8 @@ static void write_free_dims(const onv_json_part *job)
         onv_json_put_string(json, "input", dim->input);
         onv_json_key(json, "axis");
         onv_json_i64(json, dim->axis);
-        onv_json_put_string(json, "option", onv_binding_option(job->scratch, dim, -1));
+        const onv_page page = {.arena = job->scratch};
+        onv_json_put_string(json, "option", onv_binding_option(&page, dim, -1));
         if (onv_infer_is_total(job->view->infer, dim->name, &past, &sequence)) {
             onv_json_put_open(json, "sum_of", '[', ONV_JSON_INLINE);
             onv_json_string(json, past);

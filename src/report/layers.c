@@ -7,11 +7,6 @@
 
 enum { N_COLUMNS = 6 };
 
-static bool trains(const onv_view *view)
-{
-    return view->training != NULL && view->training->optimizer != NULL;
-}
-
 /* The shape of what the module hands on: the output of its last node. */
 static const char *output_shape(const onv_view *view, const onv_page *page,
                                 const onv_module *module)
@@ -24,19 +19,19 @@ static const char *output_shape(const onv_view *view, const onv_page *page,
     return "";
 }
 
-static const char *module_name(onv_arena *arena, const onv_module *module)
+static const char *module_name(const onv_page *page, const onv_module *module)
 {
     /* Indented below the model itself, which has no row of its own. */
-    return onv_arena_printf(arena, "%*s%s", (int)(module->depth - 1) * 2, "", module->name);
+    return onv_page_print(page, "%*s%s", (int)(module->depth - 1) * 2, "", module->name);
 }
 
 /* Where dims are free, what grows with them counts; "+24 B" is a module that has fixed sizes only. */
-static const char *activation_text(onv_arena *arena, const onv_module *module, bool in_units)
+static const char *activation_text(const onv_page *page, const onv_module *module, bool in_units)
 {
     if (in_units && module->activation.units > 0)
-        return onv_arena_printf(arena, "%s", onv_label_bytes(module->activation.units).text);
-    return onv_arena_printf(arena, "%s%s", in_units && module->activation.fixed > 0 ? "+" : "",
-                            onv_label_bytes(module->activation.fixed).text);
+        return onv_page_label(page, onv_label_bytes(module->activation.units));
+    return onv_page_print(page, "%s%s", in_units && module->activation.fixed > 0 ? "+" : "",
+                          onv_label_bytes(module->activation.fixed).text);
 }
 
 static uint64_t counted(const onv_module *module, bool in_units)
@@ -45,29 +40,25 @@ static uint64_t counted(const onv_module *module, bool in_units)
 }
 
 /* Nothing to show is an empty cell: a table of modules has many. */
-static void add_figures(onv_table *table, onv_arena *arena, const onv_module *module,
+static void add_figures(onv_table *table, const onv_page *page, const onv_module *module,
                         const onv_module *whole)
 {
     const char *empty = "";
     bool in_units = whole->activation.units > 0;
     onv_table_row(
-        table,
-        module->params == 0 ? empty
-                            : onv_arena_printf(arena, "%s", onv_label_count(module->params).text),
+        table, module->params == 0 ? empty : onv_page_count(page, module->params),
         !module->macs_known ? "?"
         : module->macs == 0 ? empty
-                            : onv_arena_printf(arena, "%s", onv_label_scaled(module->macs).text),
-        activation_text(arena, module, in_units),
-        onv_arena_printf(
-            arena, "%s",
-            onv_label_share(counted(module, in_units), counted(whole, in_units)).text));
+                            : onv_page_label(page, onv_label_scaled(module->macs)),
+        activation_text(page, module, in_units),
+        onv_page_label(page, onv_label_share(counted(module, in_units), counted(whole, in_units))));
 }
 
 static void add_module_row(onv_table *table, const onv_view *view, const onv_page *page,
                            const onv_module *module, const onv_module *whole)
 {
-    onv_table_row(table, module_name(page->arena, module), output_shape(view, page, module));
-    add_figures(table, page->arena, module, whole);
+    onv_table_row(table, module_name(page, module), output_shape(view, page, module));
+    add_figures(table, page, module, whole);
 }
 
 /* What stands outside of every module: the model less its children. */
@@ -87,7 +78,6 @@ static onv_module outside(const onv_modules *modules)
 static void add_rows(onv_table *table, const onv_view *view, const onv_page *page,
                      const onv_modules *modules)
 {
-    onv_arena *arena = page->arena;
     const onv_module *list = modules->list.at;
     uint32_t at = list[0].first_child;
     while (at != ONV_NO_MODULE && at != 0) {
@@ -102,31 +92,31 @@ static void add_rows(onv_table *table, const onv_view *view, const onv_page *pag
     if (list[0].own_steps > 0) {
         onv_module rest = outside(modules);
         onv_table_row(table, "(outside of modules)", "");
-        add_figures(table, arena, &rest, list);
+        add_figures(table, page, &rest, list);
     }
     if (modules->unused_params > 0) {
         onv_table_row(table, "(weights never used)", "",
-                      onv_arena_printf(arena, "%s", onv_label_count(modules->unused_params).text));
+                      onv_page_count(page, modules->unused_params));
         for (int i = 3; i < N_COLUMNS; i++) onv_table_add(table, "");
     }
     onv_module total = list[0];
     total.params += modules->unused_params;
     onv_table_row(table, "total", output_shape(view, page, &total));
-    add_figures(table, arena, &total, list);
+    add_figures(table, page, &total, list);
 }
 
 static void write_view(const onv_report_job *job, const onv_view *view, const onv_page *page)
 {
-    const onv_column columns[N_COLUMNS] = {{"module", .least = 12},
-                                           {"output", .least = 9},
-                                           {"parameters", .right = true},
-                                           {"MACs", .right = true},
-                                           {trains(view) ? "saved" : "activations", .right = true},
-                                           {"share", .right = true}};
+    const onv_column columns[N_COLUMNS] = {
+        {"module", .least = 12},
+        {"output", .least = 9},
+        {"parameters", .right = true},
+        {"MACs", .right = true},
+        {onv_view_trains(view) ? "saved" : "activations", .right = true},
+        {"share", .right = true}};
     onv_footprint footprint;
     if (!onv_footprint_make(&footprint, view, page)) return;
-    onv_page_fitted(page, ONV_STYLE_TITLE, view->model->path != NULL ? view->model->path : "",
-                    page->width);
+    onv_page_fitted(page, ONV_STYLE_TITLE, onv_view_path(view), page->width);
     onv_page_line(page);
     if (footprint.measure == ONV_MEASURE_UNITS) {
         onv_write_text(page->out, "  activations for every ");
@@ -135,16 +125,15 @@ static void write_view(const onv_report_job *job, const onv_view *view, const on
     } else if (footprint.measure == ONV_MEASURE_AT_LEAST) {
         onv_write_text(page->out, "  activations as far as their sizes are known\n");
     }
-    if (trains(view))
+    if (onv_view_trains(view))
         onv_write_format(page->out,
                          "  saved for backward with %s; the batch and the loss are outside\n",
                          view->training->optimizer->name);
     onv_modules modules;
     bool is_made =
         onv_modules_init(&modules, view, &footprint, job->options->layer_depth, job->arena);
-    if (is_made && (!trains(view) || onv_modules_take_saved(&modules, view))) {
-        onv_table table;
-        onv_table_init(&table, columns, N_COLUMNS);
+    if (is_made && (!onv_view_trains(view) || onv_modules_take_saved(&modules, view))) {
+        onv_table table = onv_table_of(columns);
         table.has_totals = true;
         add_rows(&table, view, page, &modules);
         onv_table_finish(&table, page);
@@ -157,7 +146,7 @@ static void write_view(const onv_report_job *job, const onv_view *view, const on
 onv_status onv_format_layers_add(const onv_report_job *job)
 {
     const onv_page page = onv_report_page(job);
-    if (trains(&job->views[0]) && job->views[0].training->n_plans > 1)
+    if (onv_view_trains(&job->views[0]) && job->views[0].training->n_plans > 1)
         return onv_fail(job->err, ONV_ERR_USAGE,
                         "modules are shown with one checkpointing plan, not with %u: name one in "
                         "--checkpoint",

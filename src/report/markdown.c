@@ -5,7 +5,7 @@
 
 static void write_view(const onv_view *view, const onv_page *page)
 {
-    const onv_view *sized = view->example != NULL ? view->example : view;
+    const onv_view *sized = onv_view_sized(view);
     onv_footprint footprint;
     onv_write_text(page->out, "### ");
     onv_write_title(view, page);

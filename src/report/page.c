@@ -128,30 +128,24 @@ void onv_page_sentence(const onv_page *page, const char *text)
     onv_page_wrapped(page, text, 2, 4);
 }
 
-static const char *keep(const onv_page *page, onv_label label)
-{
-    const char *text = onv_arena_printf(page->arena, "%s", label.text);
-    return text != NULL ? text : "";
-}
-
 const char *onv_page_bytes(const onv_page *page, uint64_t bytes)
 {
-    return keep(page, onv_label_bytes(bytes));
+    return onv_page_label(page, onv_label_bytes(bytes));
 }
 
 const char *onv_page_count(const onv_page *page, uint64_t count)
 {
-    return keep(page, onv_label_count(count));
+    return onv_page_label(page, onv_label_count(count));
 }
 
 const char *onv_page_percent(const onv_page *page, uint64_t part, uint64_t whole)
 {
-    return keep(page, onv_label_percent(part, whole));
+    return onv_page_label(page, onv_label_percent(part, whole));
 }
 
 const char *onv_page_range(const onv_page *page, uint64_t low, uint64_t high)
 {
-    return keep(page, onv_label_range(low, high, onv_page_dash(page)));
+    return onv_page_label(page, onv_label_range(low, high, onv_page_dash(page)));
 }
 
 const char *onv_page_bar(const onv_page *page, uint64_t part, uint64_t whole, unsigned columns)

@@ -85,7 +85,13 @@ void onv_page_sentence(const onv_page *page, const char *text);
 #define onv_page_say(page, ...)                                                                    \
     onv_page_sentence((page), onv_arena_printf((page)->arena, __VA_ARGS__))
 
-/* Labels (units.h) in the arena; empty without memory, which the arena remembers. */
+/* Texts in the arena; empty without memory, which the arena remembers. */
+static inline const char *onv_page_kept(const char *text)
+{
+    return text != NULL ? text : "";
+}
+#define onv_page_print(page, ...)   onv_page_kept(onv_arena_printf((page)->arena, __VA_ARGS__))
+#define onv_page_label(page, label) onv_page_print((page), "%s", (label).text)
 const char *onv_page_bytes(const onv_page *page, uint64_t bytes);
 const char *onv_page_count(const onv_page *page, uint64_t count);
 const char *onv_page_percent(const onv_page *page, uint64_t part, uint64_t whole);
@@ -111,6 +117,8 @@ typedef struct onv_table {
 } onv_table;
 
 void onv_table_init(onv_table *table, const onv_column *columns, size_t n_columns);
+#define onv_table_of(list)                                                                         \
+    ((onv_table){.columns = (list), .n_columns = sizeof(list) / sizeof(list)[0]})
 
 /* The next cells; NULL (memory was short where it was made) counts as a failure. */
 void onv_table_add(onv_table *table, const char *cell);

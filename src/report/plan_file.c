@@ -119,7 +119,7 @@ static void write_heading(const onv_report_job *job, const onv_training_plan *pl
     size_t length;
     const char *list = list_of(plan, &length);
     onv_write_text(out, "# Activation checkpoints for ");
-    onv_write_clean(out, view->model->path != NULL ? view->model->path : "", ONV_CLEAN_ASCII);
+    onv_write_clean(out, onv_view_path(view), ONV_CLEAN_ASCII);
     onv_write_format(out, ": plan %s@%s of onnxvram " ONV_VERSION ".\n#\n", plan->name, plan->id);
     onv_write_format(out, "# Peak %s of tensors, %s reserved; ",
                      onv_label_bytes(plan->figures.peak_bytes).text,

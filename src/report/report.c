@@ -1,5 +1,7 @@
 #include "report/report.h"
 
+#include <string.h>
+
 #include "base/fail.h"
 #include "report/format.h"
 
@@ -36,6 +38,12 @@ static const onv_report_format formats[] = {
     [ONV_FORMAT_PERFETTO] = {.write = onv_format_perfetto_write},
     [ONV_FORMAT_MODEL_EXPLORER] = {.write = onv_format_model_explorer_write},
 };
+
+const char *onv_view_file(const onv_view *view)
+{
+    const char *path = onv_view_path(view), *slash = strrchr(path, '/');
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+}
 
 static const onv_report_format *find_format(onv_format format)
 {

@@ -69,6 +69,25 @@ typedef struct onv_view {
     const char *in_force;             /* options, a value of JSON; NULL: of an example */
 } onv_view;
 
+static inline bool onv_view_trains(const onv_view *view)
+{
+    return view->training != NULL && view->training->optimizer != NULL;
+}
+
+/* The view of which there are figures: where dims are free, that of the example. */
+static inline const onv_view *onv_view_sized(const onv_view *view)
+{
+    return view->example != NULL ? view->example : view;
+}
+
+static inline const char *onv_view_path(const onv_view *view)
+{
+    return view->model->path != NULL ? view->model->path : "";
+}
+
+/* The path without its folder. */
+const char *onv_view_file(const onv_view *view);
+
 /* All of them. `options` is complete. */
 onv_status onv_report_write(const onv_view *views, size_t count, onv_format format,
                             const onv_report_options *options, onv_write_fn write, void *context,

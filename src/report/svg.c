@@ -69,7 +69,7 @@ typedef struct samples {
     uint32_t peak_column;
 } samples;
 
-static bool sum_layers(const onv_timeline *t, uint64_t *steps)
+static void sum_layers(const onv_timeline *t, uint64_t *steps)
 {
     for (size_t i = 0; i < t->buffers.count; i++) {
         const onv_buffer *b = &t->buffers.at[i];
@@ -79,7 +79,6 @@ static bool sum_layers(const onv_timeline *t, uint64_t *steps)
         steps[((size_t)b->last + 1) * N_LAYERS + l] -= b->bytes; /* wraps back in the sums */
     }
     for (size_t i = N_LAYERS; i < t->steps.count * N_LAYERS; i++) steps[i] += steps[i - N_LAYERS];
-    return true;
 }
 
 /* What is drawn of a sum of bytes. */
@@ -246,11 +245,8 @@ static onv_status draw_model(const onv_report_job *job, const onv_view *view,
     onv_writer *out = job->out;
     if (s == NULL) return onv_fail_memory(job->err);
     ONV_TRY(sample(kept, s, job->err));
-    const char *path = view->model->path != NULL ? view->model->path : "";
-    const char *slash = strrchr(path, '/');
-    if (slash != NULL) path = slash + 1;
     text_at(out, LEFT, at + 22, "start", "#24292f", 15);
-    put_text(out, path);
+    put_text(out, onv_view_file(view));
     text_at(out, LEFT, at + 40, "start", "#57606a", 12);
     onv_write_format(out, "%s", strcmp(kept->runtime, "train") == 0 ? "training" : kept->runtime);
     if (kept->plan != ONV_NO_PLAN && view->training != NULL) {
@@ -356,11 +352,6 @@ static void draw_front(const onv_report_job *job, const onv_training *t, double 
 
 /* --- All of it --------------------------------------------------------------------------------- */
 
-static const onv_view *drawn(const onv_view *view)
-{
-    return view->example != NULL ? view->example : view;
-}
-
 static bool has_front(const onv_view *view)
 {
     return view->training != NULL && view->training->n_plans > 0;
@@ -371,7 +362,7 @@ onv_status onv_format_svg_write(const onv_report_job *job)
 {
     double height = 0, at = 0;
     for (size_t i = 0; i < job->count; i++) {
-        const onv_view *view = drawn(&job->views[i]);
+        const onv_view *view = onv_view_sized(&job->views[i]);
         if (onv_main_execution(view) == NULL) continue;
         height += TOP + PLOT + BELOW + (has_front(view) ? FRONT + 24 : 0);
     }
@@ -384,7 +375,7 @@ onv_status onv_format_svg_write(const onv_report_job *job)
                      "<rect width=\"%d\" height=\"%.0f\" fill=\"#ffffff\"/>\n",
                      WIDTH, height, WIDTH, height, WIDTH, height);
     for (size_t i = 0; i < job->count; i++) {
-        const onv_view *view = drawn(&job->views[i]);
+        const onv_view *view = onv_view_sized(&job->views[i]);
         const onv_kept_execution *kept = onv_main_execution(view);
         if (kept == NULL) continue;
         ONV_TRY(draw_model(job, view, kept, at));

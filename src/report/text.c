@@ -22,26 +22,21 @@ static const onv_column fact_columns[] = {
 /* "batch = 256", or the whole shape where an input's was given. */
 static const char *binding_text(const onv_view *view, const onv_page *page, const onv_bound *bound)
 {
-    onv_arena *arena = page->arena;
     if (bound->size >= 0)
-        return onv_arena_printf(arena, "%s = %lld", bound->name, (long long)bound->size);
-    const onv_graph *graph = onv_model_graph(view->model, (onv_graph_id){0});
-    for (uint32_t i = 0; i < graph->n_inputs; i++) {
-        const onv_value *value = onv_model_value(view->model, graph->inputs[i]);
-        if (strcmp(value->name, bound->name) != 0) continue;
-        const char *shape = onv_view_shape(view, arena, graph->inputs[i], page->mode);
-        return shape == NULL ? NULL : onv_arena_printf(arena, "%s = %s", bound->name, shape);
-    }
-    return bound->name;
+        return onv_page_print(page, "%s = %lld", bound->name, (long long)bound->size);
+    onv_value_id input = onv_view_bound_input(view, bound);
+    if (!onv_is_value(input)) return bound->name;
+    return onv_page_print(page, "%s = %s", bound->name,
+                          onv_page_kept(onv_view_shape(view, page->arena, input, page->mode)));
 }
 
-static const char *opsets_text(const onv_view *view, onv_arena *arena)
+static const char *opsets_text(const onv_view *view, const onv_page *page)
 {
     const char *text = "";
-    for (size_t i = 0; i < view->model->opsets.count && i < 8 && text != NULL; i++) {
+    for (size_t i = 0; i < view->model->opsets.count && i < 8; i++) {
         const onv_opset *opset = &view->model->opsets.at[i];
-        text = onv_arena_printf(arena, "%s%s%s%s%d", text, i > 0 ? ", " : "", opset->domain,
-                                opset->domain[0] != '\0' ? " " : "", (int)opset->version);
+        text = onv_page_print(page, "%s%s%s%s%d", text, i > 0 ? ", " : "", opset->domain,
+                              opset->domain[0] != '\0' ? " " : "", (int)opset->version);
     }
     return text;
 }
@@ -53,10 +48,10 @@ static void add_order(const onv_view *view, const onv_page *page, onv_table *tab
     if (order == NULL || strcmp(order->name, "model") == 0) return;
     const char *text = order->name;
     if (order->has_bound && order->proven)
-        text = onv_arena_printf(page->arena, "%s: no order has a lower peak", order->name);
+        text = onv_page_print(page, "%s: no order has a lower peak", order->name);
     else if (order->has_bound)
-        text = onv_arena_printf(page->arena, "%s: no order has a peak below %s", order->name,
-                                onv_label_bytes(order->lower_bound_bytes).text);
+        text = onv_page_print(page, "%s: no order has a peak below %s", order->name,
+                              onv_label_bytes(order->lower_bound_bytes).text);
     onv_table_row(table, "order", text);
 }
 
@@ -64,7 +59,7 @@ static void add_order(const onv_view *view, const onv_page *page, onv_table *tab
 static void add_no_program(const onv_view *view, onv_table *table)
 {
     static const char exporter[] = "pytorch";
-    bool has_eager = view->training != NULL && view->training->optimizer != NULL;
+    bool has_eager = onv_view_trains(view);
     for (size_t i = 0; i < view->n_runtimes; i++)
         has_eager |= strcmp(view->runtimes[i].runtime->name, "torch") == 0;
     if (!has_eager || strncmp(view->model->producer, exporter, sizeof exporter - 1) != 0) return;
@@ -76,7 +71,7 @@ static void add_no_program(const onv_view *view, onv_table *table)
 static void add_program(const onv_view *view, const onv_page *page, onv_table *table)
 {
     const onv_model *ran = NULL;
-    if (view->training != NULL && view->training->optimizer != NULL) ran = view->training->model;
+    if (onv_view_trains(view)) ran = view->training->model;
     for (size_t i = 0; i < view->n_runtimes && ran == NULL; i++)
         if (view->runtimes[i].model->program != NULL) ran = view->runtimes[i].model;
     if (ran == NULL || ran->program == NULL) {
@@ -84,15 +79,14 @@ static void add_program(const onv_view *view, const onv_page *page, onv_table *t
         return;
     }
     onv_table_row(table, "program",
-                  onv_arena_printf(page->arena, "%s%s%s", ran == view->model ? "" : ran->path,
-                                   ran == view->model ? "" : ": ",
-                                   onv_program_source_text(ran->program)));
+                  onv_page_print(page, "%s%s%s", ran == view->model ? "" : ran->path,
+                                 ran == view->model ? "" : ": ",
+                                 onv_program_source_text(ran->program)));
 }
 
 void onv_write_title(const onv_view *view, const onv_page *page)
 {
-    const char *path = view->model->path;
-    onv_page_fitted(page, ONV_STYLE_TITLE, path != NULL ? path : "", page->width);
+    onv_page_fitted(page, ONV_STYLE_TITLE, onv_view_path(view), page->width);
     onv_page_line(page);
 }
 
@@ -100,11 +94,10 @@ void onv_write_model(const onv_view *view, const onv_page *page)
 {
     const onv_model *model = view->model;
     const onv_live *live = view->live;
-    onv_table table;
     onv_page_title(page, "Model");
-    onv_table_init(&table, fact_columns, 2);
+    onv_table table = onv_table_of(fact_columns);
     if (model->producer[0] != '\0') onv_table_row(&table, "producer", model->producer);
-    if (model->opsets.count > 0) onv_table_row(&table, "opset", opsets_text(view, page->arena));
+    if (model->opsets.count > 0) onv_table_row(&table, "opset", opsets_text(view, page));
     add_program(view, page, &table);
     onv_table_row(&table, "nodes", onv_page_count(page, live->timeline.steps.count));
     onv_table_row(&table, "parameters", onv_page_count(page, live->weight_elems));
@@ -118,19 +111,17 @@ void onv_write_model(const onv_view *view, const onv_page *page)
 
 const char *onv_macs_text(const onv_view *view, const onv_page *page)
 {
-    onv_arena *arena = page->arena;
-    if (view->live->macs_known)
-        return onv_arena_printf(arena, "%s", onv_label_scaled(view->live->macs).text);
+    onv_label macs = onv_label_scaled(view->live->macs);
+    if (view->live->macs_known) return onv_page_label(page, macs);
     onv_dim_part parts[ONV_DIM_MAX_TERMS + 1];
     uint32_t n_parts = onv_dim_parts(&view->model->dims, view->formula->macs, parts);
     if (n_parts > 0 && n_parts < 3)
         return onv_formula_text(view, page, view->formula->macs, onv_label_scaled);
     if (view->example != NULL && view->example->live->macs_known)
-        return onv_arena_printf(arena, "%s in the example below",
-                                onv_label_scaled(view->example->live->macs).text);
+        return onv_page_print(page, "%s in the example below",
+                              onv_label_scaled(view->example->live->macs).text);
     if (view->live->macs == 0) return "?";
-    return onv_arena_printf(arena, "%s%s", onv_page_at_least(page),
-                            onv_label_scaled(view->live->macs).text);
+    return onv_page_print(page, "%s%s", onv_page_at_least(page), macs.text);
 }
 
 /* --- Memory ------------------------------------------------------------------------------------ */
@@ -152,8 +143,7 @@ void onv_write_memory(const onv_view *view, const onv_page *page, const onv_foot
     const onv_live *live = view->live;
     onv_page_text(page, ONV_STYLE_TITLE, "Memory of the graph");
     onv_write_text(page->out, ", a lower bound: no allocator, libraries or context\n");
-    onv_table table;
-    onv_table_init(&table, memory_columns, 3);
+    onv_table table = onv_table_of(memory_columns);
     add_amount(&table, page, footprint, "weights", (onv_amount){.fixed = live->weight_bytes}, "");
     add_amount(&table, page, footprint, "inputs", footprint->input, "");
     add_amount(&table, page, footprint, "outputs", footprint->output, "");
@@ -177,9 +167,8 @@ static void write_peak_title(const onv_view *view, const onv_page *page,
         onv_model_node(view->model, view->live->timeline.steps.at[footprint->peak_step].node);
     const char *amount = onv_amount_text(footprint, page, footprint->peak);
     const char *where =
-        onv_arena_printf(page->arena, " at step %lu of %lu, ", (unsigned long)footprint->peak_step,
-                         (unsigned long)view->live->timeline.steps.count);
-    if (amount == NULL || where == NULL) return;
+        onv_page_print(page, " at step %lu of %lu, ", (unsigned long)footprint->peak_step,
+                       (unsigned long)view->live->timeline.steps.count);
     onv_page_text(page, ONV_STYLE_TITLE, "Peak ");
     size_t used = 5 + onv_page_fitted(page, ONV_STYLE_PEAK, amount, page->width);
     used += onv_page_fitted(page, ONV_STYLE_PLAIN, where, page->width);
@@ -200,8 +189,7 @@ static void add_peak_row(onv_table *table, const onv_view *view, const onv_page 
     const onv_buffer *interval = &view->live->timeline.buffers.at[item->index];
     const onv_type *type = &onv_model_value(view->model, interval->value)->type;
     const char *sign = interval->bound ? onv_page_at_most(page) : "";
-    onv_table_row(table,
-                  onv_arena_printf(page->arena, "%s%s", sign, onv_label_bytes(item->size).text),
+    onv_table_row(table, onv_page_print(page, "%s%s", sign, onv_label_bytes(item->size).text),
                   onv_page_percent(page, item->size, whole),
                   onv_page_bar(page, item->size, footprint->peak_set[0].size, BAR_COLUMNS),
                   onv_view_dtype(page->arena, type),
@@ -226,8 +214,7 @@ static void write_peak(const onv_view *view, const onv_page *page, const onv_foo
     uint64_t whole = in_units ? footprint->peak.units : footprint->peak.fixed;
     write_peak_title(view, page, footprint);
     uint32_t shown = count_shown(footprint, whole, verbose);
-    onv_table table;
-    onv_table_init(&table, peak_columns, 6);
+    onv_table table = onv_table_of(peak_columns);
     uint64_t rest = whole;
     for (uint32_t i = 0; i < shown; i++) {
         rest -= footprint->peak_set[i].size;
@@ -334,8 +321,7 @@ static void write_largest(const onv_view *view, const onv_page *page, size_t top
     if (view->live->unknown > 0 && view->infer->free_dims.count > 0)
         onv_write_format(page->out, ", in order as if every free dimension were %d", NOMINAL_DIM);
     onv_page_line(page);
-    onv_table table;
-    onv_table_init(&table, largest_columns, 5);
+    onv_table table = onv_table_of(largest_columns);
     for (size_t i = 0; i < n && i < top; i++) {
         onv_value_id id = {(uint32_t)items[i].index};
         const onv_value *value = onv_model_value(view->model, id);
@@ -343,8 +329,8 @@ static void write_largest(const onv_view *view, const onv_page *page, size_t top
         onv_table_row(&table, onv_view_size(view, page, id),
                       interval == NULL
                           ? "weight"
-                          : onv_arena_printf(page->arena, "%lu-%lu", (unsigned long)interval->first,
-                                             (unsigned long)interval->last),
+                          : onv_page_print(page, "%lu-%lu", (unsigned long)interval->first,
+                                           (unsigned long)interval->last),
                       onv_view_dtype(page->arena, &value->type),
                       onv_view_shape(view, page->arena, id, page->mode), value->name);
     }
@@ -355,7 +341,7 @@ static void write_largest(const onv_view *view, const onv_page *page, size_t top
 
 static void write_quiet(const onv_view *view, const onv_page *page)
 {
-    onv_write_clean(page->out, view->model->path != NULL ? view->model->path : "", page->mode);
+    onv_write_clean(page->out, onv_view_path(view), page->mode);
     onv_write_text(page->out, ": ");
     onv_write_answer_line(view, page);
     onv_write_growth_verdict(view, page);
@@ -405,9 +391,9 @@ static void write_view(const onv_view *view, const onv_page *page,
     onv_write_open(view, page);
     if (view->example != NULL) onv_write_example_title(view->example, page);
     if (view->example != NULL) onv_write_answer(view->example, page);
-    write_sizes(view->example != NULL ? view->example : view, page, options);
+    write_sizes(onv_view_sized(view), page, options);
     onv_write_requests(view, page, options->verbosity > 0);
-    onv_write_notes(view->example != NULL ? view->example : view, page, options->verbosity > 0);
+    onv_write_notes(onv_view_sized(view), page, options->verbosity > 0);
 }
 
 onv_status onv_format_text_add(const onv_report_job *job)

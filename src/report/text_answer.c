@@ -4,12 +4,6 @@
 #include "report/formula.h"
 #include "report/text.h"
 
-/* "H100 (assumed)". */
-static const char *gpu_text(const onv_page *page, const char *gpu, bool is_assumed)
-{
-    return onv_arena_printf(page->arena, "%s%s", gpu, is_assumed ? " (assumed)" : "");
-}
-
 /* What is missing: options that bind what is free. What else is unknown has no remedy here. */
 static const char *unsized_text(const onv_view *view, const onv_page *page)
 {
@@ -17,17 +11,16 @@ static const char *unsized_text(const onv_view *view, const onv_page *page)
     size_t n = view->infer->free_dims.count;
     const char *text = "bind";
     if (n == 0)
-        return onv_arena_printf(page->arena, "%s tensors have no size",
-                                onv_label_count(view->live->unknown).text);
+        return onv_page_print(page, "%s tensors have no size",
+                              onv_label_count(view->live->unknown).text);
     size_t i = 0;
-    for (uint32_t shown = 0; i < n && shown < MOST && text != NULL; i++) {
-        const char *option = onv_binding_option(page->arena, &view->infer->free_dims.at[i], -1);
-        if (option == NULL) return NULL;
+    for (uint32_t shown = 0; i < n && shown < MOST; i++) {
+        const char *option = onv_binding_option(page, &view->infer->free_dims.at[i], -1);
         if (strstr(text, option) != NULL) continue; /* --batch N binds several */
-        text = onv_arena_printf(page->arena, "%s %s", text, option);
+        text = onv_page_print(page, "%s %s", text, option);
         shown++;
     }
-    if (text != NULL && i < n) text = onv_arena_printf(page->arena, "%s and %zu more", text, n - i);
+    if (i < n) text = onv_page_print(page, "%s and %zu more", text, n - i);
     return text;
 }
 
@@ -37,8 +30,7 @@ static const char *unsized_text(const onv_view *view, const onv_page *page)
 static const char *part_text(const onv_page *page, onv_range part, uint64_t total)
 {
     if (part.high == 0) return "";
-    return onv_arena_printf(page->arena, "%s",
-                            onv_label_part(part.low, part.high, total, onv_page_dash(page)).text);
+    return onv_page_label(page, onv_label_part(part.low, part.high, total, onv_page_dash(page)));
 }
 
 static void write_waterfall(const onv_view *view, const onv_page *page)
@@ -53,8 +45,7 @@ static void write_waterfall(const onv_view *view, const onv_page *page)
         {"+ context", .right = true, .style = ONV_STYLE_DIM},
         {"= total", .right = true, .style = ONV_STYLE_PEAK},
     };
-    onv_table table;
-    onv_table_init(&table, columns, sizeof columns / sizeof columns[0]);
+    onv_table table = onv_table_of(columns);
     for (uint32_t i = 0; i < answer->n_rows; i++) {
         const onv_answer_row *row = &answer->rows[i];
         uint64_t total = row->total.high;
@@ -75,8 +66,8 @@ static void write_why(const onv_view *view, const onv_page *page)
     if (onv_page_is_markdown(page)) onv_page_line(page);
     for (uint32_t i = 0; i < answer->n_rows; i++) {
         const onv_answer_row *row = &answer->rows[i];
-        const char *text = onv_arena_printf(page->arena, "%s: weights %s; set by %s", row->runtime,
-                                            onv_label_bytes(row->weight_bytes).text, row->set_by);
+        const char *text = onv_page_print(page, "%s: weights %s; set by %s", row->runtime,
+                                          onv_label_bytes(row->weight_bytes).text, row->set_by);
         onv_page_sentence(page, text);
         onv_write_runtime_remarks(&view->runtimes[row->result], page, view->plan_alignment);
     }
@@ -86,9 +77,8 @@ static void write_warnings(const onv_answer *answer, const onv_page *page)
 {
     const char *text = "Warnings, below:";
     if (answer->n_warnings == 0) return;
-    for (uint32_t i = 0; i < answer->n_warnings && text != NULL; i++)
-        text =
-            onv_arena_printf(page->arena, "%s%s %s", text, i > 0 ? "," : "", answer->warnings[i]);
+    for (uint32_t i = 0; i < answer->n_warnings; i++)
+        text = onv_page_print(page, "%s%s %s", text, i > 0 ? "," : "", answer->warnings[i]);
     onv_page_sentence(page, text);
 }
 
@@ -97,11 +87,9 @@ void onv_write_answer(const onv_view *view, const onv_page *page)
     const onv_answer *answer = view->answer;
     onv_page_line(page);
     if (answer->n_rows == 0) {
-        const char *text = unsized_text(view, page);
-        if (text == NULL) return;
         onv_page_text(page, ONV_STYLE_WARN, "Not sized");
         onv_write_text(page->out, ": ");
-        onv_page_wrapped(page, text, 11, 2);
+        onv_page_wrapped(page, unsized_text(view, page), 11, 2);
         return;
     }
     onv_page_text(page, ONV_STYLE_TITLE, "Needed");
@@ -133,29 +121,23 @@ void onv_write_answer_line(const onv_view *view, const onv_page *page)
 {
     const onv_answer *answer = view->answer;
     if (answer->n_rows == 0) {
-        const char *text = unsized_text(view, page);
         onv_write_text(page->out, "not sized: ");
-        if (text != NULL) onv_write_clean(page->out, text, page->mode);
+        onv_write_clean(page->out, unsized_text(view, page), page->mode);
         return;
     }
     for (uint32_t i = 0; i < answer->n_rows; i++) {
         const char *total =
             onv_page_range(page, answer->rows[i].total.low, answer->rows[i].total.high);
-        if (total == NULL) return;
         onv_write_format(page->out, "%s%s %s", i > 0 ? ", " : "", answer->rows[i].runtime, total);
     }
     if (answer->gpu != NULL) {
-        const char *gpu = gpu_text(page, answer->gpu, answer->is_assumed);
-        if (gpu == NULL) return;
         onv_write_text(page->out, " on ");
-        onv_write_clean(page->out, gpu, page->mode);
+        onv_write_clean(page->out, answer->gpu, page->mode);
+        onv_write_text(page->out, answer->is_assumed ? " (assumed)" : "");
     }
     /* A search for the largest size needs one to begin with, which may be nobody's choice. */
-    if (answer->n_devices > 0 && answer->devices[0].fit->has_max_batch) {
-        const char *sizes = onv_sizes_text(view, page);
-        if (sizes == NULL) return;
-        onv_write_clean(page->out, sizes, page->mode);
-    }
+    if (answer->n_devices > 0 && answer->devices[0].fit->has_max_batch)
+        onv_write_clean(page->out, onv_sizes_text(view, page), page->mode);
     write_plan(view, page);
     onv_write_fit_line(answer, page);
 }

@@ -4,13 +4,6 @@
 #include "base/fail.h"
 #include "report/text.h"
 
-static const char *base_name(const onv_view *view)
-{
-    const char *path = view->model->path != NULL ? view->model->path : "";
-    const char *base = strrchr(path, '/');
-    return base != NULL && base[1] != '\0' ? base + 1 : path;
-}
-
 /* --- The models -------------------------------------------------------------------------------- */
 
 static const onv_column comparison_columns[] = {
@@ -30,16 +23,12 @@ onv_status onv_compare(const onv_report_job *job, const onv_page *page)
     onv_page kept = *page; /* texts that stay; arrays go with the page's own arena */
     onv_footprint footprint;
     kept.arena = &state->kept;
-    const char *macs = onv_macs_text(view, page);
-    if (macs == NULL || !onv_footprint_make(&footprint, view, page))
-        return onv_fail_memory(job->err);
+    if (!onv_footprint_make(&footprint, view, page)) return onv_fail_memory(job->err);
     onv_compared row = {
-        .name = onv_arena_printf(kept.arena, "%s", base_name(view)),
-        .nodes = onv_arena_printf(kept.arena, "%s",
-                                  onv_label_count(view->live->timeline.steps.count).text),
-        .macs = onv_arena_printf(kept.arena, "%s", macs),
-        .weights =
-            onv_arena_printf(kept.arena, "%s", onv_label_bytes(view->live->weight_bytes).text),
+        .name = onv_arena_printf(kept.arena, "%s", onv_view_file(view)),
+        .nodes = onv_page_count(&kept, view->live->timeline.steps.count),
+        .macs = onv_macs_text(view, &kept),
+        .weights = onv_page_bytes(&kept, view->live->weight_bytes),
         .peak = onv_amount_text(&footprint, &kept, footprint.peak),
         .n_runtimes = view->answer->n_rows,
     };
@@ -54,11 +43,9 @@ onv_status onv_compare(const onv_report_job *job, const onv_page *page)
 
 static void write_models(const onv_report_state *state, const onv_page *page)
 {
-    onv_write_text(page->out, "\n\n");
-    onv_page_text(page, ONV_STYLE_TITLE, "Side by side");
     onv_page_line(page);
-    onv_table table;
-    onv_table_init(&table, comparison_columns, COMPARISON_COLUMNS);
+    onv_page_title(page, "Side by side");
+    onv_table table = onv_table_of(comparison_columns);
     for (size_t i = 0; i < state->compared.count; i++) {
         const onv_compared *row = &state->compared.at[i];
         const char *const cells[] = {row->name, row->nodes, row->macs, row->weights, row->peak};
@@ -76,11 +63,11 @@ const char *onv_difference_text(const onv_page *page, uint64_t first, uint64_t n
     const char *sign = now > first ? "+" : "-";
     /* Beyond twice as much a factor reads better than a percentage. */
     if (first == 0 || gap / first >= 10)
-        return onv_arena_printf(page->arena, "%s%s", sign, onv_label_bytes(gap).text);
+        return onv_page_print(page, "%s%s", sign, onv_label_bytes(gap).text);
     if (now > first && gap > first)
-        return onv_arena_printf(page->arena, "x%llu.%llu", (unsigned long long)(now / first),
-                                (unsigned long long)(now % first * 10 / first));
-    return onv_arena_printf(page->arena, "%s%s", sign, onv_label_percent(gap, first).text);
+        return onv_page_print(page, "x%llu.%llu", (unsigned long long)(now / first),
+                              (unsigned long long)(now % first * 10 / first));
+    return onv_page_print(page, "%s%s", sign, onv_label_percent(gap, first).text);
 }
 
 static bool have_same_runtimes(const onv_report_state *state)

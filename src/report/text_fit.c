@@ -15,10 +15,9 @@ static const char *batch_text(const onv_page *page, int64_t batch)
 const char *onv_batches_text(const onv_page *page, int64_t batch, int64_t by_release)
 {
     const char *first = batch_text(page, batch);
-    if (by_release <= batch || first == NULL) return first;
-    const char *second = batch_text(page, by_release);
-    if (second == NULL) return NULL;
-    return onv_arena_printf(page->arena, "%s; %s", first, second);
+    return by_release <= batch
+               ? first
+               : onv_page_print(page, "%s; %s", first, batch_text(page, by_release));
 }
 
 static const char *device_text(const onv_answer_device *device, const onv_page *page)
@@ -40,11 +39,11 @@ static const char *size_text(const onv_answer_device *device, const onv_page *pa
 {
     const onv_fit *fit = device->fit;
     const char *size =
-        onv_arena_printf(page->arena, "%s%s%s", device->name != NULL ? device->name : "",
-                         device->name != NULL ? ", " : "", onv_label_bytes(fit->budget_bytes).text);
-    if (size == NULL || fit->margin_percent == 0) return size;
-    return onv_arena_printf(page->arena, "%s less %u%%: %s", size, fit->margin_percent,
-                            onv_label_bytes(fit->usable_bytes).text);
+        onv_page_print(page, "%s%s%s", device->name != NULL ? device->name : "",
+                       device->name != NULL ? ", " : "", onv_label_bytes(fit->budget_bytes).text);
+    if (fit->margin_percent == 0) return size;
+    return onv_page_print(page, "%s less %u%%: %s", size, fit->margin_percent,
+                          onv_label_bytes(fit->usable_bytes).text);
 }
 
 static const char *verdict_text(const onv_answer *answer, const onv_answer_device *device,
@@ -54,20 +53,17 @@ static const char *verdict_text(const onv_answer *answer, const onv_answer_devic
     const char *runtime = answer->rows[device->largest].runtime;
     uint64_t high = device->totals[device->largest].high, usable = device->fit->usable_bytes;
     onv_label most = onv_label_bytes(high);
-    if (size == NULL) return NULL;
     if (device->verdict == ONV_VERDICT_FITS)
-        return onv_arena_printf(page->arena, "It fits %s: %s needs up to %s.", size, runtime,
-                                most.text);
+        return onv_page_print(page, "It fits %s: %s needs up to %s.", size, runtime, most.text);
     if (device->verdict == ONV_VERDICT_FITS_BY_RELEASE)
-        return onv_arena_printf(page->arena,
-                                "It does not fit %s: %s needs up to %s. It runs if PyTorch returns "
-                                "cached memory to the device, and slower.",
-                                size, runtime, most.text);
+        return onv_page_print(page,
+                              "It does not fit %s: %s needs up to %s. It runs if PyTorch returns "
+                              "cached memory to the device, and slower.",
+                              size, runtime, most.text);
     if (high <= usable)
-        return onv_arena_printf(page->arena,
-                                "It does not fit: a limit of the runtime is not enough.");
-    return onv_arena_printf(page->arena, "It does not fit %s: %s needs up to %s, %s too much.",
-                            size, runtime, most.text, onv_label_bytes(high - usable).text);
+        return onv_page_print(page, "It does not fit: a limit of the runtime is not enough.");
+    return onv_page_print(page, "It does not fit %s: %s needs up to %s, %s too much.", size,
+                          runtime, most.text, onv_label_bytes(high - usable).text);
 }
 
 /* Whether the largest size has a second figure. */
@@ -85,19 +81,13 @@ static const char *batches_text(const onv_answer *answer, const onv_answer_devic
                                 const onv_page *page)
 {
     const char *text = "";
-    for (uint32_t i = 0; i < answer->n_rows && text != NULL; i++) {
+    for (uint32_t i = 0; i < answer->n_rows; i++) {
         const onv_fit_of *of = onv_answer_fit_of(answer, device, i);
-        const char *most = batch_text(page, of->max_batch);
-        if (most == NULL) return NULL;
-        text = onv_arena_printf(page->arena, "%s%s%s %s", text, i > 0 ? ", " : "",
-                                answer->rows[i].runtime, most);
-        if (of->max_batch_by_release <= of->max_batch || text == NULL) continue;
-        most = batch_text(page, of->max_batch_by_release);
-        text = most == NULL
-                   ? NULL
-                   : onv_arena_printf(page->arena,
-                                      "%s (%s if PyTorch returns cached memory, and slower)", text,
-                                      most);
+        text = onv_page_print(page, "%s%s%s %s", text, i > 0 ? ", " : "", answer->rows[i].runtime,
+                              batch_text(page, of->max_batch));
+        if (of->max_batch_by_release > of->max_batch)
+            text = onv_page_print(page, "%s (%s if PyTorch returns cached memory, and slower)",
+                                  text, batch_text(page, of->max_batch_by_release));
     }
     return text;
 }
@@ -113,11 +103,11 @@ static uint64_t rate(uint64_t samples, uint64_t nanoseconds)
 static const char *rate_text(const onv_fit_best *best, const onv_page *page)
 {
     const onv_time *time = &best->time;
-    if (time->refused != NULL) return onv_arena_printf(page->arena, "; no time: %s", time->refused);
+    if (time->refused != NULL) return onv_page_print(page, "; no time: %s", time->refused);
     if (!onv_time_is_known(time)) return "";
     onv_label rates = onv_label_rate(rate(best->samples, time->all.high),
                                      rate(best->samples, time->all.low), onv_page_dash(page));
-    return onv_arena_printf(page->arena, ": %s samples/s, an estimate", rates.text);
+    return onv_page_print(page, ": %s samples/s, an estimate", rates.text);
 }
 
 /* "most samples per second: batch 96 with optimal (--checkpoint 3f2a9c01), up to 15.20 GiB: 412-1,130 samples/s, an
@@ -125,9 +115,9 @@ static const char *rate_text(const onv_fit_best *best, const onv_page *page)
 static const char *best_text(const onv_fit_best *best, const onv_page *page)
 {
     const char *rates = rate_text(best, page);
-    if (best->objective == NULL || best->batch == 0 || rates == NULL) return NULL;
-    return onv_arena_printf(
-        page->arena, "%s: batch %s%s%s%s%s%s, up to %s%s",
+    if (best->objective == NULL || best->batch == 0) return NULL;
+    return onv_page_print(
+        page, "%s: batch %s%s%s%s%s%s, up to %s%s",
         strcmp(best->objective, "batch") == 0 ? "largest batch" : "most samples per second",
         onv_label_count((uint64_t)best->batch).text, best->plan[0] != '\0' ? " with " : "",
         best->plan, best->id[0] != '\0' ? " (--checkpoint " : "", best->id,
@@ -138,7 +128,7 @@ static const char *best_text(const onv_fit_best *best, const onv_page *page)
 static void write_best(const char *device, const onv_fit_best *best, const onv_page *page)
 {
     const char *text = best_text(best, page);
-    if (device == NULL || text == NULL) return;
+    if (text == NULL) return;
     bool is_led = device[0] != '\0';
     int first = is_led ? text[0] : toupper((unsigned char)text[0]);
     onv_page_say(page, "%s%s%c%s.", device, is_led ? ": " : "", first, text + 1);
@@ -149,9 +139,8 @@ static void write_one(const onv_answer *answer, const onv_answer_device *device,
 {
     onv_page_sentence(page, verdict_text(answer, device, page));
     if (!device->fit->has_max_batch) return;
-    const char *batches = batches_text(answer, device, page), *name = device_text(device, page);
-    if (batches == NULL || name == NULL) return;
-    onv_page_say(page, "Largest %s on %s: %s.", searched(device), name, batches);
+    onv_page_say(page, "Largest %s on %s: %s.", searched(device), device_text(device, page),
+                 batches_text(answer, device, page));
     write_best("", &device->fit->best, page);
 }
 
@@ -164,11 +153,11 @@ static const char *cell(const onv_page *page, const onv_answer *answer,
     const onv_fit_of *of = onv_answer_fit_of(answer, device, row);
     if (device->fit->has_max_batch)
         return onv_batches_text(page, of->max_batch, of->max_batch_by_release);
-    return onv_arena_printf(page->arena, "%s%s",
-                            onv_page_range(page, device->totals[row].low, device->totals[row].high),
-                            of->fits              ? ""
-                            : of->fits_by_release ? ": if cached memory is returned"
-                                                  : ": no");
+    return onv_page_print(page, "%s%s",
+                          onv_page_range(page, device->totals[row].low, device->totals[row].high),
+                          of->fits              ? ""
+                          : of->fits_by_release ? ": if cached memory is returned"
+                                                : ": no");
 }
 
 static void write_several(const onv_answer *answer, const onv_page *page)
@@ -239,10 +228,9 @@ void onv_write_fit_line(const onv_answer *answer, const onv_page *page)
 {
     for (uint32_t i = 0; i < answer->n_devices; i++) {
         const onv_answer_device *device = &answer->devices[i];
-        const char *name = device_text(device, page);
-        if (name == NULL) return;
         onv_write_format(page->out, ", %s %s",
-                         device->verdict == ONV_VERDICT_FITS ? "fits" : "does not fit", name);
+                         device->verdict == ONV_VERDICT_FITS ? "fits" : "does not fit",
+                         device_text(device, page));
         if (answer->n_rows > 1)
             onv_write_format(page->out, " (by %s)", answer->rows[device->largest].runtime);
         if (device->verdict == ONV_VERDICT_FITS_BY_RELEASE)
@@ -250,12 +238,10 @@ void onv_write_fit_line(const onv_answer *answer, const onv_page *page)
     }
     for (uint32_t i = 0; i < answer->n_devices && answer->devices[i].fit->has_max_batch; i++) {
         const onv_answer_device *device = &answer->devices[i];
-        const char *name = device_text(device, page);
-        const char *batches = batches_text(answer, device, page);
-        if (name == NULL || batches == NULL) return;
         onv_write_text(page->out, "; largest ");
         onv_write_clean(page->out, searched(device), page->mode);
-        onv_write_format(page->out, " on %s: %s", name, batches);
+        onv_write_format(page->out, " on %s: %s", device_text(device, page),
+                         batches_text(answer, device, page));
         const char *best = best_text(&device->fit->best, page);
         if (best != NULL) onv_write_format(page->out, "; %s", best);
     }

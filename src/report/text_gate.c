@@ -11,14 +11,13 @@ static const onv_column columns[] = {
 static void write_title(const onv_gate *gate, const onv_page *page)
 {
     onv_page_head(page, "Growth");
-    const char *most = !gate->has_most ? ""
-                                       : onv_arena_printf(page->arena, ", at most %u.%02u%%",
-                                                          gate->most_basis_points / 100,
-                                                          gate->most_basis_points % 100);
-    if (most == NULL) return;
-    const char *text = onv_arena_printf(page->arena, "since %s%s", gate->baseline, most);
+    const char *most =
+        !gate->has_most ? ""
+                        : onv_page_print(page, ", at most %u.%02u%%", gate->most_basis_points / 100,
+                                         gate->most_basis_points % 100);
+    const char *text = onv_page_print(page, "since %s%s", gate->baseline, most);
     onv_write_char(page->out, ' ');
-    if (text != NULL) onv_page_wrapped(page, text, 7, 2);
+    onv_page_wrapped(page, text, 7, 2);
 }
 
 void onv_write_gate(const onv_view *view, const onv_page *page)
@@ -26,8 +25,7 @@ void onv_write_gate(const onv_view *view, const onv_page *page)
     const onv_gate *gate = view->gate;
     if (gate == NULL || gate->baseline == NULL) return;
     write_title(gate, page);
-    onv_table table;
-    onv_table_init(&table, columns, 5);
+    onv_table table = onv_table_of(columns);
     for (uint32_t i = 0; i < gate->n_rows; i++) {
         const onv_gate_row *row = &gate->rows[i];
         bool is_sum = strcmp(row->what, "total") == 0;
@@ -55,7 +53,6 @@ void onv_write_growth_verdict(const onv_view *view, const onv_page *page)
     }
     if (most == NULL) most = &gate->rows[0];
     const char *text = onv_difference_text(page, most->before, most->after);
-    if (text == NULL) return;
     if (most->before == most->after)
         onv_write_text(page->out, ", no growth since ");
     else

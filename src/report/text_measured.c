@@ -19,9 +19,8 @@ static const char *change_text(const onv_page *page, uint64_t predicted, uint64_
 {
     if (predicted == measured) return "";
     bool more = measured > predicted;
-    return onv_arena_printf(
-        page->arena, "%s%s", more ? "+" : "-",
-        onv_label_bytes(more ? measured - predicted : predicted - measured).text);
+    return onv_page_print(page, "%s%s", more ? "+" : "-",
+                          onv_label_bytes(more ? measured - predicted : predicted - measured).text);
 }
 
 static void add_row(onv_table *table, const onv_page *page, const char *what,
@@ -51,8 +50,7 @@ static const onv_measured_figure *find_figure(const onv_measured *m, const char 
 
 static void write_kinds(const onv_measured *m, const onv_page *page)
 {
-    onv_table table;
-    onv_table_init(&table, columns, N_COLUMNS);
+    onv_table table = onv_table_of(columns);
     for (unsigned k = 0; k < ONV_N_MEASURED_KINDS && m->snapshot != NULL; k++)
         if (m->kinds[k].predicted > 0 || m->kinds[k].measured > 0)
             add_row(&table, page, onv_measured_kind_name((onv_measured_kind)k), m->kinds[k], "");
@@ -118,8 +116,7 @@ static void write_modules(const onv_measured *m, const onv_page *page)
         n++;
     if (n == 0) return;
     onv_page_title(page, "Modules that differ at the peak");
-    onv_table table;
-    onv_table_init(&table, module_columns, 4);
+    onv_table table = onv_table_of(module_columns);
     for (size_t i = 0; i < n && i < MOST_ROWS; i++) {
         const onv_measured_module *row = &m->modules.at[i];
         onv_table_row(&table, row->path[0] != '\0' ? row->path : "(none)",
@@ -145,11 +142,10 @@ static void write_singles(const onv_page *page, const char *title, const onv_mea
     if (n == 0) return;
     for (size_t i = 0; i < n; i++) sum += rows[i].bytes;
     onv_page_head(page, title);
-    const char *text = onv_arena_printf(page->arena, ": %zu of %s", n, onv_label_bytes(sum).text);
-    if (text != NULL) onv_write_text(page->out, text);
+    const char *text = onv_page_print(page, ": %zu of %s", n, onv_label_bytes(sum).text);
+    onv_write_text(page->out, text);
     onv_page_line(page);
-    onv_table table;
-    onv_table_init(&table, single_columns, 3);
+    onv_table table = onv_table_of(single_columns);
     for (size_t i = 0; i < n && i < MOST_ROWS; i++)
         onv_table_row(&table, onv_page_bytes(page, rows[i].bytes), rows[i].what, rows[i].where);
     onv_table_finish(&table, page);
@@ -204,16 +200,15 @@ void onv_write_measured(const onv_view *view, const onv_page *page)
     const onv_measured *m = view->measured;
     if (m == NULL || m->n_figures == 0) return;
     onv_page_head(page, "Measured");
-    const char *device = m->n_devices > 1 ? onv_arena_printf(page->arena, ", device %u of %u",
-                                                             m->device, m->n_devices)
-                                          : "";
+    const char *device =
+        m->n_devices > 1 ? onv_page_print(page, ", device %u of %u", m->device, m->n_devices) : "";
     const char *text =
         m->snapshot == NULL
-            ? onv_arena_printf(page->arena, "next to the prediction for %s", m->row->runtime)
-            : onv_arena_printf(page->arena, "next to the prediction for %s: %s%s, %u allocations",
-                               m->row->runtime, m->snapshot, device, m->n_requests);
+            ? onv_page_print(page, "next to the prediction for %s", m->row->runtime)
+            : onv_page_print(page, "next to the prediction for %s: %s%s, %u allocations",
+                             m->row->runtime, m->snapshot, device, m->n_requests);
     onv_write_char(page->out, ' ');
-    if (text != NULL) onv_page_wrapped(page, text, 9, 2);
+    onv_page_wrapped(page, text, 9, 2);
     write_kinds(m, page);
     explain_total(m, page);
     if (m->snapshot != NULL) write_snapshot(m, page);

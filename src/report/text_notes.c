@@ -19,7 +19,6 @@ static void write_heading(const onv_page *page, const char *text)
 /* One note under the heading, which the first one writes. */
 static void write_note(const onv_page *page, bool *has_heading, const char *code, const char *text)
 {
-    if (text == NULL) return;
     if (!*has_heading) write_heading(page, "Notes");
     *has_heading = true;
     onv_page_item(page);
@@ -65,13 +64,13 @@ static void write_diags(const onv_view *view, const onv_page *page, bool verbose
         shown++;
         bool names_node = diag->node != NULL && diag->node[0] != '\0';
         write_note(page, has_heading, diag->code,
-                   onv_arena_printf(page->arena, "%s%s%s%s", names_node ? "node '" : "",
-                                    names_node ? diag->node : "", names_node ? "': " : "",
-                                    diag->message));
+                   onv_page_print(page, "%s%s%s%s", names_node ? "node '" : "",
+                                  names_node ? diag->node : "", names_node ? "': " : "",
+                                  diag->message));
     }
     if (left_out > 0)
         write_note(page, has_heading, NULL,
-                   onv_arena_printf(page->arena, "%s more", onv_label_count(left_out).text));
+                   onv_page_print(page, "%s more", onv_label_count(left_out).text));
 }
 
 void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose)
@@ -82,17 +81,16 @@ void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose)
     write_loading(view, page);
     if (infer->unknown_values > 0 && infer->unknown_cause != NULL)
         write_note(page, &has_heading, NULL,
-                   onv_arena_printf(page->arena,
-                                    "shapes not known: %s, the first behind %s '%s'; sums "
-                                    "leave them out",
-                                    onv_label_count(infer->unknown_values).text,
-                                    infer->unknown_cause,
-                                    infer->unknown_node != NULL ? infer->unknown_node : ""));
+                   onv_page_print(page,
+                                  "shapes not known: %s, the first behind %s '%s'; sums "
+                                  "leave them out",
+                                  onv_label_count(infer->unknown_values).text, infer->unknown_cause,
+                                  infer->unknown_node != NULL ? infer->unknown_node : ""));
     if (live->bounded > 0)
         write_note(page, &has_heading, NULL,
-                   onv_arena_printf(page->arena,
-                                    "sizes that depend on the data: %s; their upper bounds are "
-                                    "counted",
-                                    onv_label_count(live->bounded).text));
+                   onv_page_print(page,
+                                  "sizes that depend on the data: %s; their upper bounds are "
+                                  "counted",
+                                  onv_label_count(live->bounded).text));
     write_diags(view, page, verbose, &has_heading);
 }

@@ -23,14 +23,12 @@ static void write_dims(const onv_view *view, const onv_page *page)
     onv_page_text(page, ONV_STYLE_WARN, "Free dimensions");
     onv_page_text(page, ONV_STYLE_PLAIN, ", bound by");
     onv_page_line(page);
-    onv_table table;
-    onv_table_init(&table, open_columns, 3);
+    onv_table table = onv_table_of(open_columns);
     for (size_t i = 0; i < count && i < MAX_OPEN_DIMS; i++) {
         const onv_free_dim *dim = &view->infer->free_dims.at[i];
-        onv_table_row(&table, dim->name, onv_binding_option(page->arena, dim, -1),
-                      dim->input == NULL
-                          ? ""
-                          : onv_arena_printf(page->arena, "axis %d of %s", dim->axis, dim->input));
+        onv_table_row(
+            &table, dim->name, onv_binding_option(page, dim, -1),
+            dim->input == NULL ? "" : onv_page_print(page, "axis %d of %s", dim->axis, dim->input));
     }
     onv_table_finish(&table, page);
     if (count > MAX_OPEN_DIMS)
@@ -45,18 +43,17 @@ const char *onv_formula_text(const onv_view *view, const onv_page *page, onv_dim
     onv_dim_part parts[ONV_DIM_MAX_TERMS + 1];
     uint32_t n = onv_dim_parts(&view->model->dims, amount, parts);
     const char *times = onv_page_is_unicode(page) ? " × " : " * ", *text = "";
-    for (uint32_t i = 0; i < n && text != NULL; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         bool is_negative = parts[i].coef < 0;
         uint64_t size = is_negative ? 0 - (uint64_t)parts[i].coef : (uint64_t)parts[i].coef;
         const char *sign = is_negative ? (i > 0 ? " - " : "-") : i > 0 ? " + " : "";
-        text = onv_arena_printf(page->arena, "%s%s%s", text, sign, label(size).text);
+        text = onv_page_print(page, "%s%s%s", text, sign, label(size).text);
         onv_dim factors[ONV_DIM_MAX_TERMS];
         uint32_t n_factors = onv_dim_factors(&view->model->dims, parts[i].product, factors);
-        for (uint32_t k = 0; k < n_factors && text != NULL; k++) {
-            const char *factor = onv_dim_text(&view->model->dims, page->arena, factors[k]);
-            text = factor == NULL ? NULL
-                                  : onv_arena_printf(page->arena, "%s%s%s", text, times, factor);
-        }
+        for (uint32_t k = 0; k < n_factors; k++)
+            text = onv_page_print(
+                page, "%s%s%s", text, times,
+                onv_page_kept(onv_dim_text(&view->model->dims, page->arena, factors[k])));
     }
     return text;
 }
@@ -67,13 +64,11 @@ static void write_piece(const onv_view *view, const onv_page *page, const onv_pi
         onv_model_node(view->model, view->live->timeline.steps.at[piece->step].node);
     const char *amount = onv_formula_text(view, page, piece->bytes, onv_label_bytes);
     const char *range = onv_range_text(view, page->arena, piece);
-    if (amount == NULL || range == NULL) return;
     onv_write_text(page->out, "  ");
     onv_page_wrapped(page, amount, 2, 6);
     const char *where =
-        onv_arena_printf(page->arena, "%s%sstep %lu, %s %s", range, range[0] != '\0' ? "; " : "",
-                         (unsigned long)piece->step, node->op_type, onv_view_node_name(view, node));
-    if (where == NULL) return;
+        onv_page_print(page, "%s%sstep %lu, %s %s", range, range[0] != '\0' ? "; " : "",
+                       (unsigned long)piece->step, node->op_type, onv_view_node_name(view, node));
     onv_write_text(page->out, "      ");
     onv_page_fitted(page, ONV_STYLE_DIM, where, page->width - 6);
     onv_page_line(page);
@@ -85,8 +80,7 @@ static void write_formula(const onv_view *view, const onv_page *page)
     onv_page_head(page, "Peak for any sizes");
     if (f->n_pieces == 0) {
         onv_write_text(page->out, ": ");
-        onv_page_wrapped(page, onv_arena_printf(page->arena, "no formula, as %s", f->why_not), 20,
-                         2);
+        onv_page_wrapped(page, onv_page_print(page, "no formula, as %s", f->why_not), 20, 2);
         return;
     }
     onv_page_text(page, ONV_STYLE_PLAIN,
@@ -127,42 +121,35 @@ static void write_word(const onv_page *page, const char *word, size_t *at)
 /* What was bound already; a batch that the export fixed has no name of its own. */
 static const char *given_option(const onv_view *view, const onv_page *page, const onv_bound *bound)
 {
-    const char *value = NULL;
     bool is_batch = strcmp(bound->name, "batch") == 0;
     if (bound->size >= 0 && is_batch)
-        return onv_arena_printf(page->arena, "--batch %lld", (long long)bound->size);
+        return onv_page_print(page, "--batch %lld", (long long)bound->size);
     if (bound->size >= 0)
-        value = onv_arena_printf(page->arena, "%s=%lld", bound->name, (long long)bound->size);
-    const onv_graph *graph = onv_model_graph(view->model, (onv_graph_id){0});
-    for (uint32_t i = 0; bound->size < 0 && i < graph->n_inputs; i++)
-        if (strcmp(onv_model_value(view->model, graph->inputs[i])->name, bound->name) == 0)
-            value = onv_arena_printf(
-                page->arena, "%s=%s", bound->name,
-                onv_view_shape(view, page->arena, graph->inputs[i], ONV_CLEAN_ASCII));
-    const char *word = value == NULL ? NULL : onv_shell_word(page->arena, value);
-    return word == NULL ? NULL
-                        : onv_arena_printf(page->arena, "%s %s",
-                                           bound->size < 0 ? "--shape" : "--dim", word);
+        return onv_page_print(page, "--dim %s",
+                              onv_shell_word(page, onv_page_print(page, "%s=%lld", bound->name,
+                                                                  (long long)bound->size)));
+    onv_value_id input = onv_view_bound_input(view, bound);
+    const char *shape =
+        !onv_is_value(input)
+            ? "?"
+            : onv_page_kept(onv_view_shape(view, page->arena, input, ONV_CLEAN_ASCII));
+    return onv_page_print(page, "--shape %s",
+                          onv_shell_word(page, onv_page_print(page, "%s=%s", bound->name, shape)));
 }
 
 /* Never cut: it is to be copied. */
 static void write_command(const onv_view *view, const onv_page *page)
 {
-    const char *path = view->model->path != NULL ? view->model->path : "-", *word;
+    const char *path = view->model->path != NULL ? view->model->path : "-";
     size_t at = 10;
     onv_page_head(page, "To size it, with the sizes that you need");
     onv_write_text(page->out, "\n  onnxvram");
-    if ((word = onv_shell_word(page->arena, path)) == NULL) return;
-    write_word(page, word, &at);
-    for (size_t i = 0; i < view->infer->bounds.count; i++) {
-        if ((word = given_option(view, page, &view->infer->bounds.at[i])) == NULL) return;
-        write_word(page, word, &at);
-    }
+    write_word(page, onv_shell_word(page, path), &at);
+    for (size_t i = 0; i < view->infer->bounds.count; i++)
+        write_word(page, given_option(view, page, &view->infer->bounds.at[i]), &at);
     for (size_t i = 0; i < view->infer->free_dims.count; i++) {
         const onv_free_dim *dim = &view->infer->free_dims.at[i];
-        word = onv_binding_option(page->arena, dim, size_in(view->example, dim->name));
-        if (word == NULL) return;
-        write_word(page, word, &at);
+        write_word(page, onv_binding_option(page, dim, size_in(view->example, dim->name)), &at);
     }
     onv_page_line(page);
 }
@@ -180,11 +167,10 @@ void onv_write_open(const onv_view *view, const onv_page *page)
 const char *onv_sizes_text(const onv_view *example, const onv_page *page)
 {
     const char *text = "";
-    for (size_t i = 0; i < example->infer->bounds.count && text != NULL; i++) {
+    for (size_t i = 0; i < example->infer->bounds.count; i++) {
         const onv_bound *bound = &example->infer->bounds.at[i];
         if (bound->size < 0) continue;
-        text = onv_arena_printf(page->arena, "%s, %s = %lld", text, bound->name,
-                                (long long)bound->size);
+        text = onv_page_print(page, "%s, %s = %lld", text, bound->name, (long long)bound->size);
     }
     return text;
 }
@@ -193,6 +179,5 @@ void onv_write_example_title(const onv_view *example, const onv_page *page)
 {
     onv_page_line(page);
     onv_page_text(page, ONV_STYLE_WARN, "An example");
-    const char *text = onv_sizes_text(example, page);
-    if (text != NULL) onv_page_wrapped(page, text, 10, 2);
+    onv_page_wrapped(page, onv_sizes_text(example, page), 10, 2);
 }

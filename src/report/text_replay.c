@@ -13,32 +13,31 @@ static const onv_column columns[] = {
 /* "torch", "train sqrt". */
 static const char *name_text(const onv_page *page, const char *runtime, const char *plan)
 {
-    return plan == NULL ? runtime : onv_arena_printf(page->arena, "%s %s", runtime, plan);
+    return plan == NULL ? runtime : onv_page_print(page, "%s %s", runtime, plan);
 }
 
 static const char *difference_text(const onv_page *page, const onv_replay_result *r)
 {
     uint64_t a = r->measured_bytes, b = r->predicted_bytes;
     if (a == b) return "0 B";
-    return onv_arena_printf(page->arena, "%s%s", a > b ? "+" : "-",
-                            onv_label_bytes(a > b ? a - b : b - a).text);
+    return onv_page_print(page, "%s%s", a > b ? "+" : "-",
+                          onv_label_bytes(a > b ? a - b : b - a).text);
 }
 
 static const char *verdict_text(const onv_page *page, const onv_replay_result *r)
 {
     if (r->n_faults > 0)
-        return onv_arena_printf(page->arena, "%s fault%s", onv_label_count(r->n_faults).text,
-                                r->n_faults > 1 ? "s" : "");
+        return onv_page_print(page, "%s fault%s", onv_label_count(r->n_faults).text,
+                              r->n_faults > 1 ? "s" : "");
     if (r->out_of_memory)
-        return onv_arena_printf(page->arena, "no memory at step %lu, as predicted",
-                                (unsigned long)r->oom_step);
+        return onv_page_print(page, "no memory at step %lu, as predicted",
+                              (unsigned long)r->oom_step);
     return "agrees";
 }
 
 static void write_results(const onv_replays *replays, const onv_page *page)
 {
-    onv_table table;
-    onv_table_init(&table, columns, sizeof columns / sizeof columns[0]);
+    onv_table table = onv_table_of(columns);
     for (size_t i = 0; i < replays->results.count; i++) {
         const onv_replay_result *r = &replays->results.at[i];
         onv_table_row(&table, name_text(page, r->runtime, r->plan), r->mode,
@@ -68,14 +67,14 @@ static void write_faults(const onv_replay_result *r, const onv_page *page, bool 
 static void write_note(const onv_page *page, const char *text)
 {
     onv_write_text(page->out, "  ");
-    onv_page_wrapped(page, text != NULL ? text : "", 2, 2);
+    onv_page_wrapped(page, text, 2, 2);
 }
 
 /* How much an allocation may take beyond what was asked for. */
 static const char *granularity_text(const onv_page *page, uint64_t granularity)
 {
     if (granularity <= 1) return "nothing";
-    return onv_arena_printf(page->arena, "less than %s", onv_label_bytes(granularity).text);
+    return onv_page_print(page, "less than %s", onv_label_bytes(granularity).text);
 }
 
 static void write_tolerance(const onv_replays *replays, const onv_page *page)
@@ -95,17 +94,16 @@ static void write_tolerance(const onv_replays *replays, const onv_page *page)
                           "read."
                         : "Buffers were filled when they were made and checked when they were last "
                           "read, until memory ran out.");
-    if (plain == NULL || pooled == NULL) return;
-    write_note(page, onv_arena_printf(page->arena,
-                                      "Tolerated: what rounding may add, times the most "
-                                      "allocations at a time: %s for a plain one%s%s%s.",
-                                      plain, has_pool ? ", " : "", has_pool ? pooled : "",
-                                      has_pool ? " for one of the pool" : ""));
+    write_note(page, onv_page_print(page,
+                                    "Tolerated: what rounding may add, times the most "
+                                    "allocations at a time: %s for a plain one%s%s%s.",
+                                    plain, has_pool ? ", " : "", has_pool ? pooled : "",
+                                    has_pool ? " for one of the pool" : ""));
     if (foreign > 0)
-        write_note(page, onv_arena_printf(page->arena,
-                                          "Other processes took or freed %s meanwhile, which the "
-                                          "tolerance includes.",
-                                          onv_label_bytes(foreign).text));
+        write_note(page, onv_page_print(page,
+                                        "Other processes took or freed %s meanwhile, which the "
+                                        "tolerance includes.",
+                                        onv_label_bytes(foreign).text));
 }
 
 /* --- Memory over time -------------------------------------------------------------------------- */
@@ -159,15 +157,13 @@ static const onv_column max_batch_columns[] = {
 static void write_max_batches(const onv_replays *replays, const onv_page *page)
 {
     if (replays->max_batches.count == 0) return;
-    onv_table table;
-    onv_table_init(&table, max_batch_columns,
-                   sizeof max_batch_columns / sizeof max_batch_columns[0]);
+    onv_table table = onv_table_of(max_batch_columns);
     for (size_t i = 0; i < replays->max_batches.count; i++) {
         const onv_replay_max_batch *max_batch = &replays->max_batches.at[i];
         onv_table_row(&table, name_text(page, max_batch->runtime, max_batch->plan), max_batch->mode,
-                      onv_arena_printf(page->arena, "%s%s",
-                                       max_batch->is_least ? onv_page_at_least(page) : "",
-                                       onv_label_count((uint64_t)max_batch->predicted_batch).text),
+                      onv_page_print(page, "%s%s",
+                                     max_batch->is_least ? onv_page_at_least(page) : "",
+                                     onv_label_count((uint64_t)max_batch->predicted_batch).text),
                       onv_page_count(page, (uint64_t)max_batch->measured_batch),
                       max_batch->agrees ? "agrees" : "differs");
     }

@@ -22,7 +22,7 @@ static const char *range_text(const onv_page *page, onv_range range)
 
 static void add_row(onv_table *table, const onv_page *page, const onv_runtime_result *r)
 {
-    onv_table_row(table, onv_arena_printf(page->arena, "%s", r->runtime->name),
+    onv_table_row(table, onv_page_print(page, "%s", r->runtime->name),
                   onv_page_bytes(page, r->weight_bytes), onv_page_bytes(page, r->activation_bytes),
                   range_text(page, (onv_range){r->driver_least_bytes, r->driver_bytes}),
                   range_text(page, r->context_bytes), range_text(page, r->total_bytes));
@@ -75,12 +75,11 @@ void onv_write_runtime_remarks(const onv_runtime_result *r, const onv_page *page
     const char *text = NULL;
     if (strcmp(r->runtime->name, "arena") == 0) {
         onv_label bound = onv_label_bytes(r->lower_bound_bytes);
-        text = r->optimal
-                   ? "arena: a plan; its offsets are proven optimal"
-                   : onv_arena_printf(page->arena, "arena: a plan; none is below %s", bound.text);
-        if (alignment > 1 && text != NULL)
-            text = onv_arena_printf(page->arena, "%s, at multiples of %llu bytes", text,
-                                    (unsigned long long)alignment);
+        text = r->optimal ? "arena: a plan; its offsets are proven optimal"
+                          : onv_page_print(page, "arena: a plan; none is below %s", bound.text);
+        if (alignment > 1)
+            text = onv_page_print(page, "%s, at multiples of %llu bytes", text,
+                                  (unsigned long long)alignment);
     } else if (strcmp(r->runtime->name, "ideal") == 0) {
         text = "ideal: a lower bound, the sum of what is live";
     } else if (strcmp(r->runtime->name, "tensorrt") == 0) {
@@ -91,9 +90,9 @@ void onv_write_runtime_remarks(const onv_runtime_result *r, const onv_page *page
                      "workspace: by default tactics may take what the device has; --workspace "
                      "SIZE counts a limit";
     } else if (r->runtime->provider != ONV_PROVIDER_NONE) {
-        text = onv_arena_printf(page->arena, "%s: %s after the first run, %s from the third on",
-                                r->runtime->name, onv_label_bytes(r->first_run_bytes).text,
-                                onv_label_bytes(r->steady_bytes).text);
+        text = onv_page_print(page, "%s: %s after the first run, %s from the third on",
+                              r->runtime->name, onv_label_bytes(r->first_run_bytes).text,
+                              onv_label_bytes(r->steady_bytes).text);
     }
     onv_page_sentence(page, text);
     bool is_arena = r->runtime->consumer == ONV_CONSUMER_ALLOCATOR;
@@ -112,9 +111,8 @@ void onv_write_comparison_runtimes(const onv_view *view, const onv_page *page)
     size_t n = 0;
     for (size_t i = 0; i < view->n_runtimes; i++) n += !view->runtimes[i].is_judged;
     if (n == 0) return;
-    onv_table table;
     onv_page_title(page, "For comparison, not judged");
-    onv_table_init(&table, columns, sizeof columns / sizeof columns[0]);
+    onv_table table = onv_table_of(columns);
     for (size_t i = 0; i < view->n_runtimes; i++)
         if (!view->runtimes[i].is_judged) add_row(&table, page, &view->runtimes[i]);
     onv_table_finish(&table, page);

@@ -90,8 +90,7 @@ void onv_write_advice(const onv_view *view, const onv_page *page, bool verbose)
     const onv_ort_advice *advice = view->advice;
     if (advice == NULL || advice->count == 0) return;
     onv_page_title(page, "Settings of ONNX Runtime, the arena of each");
-    onv_table table;
-    onv_table_init(&table, advice_columns, sizeof advice_columns / sizeof advice_columns[0]);
+    onv_table table = onv_table_of(advice_columns);
     for (uint32_t i = 0; i < advice->count; i++)
         if (verbose || i < ADVICE_ROWS || i == advice->given)
             add_advice(&table, page, &advice->rows[i], i == advice->given);
@@ -124,9 +123,9 @@ static const onv_column request_columns[] = {
 static const char *dims_text(const onv_page *page, const onv_shape_requests *r, uint32_t request)
 {
     const char *text = "";
-    for (uint32_t i = 0; i < r->n_names && text != NULL; i++)
-        text = onv_arena_printf(page->arena, "%s%s%s=%lld", text, i > 0 ? " " : "", r->names[i],
-                                (long long)r->sizes[(size_t)request * r->n_names + i]);
+    for (uint32_t i = 0; i < r->n_names; i++)
+        text = onv_page_print(page, "%s%s%s=%lld", text, i > 0 ? " " : "", r->names[i],
+                              (long long)r->sizes[(size_t)request * r->n_names + i]);
     return text;
 }
 
@@ -142,16 +141,15 @@ static bool grows(const onv_shape_requests *r, uint32_t request)
 
 static void write_request_rows(const onv_shape_requests *r, const onv_page *page, bool verbose)
 {
-    onv_table table;
     uint32_t shown = 0;
     bool all = verbose || r->n_requests <= REQUEST_ROWS;
-    onv_table_init(&table, request_columns, sizeof request_columns / sizeof request_columns[0]);
+    onv_table table = onv_table_of(request_columns);
     for (uint32_t i = 0; i < r->n_requests; i++) {
         bool is_last = i + 1 == r->n_requests;
         if (!all && !is_last && (shown >= REQUEST_ROWS || !grows(r, i))) continue;
         shown++;
         const onv_ort_shape_figures *f = &r->result.requests[i];
-        onv_table_row(&table, onv_arena_printf(page->arena, "%u", i + 1), dims_text(page, r, i),
+        onv_table_row(&table, onv_page_print(page, "%u", i + 1), dims_text(page, r, i),
                       onv_page_bytes(page, f->peak));
         for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++)
             onv_table_add(&table, onv_page_bytes(page, f->reserved[p]));
@@ -225,10 +223,9 @@ void onv_write_together(const onv_report_job *job, const onv_page *page)
 {
     const onv_together_info *info = job->options->together;
     onv_page_title(page, "Together, sessions of ONNX Runtime in one process");
-    onv_table table;
-    onv_table_init(&table, together_columns, 3);
+    onv_table table = onv_table_of(together_columns);
     onv_table_row(&table, "sessions",
-                  onv_arena_printf(page->arena, "%llu", (unsigned long long)info->sessions), "");
+                  onv_page_print(page, "%llu", (unsigned long long)info->sessions), "");
     add_sum(&table, page, "arenas", info->arenas_low, info->arenas_high, "one for each session");
     add_sum(&table, page, "handles", info->driver_bytes, info->driver_bytes, "of each session");
     add_sum(&table, page, "context", info->context_low, info->context_high, "once");

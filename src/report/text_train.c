@@ -39,11 +39,9 @@ static const char *peak_note(const onv_view *view, const onv_page *page)
     static const char *const phases[ONV_N_PHASES] = {"forward", "forward", "backward", "optimizer"};
     const onv_training *t = view->training;
     if (!onv_is_node(t->figures.peak_node))
-        return onv_arena_printf(page->arena, "%s, %s", phases[t->figures.peak_phase],
-                                t->figures.peak_label);
-    return onv_arena_printf(page->arena, "%s of %s %s", phases[t->figures.peak_phase],
-                            t->figures.peak_label,
-                            onv_model_node(t->model, t->figures.peak_node)->name);
+        return onv_page_print(page, "%s, %s", phases[t->figures.peak_phase], t->figures.peak_label);
+    return onv_page_print(page, "%s of %s %s", phases[t->figures.peak_phase], t->figures.peak_label,
+                          onv_model_node(t->model, t->figures.peak_node)->name);
 }
 
 /* What libraries take at the peak that they are a part of. */
@@ -54,19 +52,18 @@ static const char *workspace_note(const onv_view *view, const onv_page *page)
     const char *where = onv_is_node(f->requested_peak_node)
                             ? onv_model_node(view->training->model, f->requested_peak_node)->name
                             : "";
-    return onv_arena_printf(page->arena, "%s: %s at %s %s", f->workspace_library,
-                            onv_label_bytes(f->workspace_bytes).text, f->requested_peak_label,
-                            where);
+    return onv_page_print(page, "%s: %s at %s %s", f->workspace_library,
+                          onv_label_bytes(f->workspace_bytes).text, f->requested_peak_label, where);
 }
 
 /* Or why there is none. */
 static void add_time(onv_table *table, const onv_page *page, const onv_time *time)
 {
     if (time->refused != NULL)
-        onv_table_row(table, "time", "", onv_arena_printf(page->arena, "none: %s", time->refused));
+        onv_table_row(table, "time", "", onv_page_print(page, "none: %s", time->refused));
     if (!onv_time_is_known(time)) return;
     onv_label label = onv_label_time(time->all.low, time->all.high, onv_page_dash(page));
-    onv_table_row(table, "time", onv_arena_printf(page->arena, "%s", label.text),
+    onv_table_row(table, "time", onv_page_label(page, label),
                   "a step, estimated by peaks of the GPU");
 }
 
@@ -114,11 +111,10 @@ static const char *verdict(const onv_training *t, uint32_t plan)
 static const char *overhead_text(const onv_page *page, const onv_training_plan *plan)
 {
     if (plan->recomputed_macs < plan->pass_macs || plan->pass_macs == 0)
-        return onv_arena_printf(page->arena, "%s",
-                                onv_label_share(plan->recomputed_macs, plan->pass_macs).text);
+        return onv_page_label(page, onv_label_share(plan->recomputed_macs, plan->pass_macs));
     /* More than the passes themselves, where segments are nested. */
-    return onv_arena_printf(page->arena, "%.0f%%",
-                            100.0 * (double)plan->recomputed_macs / (double)plan->pass_macs);
+    return onv_page_print(page, "%.0f%%",
+                          100.0 * (double)plan->recomputed_macs / (double)plan->pass_macs);
 }
 
 static bool moves(const onv_training_plan *plan)
@@ -129,7 +125,7 @@ static bool moves(const onv_training_plan *plan)
 const char *onv_plan_label(const onv_page *page, const onv_training_plan *plan)
 {
     if (!plan->compiles) return plan->name;
-    return onv_arena_printf(page->arena, "%s, compile=%g", plan->name, plan->memory_budget);
+    return onv_page_print(page, "%s, compile=%g", plan->name, plan->memory_budget);
 }
 
 /* Both ways, and what it takes there. */
@@ -152,9 +148,9 @@ static const char *time_text(const onv_page *page, const onv_time *time)
     if (!onv_time_is_known(time)) return "?";
     unsigned long long low = percent(time->more.low, time->all.low - time->more.low);
     unsigned long long high = percent(time->more.high, time->all.high - time->more.high);
-    if (low == high) return onv_arena_printf(page->arena, "+%llu%%", low);
-    return onv_arena_printf(page->arena, "+%llu%s%llu%%", low < high ? low : high,
-                            onv_page_dash(page), low < high ? high : low);
+    if (low == high) return onv_page_print(page, "+%llu%%", low);
+    return onv_page_print(page, "+%llu%s%llu%%", low < high ? low : high, onv_page_dash(page),
+                          low < high ? high : low);
 }
 
 static void add_plan(onv_table *table, const onv_page *page, const onv_view *view, uint32_t index,
@@ -168,12 +164,12 @@ static void add_plan(onv_table *table, const onv_page *page, const onv_view *vie
         onv_page_bytes(page, plan->figures.peak_bytes),
         onv_page_bytes(page, plan->figures.reserved_peak_bytes),
         onv_page_bytes(page, plan->figures.saved_activation_bytes),
-        onv_arena_printf(page->arena, "%s", onv_label_scaled(plan->recomputed_macs).text),
+        onv_page_label(page, onv_label_scaled(plan->recomputed_macs)),
         overhead_text(page, plan),
     };
     for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) onv_table_add(table, cells[i]);
     if (has.time) onv_table_add(table, time_text(page, &plan->figures.time));
-    onv_table_add(table, onv_arena_printf(page->arena, "%lu", (unsigned long)plan->n_segments));
+    onv_table_add(table, onv_page_print(page, "%lu", (unsigned long)plan->n_segments));
     if (has.moved) add_moved(table, page, plan);
     onv_table_add(table, verdict(t, index));
     if (has.batches)
@@ -261,10 +257,9 @@ static void write_compiled(const onv_training *t, const onv_page *page)
     if (c->budget < 1)
         onv_write_format(page->out, " with activation_memory_budget = %g", c->budget);
     onv_page_line(page);
-    onv_table table;
-    onv_table_init(&table, columns, 3);
-    const char *note = onv_arena_printf(
-        page->arena, "saved for backward: %s of eager PyTorch's",
+    onv_table table = onv_table_of(columns);
+    const char *note = onv_page_print(
+        page, "saved for backward: %s of eager PyTorch's",
         onv_label_share(c->saved_activation_bytes, t->figures.saved_activation_bytes).text);
     add(&table, page, "activations", c->saved_activation_bytes, note);
     add(&table, page, "peak", c->peak_bytes, "of the eager step that keeps these");
@@ -309,8 +304,7 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
     if (t->world > 1) onv_write_format(page->out, ", one of %u devices", t->world);
     if (t->zero_stage > 0) onv_write_format(page->out, ", ZeRO %u", t->zero_stage);
     onv_page_line(page);
-    onv_table table;
-    onv_table_init(&table, columns, 3);
+    onv_table table = onv_table_of(columns);
     add(&table, page, "parameters", t->figures.parameter_bytes,
         t->is_unlisted ? "that operations read: the export lists none" : "");
     add(&table, page, "buffers", t->figures.buffer_bytes, "running statistics, constants");

@@ -15,27 +15,18 @@ static void add_row(onv_table *table, const onv_page *page, const char *name, ui
     onv_table_row(table, name, onv_page_bytes(page, bytes), what);
 }
 
-static void write_title(const onv_page *page, const char *what, const char *how)
-{
-    const char *title = onv_arena_printf(page->arena, "%s%s", what, how);
-    if (title != NULL) onv_page_text(page, ONV_STYLE_TITLE, title);
-}
-
 void onv_write_quantized(const onv_view *view, const onv_page *page)
 {
     const onv_quantized *q = view->quantized;
-    onv_table table;
     if (q == NULL || q->format == NULL) return;
-    onv_page_line(page);
-    write_title(page, "Weights in ", q->format->name);
-    onv_page_line(page);
-    onv_table_init(&table, weight_columns, 3);
+    onv_page_title(page, onv_page_print(page, "Weights in %s", q->format->name));
+    onv_table table = onv_table_of(weight_columns);
     add_row(&table, page,
-            onv_arena_printf(page->arena, "%s %s of products", onv_label_count(q->n_matrices).text,
-                             q->n_matrices == 1 ? "matrix" : "matrices"),
+            onv_page_print(page, "%s %s of products", onv_label_count(q->n_matrices).text,
+                           q->n_matrices == 1 ? "matrix" : "matrices"),
             q->bytes,
-            onv_arena_printf(page->arena, "%s before; %s", onv_label_bytes(q->bytes_before).text,
-                             q->format->summary));
+            onv_page_print(page, "%s before; %s", onv_label_bytes(q->bytes_before).text,
+                           q->format->summary));
     if (q->bytes_tables > 0)
         add_row(&table, page, "tables", q->bytes_tables, "as they were: Gather reads them");
     if (q->bytes_convolutions > 0)
@@ -46,8 +37,8 @@ void onv_write_quantized(const onv_view *view, const onv_page *page)
     onv_page_item(page);
     onv_page_wrapped(
         page,
-        onv_arena_printf(
-            page->arena,
+        onv_page_print(
+            page,
             "torch: as bitsandbytes has linear layers but the last one; ort: %s in blocks "
             "of %lu",
             q->format->ort_op, (unsigned long)q->format->ort_block),
@@ -58,8 +49,8 @@ void onv_write_quantized(const onv_view *view, const onv_page *page)
 
 static const char *tokens_text(const onv_page *page, int64_t tokens)
 {
-    return onv_arena_printf(page->arena, "%s %s", onv_label_count((uint64_t)tokens).text,
-                            tokens == 1 ? "token" : "tokens");
+    return onv_page_print(page, "%s %s", onv_label_count((uint64_t)tokens).text,
+                          tokens == 1 ? "token" : "tokens");
 }
 
 static void write_longest(const onv_view *view, const onv_page *page)
@@ -76,17 +67,15 @@ static void write_longest(const onv_view *view, const onv_page *page)
 void onv_write_kv_cache(const onv_view *view, const onv_page *page)
 {
     const onv_kv_cache *cache = view->cache;
-    onv_table table;
     if (cache == NULL || cache->mode == ONV_KV_NOT_ASKED || cache->tokens == 0) return;
     bool shared = cache->mode == ONV_KV_SHARED;
-    onv_page_line(page);
-    write_title(page, "Key-value cache, ", shared ? "one buffer for each layer" : "as copies");
-    onv_page_line(page);
-    onv_table_init(&table, weight_columns, 3);
+    onv_page_title(page, shared ? "Key-value cache, one buffer for each layer"
+                                : "Key-value cache, as copies");
+    onv_table table = onv_table_of(weight_columns);
     add_row(&table, page, "a token", cache->token_bytes,
-            onv_arena_printf(page->arena, "%s %s, %s each", onv_label_count(cache->n_layers).text,
-                             cache->n_layers == 1 ? "layer" : "layers",
-                             onv_label_bytes(cache->token_bytes / cache->n_layers).text));
+            onv_page_print(page, "%s %s, %s each", onv_label_count(cache->n_layers).text,
+                           cache->n_layers == 1 ? "layer" : "layers",
+                           onv_label_bytes(cache->token_bytes / cache->n_layers).text));
     add_row(&table, page, "past", cache->past_bytes, tokens_text(page, cache->past_tokens));
     add_row(&table, page, "present", cache->present_bytes, tokens_text(page, cache->tokens));
     if (cache->fixed_bytes > 0)
@@ -95,18 +84,13 @@ void onv_write_kv_cache(const onv_view *view, const onv_page *page)
     uint64_t copies = cache->past_bytes + cache->present_bytes;
     uint64_t one = cache->present_bytes;
     add_row(&table, page, "together", (shared ? one : copies) + cache->fixed_bytes,
-            onv_arena_printf(page->arena,
-                             shared ? "as copies %s" : "past and present; with one buffer %s",
-                             onv_label_bytes((shared ? copies : one) + cache->fixed_bytes).text));
+            onv_page_print(page, shared ? "as copies %s" : "past and present; with one buffer %s",
+                           onv_label_bytes((shared ? copies : one) + cache->fixed_bytes).text));
     onv_table_finish(&table, page);
-    if (shared && cache->n_in_place < cache->n_growing) {
-        onv_page_item(page);
-        onv_page_wrapped(
-            page,
-            "This graph makes the present anew (Concat): to fill one buffer it needs an "
-            "attention that writes in place, like GroupQueryAttention or StaticCache.",
-            2, 4);
-    }
+    if (shared && cache->n_in_place < cache->n_growing)
+        onv_page_sentence(
+            page, "This graph makes the present anew (Concat): to fill one buffer it needs an "
+                  "attention that writes in place, like GroupQueryAttention or StaticCache.");
     write_longest(view, page);
 }
 
@@ -121,18 +105,17 @@ static const onv_column saving_columns[] = {
 
 static const char *what_text(const onv_view *view, const onv_page *page, const onv_saving *s)
 {
-    onv_arena *arena = page->arena;
     const char *op = onv_is_node(s->node) ? onv_model_node(view->model, s->node)->op_type : "input";
-    if (s->is_everywhere) op = onv_arena_printf(arena, "every %s", op);
+    if (s->is_everywhere) op = onv_page_print(page, "every %s", op);
     switch ((onv_saving_kind)s->kind) {
-    case ONV_SAVING_HALF: return onv_arena_printf(arena, "%s in 16 bits", op);
-    case ONV_SAVING_INPLACE: return onv_arena_printf(arena, "%s in place of its input", op);
-    case ONV_SAVING_RECOMPUTE: return onv_arena_printf(arena, "%s computed again", op);
-    case ONV_SAVING_LATER: return onv_arena_printf(arena, "%s just before it is read", op);
-    case ONV_SAVING_EARLIER: return onv_arena_printf(arena, "%s as soon as it can run", op);
+    case ONV_SAVING_HALF: return onv_page_print(page, "%s in 16 bits", op);
+    case ONV_SAVING_INPLACE: return onv_page_print(page, "%s in place of its input", op);
+    case ONV_SAVING_RECOMPUTE: return onv_page_print(page, "%s computed again", op);
+    case ONV_SAVING_LATER: return onv_page_print(page, "%s just before it is read", op);
+    case ONV_SAVING_EARLIER: return onv_page_print(page, "%s as soon as it can run", op);
     case ONV_SAVING_BATCH:
-        return onv_arena_printf(arena, "batch as %lld parts of %lld", (long long)s->parts,
-                                (long long)s->part);
+        return onv_page_print(page, "batch as %lld parts of %lld", (long long)s->parts,
+                              (long long)s->part);
     case ONV_N_SAVINGS: break;
     }
     return "";
@@ -142,30 +125,24 @@ static const char *what_text(const onv_view *view, const onv_page *page, const o
 static const char *name_text(const onv_view *view, const onv_page *page, const onv_saving *s)
 {
     if (s->kind == ONV_SAVING_BATCH)
-        return onv_arena_printf(page->arena, "%s more runs of nodes",
-                                onv_label_count(s->more_nodes).text);
+        return onv_page_print(page, "%s more runs of nodes", onv_label_count(s->more_nodes).text);
     if (s->is_everywhere) return "";
     if (s->kind == ONV_SAVING_EARLIER)
         return onv_view_node_name(view, onv_model_node(view->model, s->node));
     const char *name = onv_model_value(view->model, s->value)->name;
     if (s->kind != ONV_SAVING_RECOMPUTE || s->more_macs == 0) return name;
-    return onv_arena_printf(page->arena, "%s MACs: %s", onv_label_scaled(s->more_macs).text, name);
+    return onv_page_print(page, "%s MACs: %s", onv_label_scaled(s->more_macs).text, name);
 }
 
 void onv_write_savings(const onv_view *view, const onv_page *page)
 {
     const onv_savings *savings = view->savings;
-    onv_table table;
     if (savings == NULL || savings->count == 0) return;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE,
-                  "Possible savings of the graph's own peak, each by itself");
-    onv_page_line(page);
-    onv_table_init(&table, saving_columns, 4);
+    onv_page_title(page, "Possible savings of the graph's own peak, each by itself");
+    onv_table table = onv_table_of(saving_columns);
     for (uint32_t i = 0; i < savings->count; i++) {
         const onv_saving *s = &savings->of[i];
-        onv_table_row(&table,
-                      onv_arena_printf(page->arena, "-%s", onv_label_bytes(s->saved_bytes).text),
+        onv_table_row(&table, onv_page_print(page, "-%s", onv_label_bytes(s->saved_bytes).text),
                       onv_page_percent(page, s->saved_bytes, view->live->peak_bytes),
                       what_text(view, page, s), name_text(view, page, s));
     }
@@ -192,12 +169,11 @@ enum { LEAST_SHARE = 100 };
 
 void onv_write_global_savings(const onv_view *view, const onv_page *page)
 {
-    bool trains = view->training != NULL && view->training->optimizer != NULL;
+    bool trains = onv_view_trains(view);
     if (view->global_savings == NULL || view->n_runtimes == 0 || trains) return;
     uint64_t total = view->live->weight_bytes + view->live->peak_bytes;
     bool done[ONV_N_GLOBAL_SAVINGS] = {false}, any = false;
-    onv_table table;
-    onv_table_init(&table, global_columns, 3);
+    onv_table table = onv_table_of(global_columns);
     for (int round = 0; round < ONV_N_GLOBAL_SAVINGS; round++) {
         int best = -1;
         for (int k = 0; k < ONV_N_GLOBAL_SAVINGS; k++) {
@@ -210,15 +186,12 @@ void onv_write_global_savings(const onv_view *view, const onv_page *page)
         if (best < 0) break;
         done[best] = true;
         if (!any) {
-            onv_page_line(page);
-            onv_page_text(page, ONV_STYLE_TITLE,
-                          "Possible savings of the graph's lower bound, weights and peak");
-            onv_page_line(page);
+            onv_page_title(page, "Possible savings of the graph's lower bound, weights and peak");
         }
         any = true;
         uint64_t saved = view->global_savings->of[best].saved_bytes;
         onv_table_row(&table, global_names[best],
-                      onv_arena_printf(page->arena, "saves %s", onv_label_bytes(saved).text),
+                      onv_page_print(page, "saves %s", onv_label_bytes(saved).text),
                       onv_page_percent(page, saved, total));
     }
     onv_table_finish(&table, page);

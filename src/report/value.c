@@ -168,14 +168,14 @@ const char *onv_view_size(const onv_view *view, const onv_page *page, onv_value_
     onv_growth growth;
     const char *bound = onv_view_is_bound(view, id) ? onv_page_at_most(page) : "";
     if (onv_view_bytes(view, id, &bytes))
-        return onv_arena_printf(page->arena, "%s%s", bound, onv_label_bytes(bytes).text);
+        return onv_page_print(page, "%s%s", bound, onv_label_bytes(bytes).text);
     if (!onv_growth_of(&onv_model_value(view->model, id)->type, &growth)) return "?";
     const char *factors = onv_view_factors(view, page, &growth);
     if (factors == NULL) return NULL;
     if (onv_clean_columns(factors, page->mode) > SHORT_FACTORS)
         factors = onv_page_is_unicode(page) ? "…" : "...";
-    return onv_arena_printf(page->arena, "%s%s %s %s", bound, onv_label_bytes(growth.coef).text,
-                            times, factors);
+    return onv_page_print(page, "%s%s %s %s", bound, onv_label_bytes(growth.coef).text, times,
+                          factors);
 }
 
 const char *onv_view_node_name(const onv_view *view, const onv_node *node)
