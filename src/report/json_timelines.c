@@ -7,7 +7,6 @@
  */
 #include <string.h>
 
-#include "base/heap.h"
 #include "base/strings.h"
 #include "report/json_parts.h"
 #include "report/modules.h"
@@ -59,10 +58,10 @@ static void name_tensors(naming *n, const onv_view *view)
     const onv_model *model = view->model;
     size_t n_values = model->values.count;
     n->view = view;
-    n->of_value = onv_heap_calloc(n_values + 1, sizeof *n->of_value);
-    n->step_of = onv_heap_calloc(n_values + 1, sizeof *n->step_of);
-    n->failed = n->of_value == NULL || n->step_of == NULL;
     onv_arena_init(&n->arena, SIZE_MAX);
+    n->of_value = ONV_ARENA_ARRAY(&n->arena, uint32_t, n_values + 1);
+    n->step_of = ONV_ARENA_ARRAY(&n->arena, uint32_t, n_values + 1);
+    n->failed = n->arena.failed;
     onv_strings_init(&n->strings, &n->arena);
     for (uint32_t i = 0; i < n_values && !n->failed; i++) {
         n->of_value[i] = UINT32_MAX;
@@ -85,8 +84,6 @@ static void name_tensors(naming *n, const onv_view *view)
 
 static void cleanup(naming *n)
 {
-    onv_heap_free(n->of_value);
-    onv_heap_free(n->step_of);
     onv_vec_cleanup(&n->text);
     onv_vec_cleanup(&n->first);
     onv_strings_cleanup(&n->strings);
@@ -126,33 +123,11 @@ typedef struct drawing {
     size_t index;
 } drawing;
 
-typedef enum cell_of {
-    STEP_NODE,
-    STEP_LABEL,
-    STEP_PHASE,
-    STEP_ITERATION,
-    STEP_RECOMPUTE,
-    STEP_LIVE,
-    STEP_ALLOCATED,
-    STEP_RESERVED,
-    BUFFER_NAME,
-    BUFFER_KIND,
-    BUFFER_BYTES,
-    BUFFER_FIRST,
-    BUFFER_STEPS,
-    BUFFER_WITHIN,
-    BUFFER_TRANSIENT,
-    BUFFER_SEGMENT,
-    BUFFER_OFFSET,
-    SEGMENT_BYTES,
-    SEGMENT_FIRST,
-    SEGMENT_END
-} cell_of;
-
+/* A column: its key, what it usually holds, and its value in row `i` of that execution. */
 typedef struct column {
     const char *key;
     int64_t usual;
-    cell_of cell;
+    int64_t (*cell)(const onv_timeline *t, const onv_placement *p, const drawing *d, size_t i);
 } column;
 
 /* Steps, buffers or segments of an execution. */
@@ -162,29 +137,55 @@ typedef struct table {
     size_t n_columns;
 } table;
 
-static const column step_columns[] = {
-    {"node", NONE, STEP_NODE},
-    {"label", NONE, STEP_LABEL},
-    {"phase", 0, STEP_PHASE},
-    {"iteration", 0, STEP_ITERATION},
-    {"recompute", 0, STEP_RECOMPUTE},
-    {"live_bytes", 0, STEP_LIVE},
-    {"allocated_bytes", 0, STEP_ALLOCATED},
-    {"reserved_bytes", 0, STEP_RESERVED},
-};
+static int64_t row_or_none(uint32_t row, uint32_t none)
+{
+    return row == none ? NONE : (int64_t)row;
+}
 
-static const column buffer_columns[] = {
-    {"name", NONE, BUFFER_NAME},        {"kind", 0, BUFFER_KIND},
-    {"bytes", 0, BUFFER_BYTES},         {"first", 0, BUFFER_FIRST},
-    {"steps", 0, BUFFER_STEPS},         {"within", NONE, BUFFER_WITHIN},
-    {"transient", 0, BUFFER_TRANSIENT}, {"segment", NONE, BUFFER_SEGMENT},
-    {"offset", 0, BUFFER_OFFSET},
-};
+#define STEPS(COLUMN)                                                                              \
+    COLUMN(step, node, NONE, d->nodes[i])                                                          \
+    COLUMN(step, label, NONE, d->labels[i])                                                        \
+    COLUMN(step, phase, 0, t->steps.at[i].phase)                                                   \
+    COLUMN(step, iteration, 0, t->steps.at[i].iteration)                                           \
+    COLUMN(step, recompute, 0, t->steps.at[i].is_recompute)                                        \
+    COLUMN(step, live_bytes, 0, d->live[i])                                                        \
+    COLUMN(step, allocated_bytes, 0, p->allocated_at[i])                                           \
+    COLUMN(step, reserved_bytes, 0, p->reserved_at[i])
 
-static const column segment_columns[] = {
-    {"bytes", 0, SEGMENT_BYTES}, {"first", 0, SEGMENT_FIRST}, {"end", 0, SEGMENT_END}};
+#define BUFFERS(COLUMN)                                                                            \
+    COLUMN(buffer, name, NONE, d->buffer_names[i])                                                 \
+    COLUMN(buffer, kind, 0, t->buffers.at[i].kind)                                                 \
+    COLUMN(buffer, bytes, 0, t->buffers.at[i].bytes)                                               \
+    COLUMN(buffer, first, 0, t->buffers.at[i].first)                                               \
+    COLUMN(buffer, steps, 0, t->buffers.at[i].last - t->buffers.at[i].first)                       \
+    COLUMN(buffer, within, NONE, row_or_none(t->buffers.at[i].within, ONV_NO_BUFFER))              \
+    COLUMN(buffer, transient, 0, t->buffers.at[i].is_transient)                                    \
+    COLUMN(buffer, segment, NONE, row_or_none(p->places.at[i].segment, ONV_NO_SEGMENT))            \
+    COLUMN(buffer, offset, 0, p->places.at[i].offset)
+
+#define SEGMENTS(COLUMN)                                                                           \
+    COLUMN(segment, bytes, 0, p->segments.at[i].bytes)                                             \
+    COLUMN(segment, first, 0, onv_placement_step_of(p, p->segments.at[i].taken))                   \
+    COLUMN(segment, end, 0, onv_placement_step_of(p, p->segments.at[i].returned))
+
+#define CELL(of, key, usual, value)                                                                \
+    static int64_t of##_##key(const onv_timeline *t, const onv_placement *p, const drawing *d,     \
+                              size_t i)                                                            \
+    {                                                                                              \
+        (void)t, (void)p, (void)d;                                                                 \
+        return (int64_t)(value);                                                                   \
+    }
+#define ROW(of, key, usual, value) {#key, usual, of##_##key},
+
+STEPS(CELL)
+BUFFERS(CELL)
+SEGMENTS(CELL)
 
 #define COLUMNS(list) list, sizeof list / sizeof list[0]
+
+static const column step_columns[] = {STEPS(ROW)};
+static const column buffer_columns[] = {BUFFERS(ROW)};
+static const column segment_columns[] = {SEGMENTS(ROW)};
 
 enum { N_TABLES = 3 };
 
@@ -200,65 +201,35 @@ static size_t count_rows(const drawing *d, size_t of)
     return counts[of];
 }
 
-static int64_t row_or_none(uint32_t row, uint32_t none)
+static int64_t cell(const drawing *d, const column *c, size_t i)
 {
-    return row == none ? NONE : (int64_t)row;
+    return c->cell(&d->kept->made.timeline, &d->kept->made.placement, d, i);
 }
 
-static int64_t cell(const drawing *d, cell_of what, size_t i)
-{
-    const onv_timeline *t = &d->kept->made.timeline;
-    const onv_placement *p = &d->kept->made.placement;
-    switch (what) {
-    case STEP_NODE: return d->nodes[i];
-    case STEP_LABEL: return d->labels[i];
-    case STEP_PHASE: return t->steps.at[i].phase;
-    case STEP_ITERATION: return t->steps.at[i].iteration;
-    case STEP_RECOMPUTE: return t->steps.at[i].is_recompute;
-    case STEP_LIVE: return (int64_t)d->live[i];
-    case STEP_ALLOCATED: return (int64_t)p->allocated_at[i];
-    case STEP_RESERVED: return (int64_t)p->reserved_at[i];
-    case BUFFER_NAME: return d->buffer_names[i];
-    case BUFFER_KIND: return t->buffers.at[i].kind;
-    case BUFFER_BYTES: return (int64_t)t->buffers.at[i].bytes;
-    case BUFFER_FIRST: return t->buffers.at[i].first;
-    case BUFFER_STEPS: return t->buffers.at[i].last - t->buffers.at[i].first;
-    case BUFFER_WITHIN: return row_or_none(t->buffers.at[i].within, ONV_NO_BUFFER);
-    case BUFFER_TRANSIENT: return t->buffers.at[i].is_transient;
-    case BUFFER_SEGMENT: return row_or_none(p->places.at[i].segment, ONV_NO_SEGMENT);
-    case BUFFER_OFFSET: return (int64_t)p->places.at[i].offset;
-    case SEGMENT_BYTES: return (int64_t)p->segments.at[i].bytes;
-    case SEGMENT_FIRST: return onv_placement_step_of(p, p->segments.at[i].taken);
-    case SEGMENT_END: return onv_placement_step_of(p, p->segments.at[i].returned);
-    }
-    return NONE;
-}
-
-static bool is_alike(const drawing *d, const drawing *other, size_t n, cell_of what)
+static bool is_alike(const drawing *d, const drawing *other, size_t n, const column *c)
 {
     size_t i = 0;
-    while (i < n && cell(d, what, i) == cell(other, what, i)) i++;
+    while (i < n && cell(d, c, i) == cell(other, c, i)) i++;
     return i == n;
 }
 
 static void put_column(const drawing *d, size_t of, size_t n, const column *c)
 {
     size_t i = 0;
-    while (i < n && cell(d, c->cell, i) == c->usual) i++;
+    while (i < n && cell(d, c, i) == c->usual) i++;
     if (i == n) return;
     onv_json_key(d->json, c->key);
     /* Of many plans only neighbours are compared. */
     for (size_t k = 0; k < d->index; k++) {
         bool is_far = d->all[k].kept->plan != ONV_NO_PLAN && k + 1 < d->index;
-        if (is_far || count_rows(&d->all[k], of) != n || !is_alike(d, &d->all[k], n, c->cell))
-            continue;
+        if (is_far || count_rows(&d->all[k], of) != n || !is_alike(d, &d->all[k], n, c)) continue;
         onv_json_u64(d->json, k);
         return;
     }
     int64_t before = 0;
     onv_json_open(d->json, '[', ONV_JSON_DENSE);
     for (i = 0; i < n && !d->json->out->failed; i++) {
-        int64_t value = cell(d, c->cell, i);
+        int64_t value = cell(d, c, i);
         onv_json_i64(d->json, (int64_t)((uint64_t)value - (uint64_t)before));
         before = value;
     }
@@ -310,28 +281,19 @@ static void name_rows(drawing *d)
 static bool prepare(drawing *d)
 {
     const onv_timeline *t = &d->kept->made.timeline;
-    d->live = onv_heap_calloc(t->steps.count + 1, sizeof *d->live);
-    d->nodes = onv_heap_calloc(t->steps.count + 1, sizeof *d->nodes);
-    d->labels = onv_heap_calloc(t->steps.count + 1, sizeof *d->labels);
-    d->buffer_names = onv_heap_calloc(t->buffers.count + 1, sizeof *d->buffer_names);
-    if (d->live == NULL || d->nodes == NULL || d->labels == NULL || d->buffer_names == NULL ||
-        onv_timeline_peak(t, &d->peak, d->live, NULL) != ONV_OK)
-        return false;
+    onv_arena *arena = &d->names->arena;
+    d->live = ONV_ARENA_ARRAY(arena, uint64_t, t->steps.count + 1);
+    d->nodes = ONV_ARENA_ARRAY(arena, int64_t, t->steps.count + 1);
+    d->labels = ONV_ARENA_ARRAY(arena, int64_t, t->steps.count + 1);
+    d->buffer_names = ONV_ARENA_ARRAY(arena, int64_t, t->buffers.count + 1);
+    if (arena->failed || onv_timeline_peak(t, &d->peak, d->live, NULL) != ONV_OK) return false;
     name_rows(d);
     return !d->names->failed;
 }
 
-static void forget(drawing *d)
-{
-    onv_heap_free(d->live);
-    onv_heap_free(d->nodes);
-    onv_heap_free(d->labels);
-    onv_heap_free(d->buffer_names);
-}
-
 static void write_executions(onv_json *json, naming *names, const onv_executions *kept)
 {
-    drawing *all = onv_heap_calloc(kept->list.count, sizeof *all);
+    drawing *all = ONV_ARENA_ARRAY(&names->arena, drawing, kept->list.count);
     onv_json_put_open(json, "executions", '[', ONV_JSON_LINES);
     if (all == NULL) names->failed = true;
     for (size_t i = 0; i < kept->list.count && !names->failed && !json->out->failed; i++) {
@@ -343,8 +305,6 @@ static void write_executions(onv_json *json, naming *names, const onv_executions
             names->failed = true;
     }
     onv_json_close(json);
-    for (size_t i = 0; i < kept->list.count && all != NULL; i++) forget(&all[i]);
-    onv_heap_free(all);
 }
 
 /* --- Modules ----------------------------------------------------------------------------------- */
@@ -353,7 +313,7 @@ static void put_of_node(onv_json *json, naming *names, const onv_view *view,
                         const onv_modules *modules)
 {
     size_t n = names->view->live->timeline.steps.count;
-    uint32_t *of_node = onv_heap_calloc(n + 1, sizeof *of_node);
+    uint32_t *of_node = ONV_ARENA_ARRAY(&names->arena, uint32_t, n + 1);
     if (of_node == NULL) names->failed = true;
     for (uint32_t s = 0; s < view->live->timeline.steps.count && of_node != NULL; s++) {
         int64_t node = node_of(names, view->model, view->live->timeline.steps.at[s].node);
@@ -366,7 +326,6 @@ static void put_of_node(onv_json *json, naming *names, const onv_view *view,
         before = of_node[i];
     }
     onv_json_close(json);
-    onv_heap_free(of_node);
 }
 
 /* As --layers has them, all of them with what is inside. */

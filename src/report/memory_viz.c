@@ -21,38 +21,7 @@
 
 enum { RUN_DEVICE, PEAK_DEVICE };
 
-/* Keys and other words that come again, by their place in the memo. */
-typedef enum word {
-    W_ACTION,
-    W_ADDR,
-    W_SIZE,
-    W_STREAM,
-    W_TIME,
-    W_FRAMES,
-    W_NAME,
-    W_FILENAME,
-    W_LINE,
-    W_ALLOC,
-    W_FREE_REQUESTED,
-    W_FREE_COMPLETED,
-    W_SEGMENT_ALLOC,
-    W_SEGMENT_FREE,
-    W_SEGMENT_MAP,
-    W_SEGMENT_UNMAP,
-    W_ADDRESS,
-    W_REQUESTED_SIZE,
-    W_STATE,
-    W_ACTIVE,
-    W_INACTIVE,
-    N_WORDS
-} word;
-
-static const char *const words[N_WORDS] = {
-    "action",         "addr",           "size",           "stream",       "time_us",
-    "frames",         "name",           "filename",       "line",         "alloc",
-    "free_requested", "free_completed", "segment_alloc",  "segment_free", "segment_map",
-    "segment_unmap",  "address",        "requested_size", "state",        "active_allocated",
-    "inactive"};
+enum { MOST_WORDS = 64 }; /* keys and other words that come again, first in the memo */
 
 typedef struct live {
     uint64_t offset;
@@ -68,7 +37,8 @@ typedef struct snapshot {
     uint64_t *bases;          /* addresses by segment */
     uint32_t *back;           /* by event: the last segment that goes back */
     uint32_t *next;           /* by segment: the one before */
-    uint8_t *is_put;          /* what the memo holds: words, then frames (see memo_of) */
+    onv_strings words;        /* what the memo holds of them, by number */
+    uint8_t *is_put;          /* what it holds of frames: see memo_of */
     uint32_t *groups;         /* by step: the first one of its group */
     struct live *live;        /* buffers at the peak, by place */
     uint32_t n_live, n_shown; /* the pieces so far have the first n_shown of them */
@@ -82,7 +52,7 @@ typedef enum memo_kind { OF_BUFFER, OF_STEP, OF_GROUP } memo_kind;
 
 static uint32_t memo_of(const snapshot *s, memo_kind kind, uint32_t index)
 {
-    uint32_t first = N_WORDS;
+    uint32_t first = MOST_WORDS;
     if (kind != OF_BUFFER) first += (uint32_t)s->t->buffers.count;
     if (kind == OF_GROUP) first += (uint32_t)s->t->steps.count;
     return first + index;
@@ -102,14 +72,21 @@ static void remember(snapshot *s, uint32_t memo)
     s->is_put[memo] = true;
 }
 
-static void put_word(snapshot *s, word w)
+/* Without memory the arena of the job has failed, and the report does. */
+static void put_word(snapshot *s, const char *text)
 {
-    if (recall(s, w)) return;
-    onv_pickle_text(s->out, words[w]);
-    remember(s, w);
+    size_t before = s->words.count;
+    const char *word = onv_intern(&s->words, text);
+    if (word == NULL) return;
+    if (s->words.count == before) {
+        onv_pickle_get(s->out, onv_string_number(word));
+        return;
+    }
+    onv_pickle_text(s->out, word);
+    onv_pickle_put(s->out, onv_string_number(word));
 }
 
-static void put_number(snapshot *s, word key, uint64_t value)
+static void put_number(snapshot *s, const char *key, uint64_t value)
 {
     put_word(s, key);
     onv_pickle_u64(s->out, value);
@@ -122,12 +99,12 @@ static void put_frame(snapshot *s, const char *name, const char *file, uint32_t 
     onv_viewer_name shown;
     onv_pickle_dict(s->out);
     onv_viewer_fit(&shown, name);
-    put_word(s, W_NAME);
+    put_word(s, "name");
     onv_pickle_text(s->out, shown.text);
     onv_viewer_fit(&shown, file);
-    put_word(s, W_FILENAME);
+    put_word(s, "filename");
     onv_pickle_text(s->out, shown.text);
-    put_number(s, W_LINE, line);
+    put_number(s, "line", line);
     onv_pickle_end_dict(s->out);
 }
 
@@ -195,38 +172,39 @@ static uint64_t address_of(const snapshot *s, uint32_t buffer)
     return s->bases[place->segment] + place->offset;
 }
 
-static void begin_event(snapshot *s, word action, uint64_t address, uint64_t bytes, uint32_t step)
+static void begin_event(snapshot *s, const char *action, uint64_t address, uint64_t bytes,
+                        uint32_t step)
 {
     onv_pickle_dict(s->out);
-    put_word(s, W_ACTION);
+    put_word(s, "action");
     put_word(s, action);
-    put_number(s, W_ADDR, address);
-    put_number(s, W_SIZE, bytes);
-    put_number(s, W_TIME, step);
+    put_number(s, "addr", address);
+    put_number(s, "size", bytes);
+    put_number(s, "time_us", step);
 }
 
 static void end_event(snapshot *s, uint32_t stream)
 {
-    put_number(s, W_STREAM, stream);
+    put_number(s, "stream", stream);
     onv_pickle_end_dict(s->out);
     onv_pickle_append(s->out);
 }
 
-static void put_segment_event(snapshot *s, word action, uint64_t address, uint64_t bytes,
+static void put_segment_event(snapshot *s, const char *action, uint64_t address, uint64_t bytes,
                               uint32_t step, uint32_t stream)
 {
     begin_event(s, action, address, bytes, step);
-    put_word(s, W_FRAMES);
+    put_word(s, "frames");
     put_step_frames(s, step);
     end_event(s, stream);
 }
 
-static void put_block_event(snapshot *s, word action, uint32_t buffer, uint32_t step)
+static void put_block_event(snapshot *s, const char *action, uint32_t buffer, uint32_t step)
 {
     const onv_buffer *b = &s->t->buffers.at[buffer];
     begin_event(s, action, address_of(s, buffer), b->bytes, step);
-    put_word(s, W_FRAMES);
-    if (action == W_ALLOC)
+    put_word(s, "frames");
+    if (strcmp(action, "alloc") == 0)
         put_buffer_frames(s, buffer);
     else
         put_step_frames(s, step);
@@ -238,7 +216,7 @@ static void put_returns(snapshot *s, size_t event, uint32_t step)
 {
     for (uint32_t k = s->back[event]; k != ONV_NO_SEGMENT; k = s->next[k])
         if (!s->p->segments.at[k].grows)
-            put_segment_event(s, W_SEGMENT_FREE, s->bases[k], s->p->segments.at[k].counted, step,
+            put_segment_event(s, "segment_free", s->bases[k], s->p->segments.at[k].counted, step,
                               0);
 }
 
@@ -246,7 +224,7 @@ static void put_mappings(snapshot *s, size_t *m, size_t event, uint32_t step, ui
 {
     for (; *m < s->p->mappings.count && s->p->mappings.at[*m].event <= event; ++*m) {
         const onv_mapping *mapping = &s->p->mappings.at[*m];
-        put_segment_event(s, mapping->goes_back ? W_SEGMENT_UNMAP : W_SEGMENT_MAP,
+        put_segment_event(s, mapping->goes_back ? "segment_unmap" : "segment_map",
                           s->bases[mapping->segment] + mapping->offset, mapping->bytes, step,
                           stream);
     }
@@ -304,12 +282,12 @@ static void put_block(snapshot *s, uint64_t address, uint64_t bytes, uint32_t bu
     bool is_used = buffer != ONV_NO_BUFFER;
     if (!is_used && bytes == 0) return;
     onv_pickle_dict(s->out);
-    put_number(s, W_ADDRESS, address);
-    put_number(s, W_SIZE, bytes);
-    put_number(s, W_REQUESTED_SIZE, is_used ? s->t->buffers.at[buffer].bytes : 0);
-    put_word(s, W_STATE);
-    put_word(s, is_used ? W_ACTIVE : W_INACTIVE);
-    put_word(s, W_FRAMES);
+    put_number(s, "address", address);
+    put_number(s, "size", bytes);
+    put_number(s, "requested_size", is_used ? s->t->buffers.at[buffer].bytes : 0);
+    put_word(s, "state");
+    put_word(s, is_used ? "active_allocated" : "inactive");
+    put_word(s, "frames");
     if (is_used)
         put_buffer_frames(s, buffer);
     else
@@ -318,17 +296,11 @@ static void put_block(snapshot *s, uint64_t address, uint64_t bytes, uint32_t bu
     onv_pickle_append(s->out);
 }
 
-static void put_key_number(snapshot *s, const char *key, uint64_t value)
-{
-    onv_pickle_text(s->out, key);
-    onv_pickle_u64(s->out, value);
-}
-
 static onv_status put_blocks(snapshot *s, uint32_t segment, uint64_t from, uint64_t to,
                              uint32_t first, uint32_t end)
 {
     uint64_t base = s->bases[segment], at = from;
-    onv_pickle_text(s->out, "blocks");
+    put_word(s, "blocks");
     onv_pickle_list(s->out);
     for (uint32_t i = first; i < end && !s->out->failed; i++) {
         const onv_place *place = &s->p->places.at[s->live[i].buffer];
@@ -360,18 +332,18 @@ static onv_status put_segment(snapshot *s, uint32_t segment, uint64_t from, uint
     }
     s->n_shown = end;
     onv_pickle_dict(s->out);
-    put_key_number(s, "device", PEAK_DEVICE);
-    put_key_number(s, "address", s->bases[segment] + from);
-    put_key_number(s, "total_size", bytes);
-    put_key_number(s, "allocated_size", allocated);
-    put_key_number(s, "active_size", allocated);
-    put_key_number(s, "requested_size", requested);
-    put_key_number(s, "stream", first < end ? s->t->buffers.at[s->live[first].buffer].stream : 0);
-    onv_pickle_text(s->out, "segment_type");
-    onv_pickle_text(s->out, bytes <= SMALL_SEGMENT ? "small" : "large");
-    onv_pickle_text(s->out, "is_expandable");
+    put_number(s, "device", PEAK_DEVICE);
+    put_number(s, "address", s->bases[segment] + from);
+    put_number(s, "total_size", bytes);
+    put_number(s, "allocated_size", allocated);
+    put_number(s, "active_size", allocated);
+    put_number(s, "requested_size", requested);
+    put_number(s, "stream", first < end ? s->t->buffers.at[s->live[first].buffer].stream : 0);
+    put_word(s, "segment_type");
+    put_word(s, bytes <= SMALL_SEGMENT ? "small" : "large");
+    put_word(s, "is_expandable");
     onv_pickle_bool(s->out, s->p->segments.at[segment].grows);
-    put_word(s, W_FRAMES);
+    put_word(s, "frames");
     onv_pickle_list(s->out);
     ONV_TRY(put_blocks(s, segment, from, to, first, end));
     onv_pickle_end_dict(s->out);
@@ -381,7 +353,7 @@ static onv_status put_segment(snapshot *s, uint32_t segment, uint64_t from, uint
 
 static onv_status unmap_rest(snapshot *s, uint32_t segment, uint64_t from, uint64_t to)
 {
-    put_segment_event(s, W_SEGMENT_UNMAP, s->bases[segment] + from, to - from, s->p->n_steps - 1,
+    put_segment_event(s, "segment_unmap", s->bases[segment] + from, to - from, s->p->n_steps - 1,
                       0);
     return ONV_OK;
 }
@@ -399,16 +371,16 @@ static onv_status put_trace(snapshot *s)
         uint32_t stream = s->t->buffers.at[e->buffer].stream;
         last = e->step;
         if (e->is_free && is_block(s, e->buffer)) {
-            put_block_event(s, W_FREE_REQUESTED, e->buffer, e->step);
-            put_block_event(s, W_FREE_COMPLETED, e->buffer, e->step);
+            put_block_event(s, "free_requested", e->buffer, e->step);
+            put_block_event(s, "free_completed", e->buffer, e->step);
         }
         put_returns(s, i, e->step);
         for (; taken < p->segments.count && p->segments.at[taken].taken <= i; taken++)
             if (!p->segments.at[taken].grows)
-                put_segment_event(s, W_SEGMENT_ALLOC, s->bases[taken],
+                put_segment_event(s, "segment_alloc", s->bases[taken],
                                   p->segments.at[taken].counted, e->step, stream);
         put_mappings(s, &m, i, e->step, stream);
-        if (!e->is_free && is_block(s, e->buffer)) put_block_event(s, W_ALLOC, e->buffer, e->step);
+        if (!e->is_free && is_block(s, e->buffer)) put_block_event(s, "alloc", e->buffer, e->step);
     }
     for (uint32_t k = 0; k < p->segments.count; k++)
         if (p->segments.at[k].grows && p->segments.at[k].returned >= p->events.count)
@@ -445,7 +417,7 @@ static onv_status put_all(snapshot *s)
     onv_pickle_dict(s->out);
     onv_pickle_text(s->out, "PYTORCH_CUDA_ALLOC_CONF");
     onv_pickle_text(s->out, is_expandable ? "expandable_segments:True" : "");
-    onv_pickle_text(s->out, "expandable_segments");
+    put_word(s, "expandable_segments");
     onv_pickle_bool(s->out, is_expandable);
     onv_pickle_end_dict(s->out);
     onv_pickle_text(s->out, "external_annotations");
@@ -527,7 +499,7 @@ static onv_status prepare(snapshot *s)
 {
     size_t n_buffers = s->t->buffers.count, n_steps = s->t->steps.count;
     size_t n_events = s->p->events.count, n_segments = s->p->segments.count;
-    if (n_buffers > UINT32_MAX / 2 - N_WORDS || n_steps > UINT32_MAX / 8)
+    if (n_buffers > UINT32_MAX / 2 - MOST_WORDS || n_steps > UINT32_MAX / 8)
         return onv_fail(s->job->err, ONV_ERR_LIMIT, "%zu buffers are too many for a snapshot",
                         n_buffers);
     s->bases = onv_arena_alloc(s->job->arena, (n_segments + 1) * sizeof *s->bases);
@@ -535,10 +507,10 @@ static onv_status prepare(snapshot *s)
     s->next = onv_arena_alloc(s->job->arena, (n_segments + 1) * sizeof *s->next);
     s->groups = onv_arena_alloc(s->job->arena, (n_steps + 1) * sizeof *s->groups);
     s->live = onv_arena_alloc(s->job->arena, (n_buffers + 1) * sizeof *s->live);
-    s->is_put = onv_arena_alloc(s->job->arena, N_WORDS + n_buffers + 2 * n_steps);
+    s->is_put = onv_arena_alloc(s->job->arena, MOST_WORDS + n_buffers + 2 * n_steps);
     uint8_t *is_live = onv_arena_alloc(s->job->arena, n_buffers + 1);
     if (s->job->arena->failed) return onv_fail_memory(s->job->err);
-    memset(s->is_put, 0, N_WORDS + n_buffers + 2 * n_steps);
+    memset(s->is_put, 0, MOST_WORDS + n_buffers + 2 * n_steps);
     memset(is_live, 0, n_buffers + 1);
     for (uint32_t i = 0; i < n_steps; i++)
         s->groups[i] = i > 0 && onv_viewer_same_group(&s->t->steps.at[i - 1], &s->t->steps.at[i])
@@ -560,5 +532,8 @@ onv_status onv_format_memory_viz_write(const onv_report_job *job)
                   .t = &kept->made.timeline,
                   .p = &kept->made.placement};
     ONV_TRY(prepare(&s));
-    return put_all(&s);
+    onv_strings_init(&s.words, job->arena);
+    onv_status status = put_all(&s);
+    onv_strings_cleanup(&s.words);
+    return status;
 }

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/heap.h"
 #include "report/json.h"
 #include "report/viewers.h"
 
@@ -38,15 +37,14 @@ static onv_status write_results(onv_json *json, const onv_report_job *job,
                                 const onv_kept_execution *kept)
 {
     const onv_model *model = kept->model;
-    const onv_timeline *t = &kept->made.timeline;
     onv_strings taken; /* a key stands once */
     onv_peak peak;
-    uint64_t *live = onv_heap_calloc(t->steps.count + 1, sizeof *live);
-    uint64_t *most = onv_heap_calloc(model->nodes.count + 1, sizeof *most);
+    onv_status status = ONV_OK;
+    uint64_t *live, *most = ONV_ARENA_ARRAY(job->arena, uint64_t, model->nodes.count + 1);
+    if (most == NULL) return onv_fail_memory(job->err);
+    ONV_TRY(onv_viewer_live(job, kept, &peak, &live));
+    take_most(kept, live, most);
     onv_strings_init(&taken, job->arena);
-    onv_status status = live == NULL || most == NULL ? onv_fail_memory(job->err)
-                                                     : onv_timeline_peak(t, &peak, live, job->err);
-    if (status == ONV_OK) take_most(kept, live, most);
     for (uint32_t i = 0; status == ONV_OK && i < model->nodes.count && !json->out->failed; i++) {
         const onv_step of = {.node = {i}};
         const char *key = onv_kept_node(kept, &of);
@@ -57,8 +55,6 @@ static onv_status write_results(onv_json *json, const onv_report_job *job,
         onv_json_close(json);
     }
     onv_strings_cleanup(&taken);
-    onv_heap_free(live);
-    onv_heap_free(most);
     return status;
 }
 

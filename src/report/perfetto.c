@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/heap.h"
 #include "report/viewers.h"
 #include "report/wire_made.h"
 
@@ -198,30 +197,26 @@ static void put_counters(trace *t, const uint64_t *live)
     }
 }
 
-static onv_status put_execution(trace *t, const onv_view *view, onv_error *err)
+static onv_status put_execution(trace *t, const onv_report_job *job)
 {
     const onv_timeline *line = &t->kept->made.timeline;
     onv_viewer_name title;
     onv_peak peak;
-    uint64_t *live = onv_heap_calloc(line->steps.count + 1, sizeof *live);
-    if (live == NULL) return onv_fail_memory(err);
-    onv_status status = onv_timeline_peak(line, &peak, live, err);
-    if (status == ONV_OK) {
-        onv_viewer_title(&title, view, t->kept);
-        for (track which = T_PROCESS; which < N_TRACKS; which++) put_track(t, which, title.text);
-        for (uint32_t i = 0; i < line->steps.count && !t->out->failed; i++) {
-            const onv_step *step = &line->steps.at[i];
-            bool begins = i == 0 || !onv_viewer_same_group(step - 1, step);
-            if (begins && i > 0) put_end(t, i);
-            if (begins) put_group(t, i);
-            if (i == peak.step) put_peak(t, &peak);
-            put_step(t, i);
-        }
-        if (line->steps.count > 0) put_end(t, line->steps.count);
-        put_counters(t, live);
+    uint64_t *live;
+    ONV_TRY(onv_viewer_live(job, t->kept, &peak, &live));
+    onv_viewer_title(&title, &job->views[0], t->kept);
+    for (track which = T_PROCESS; which < N_TRACKS; which++) put_track(t, which, title.text);
+    for (uint32_t i = 0; i < line->steps.count && !t->out->failed; i++) {
+        const onv_step *step = &line->steps.at[i];
+        bool begins = i == 0 || !onv_viewer_same_group(step - 1, step);
+        if (begins && i > 0) put_end(t, i);
+        if (begins) put_group(t, i);
+        if (i == peak.step) put_peak(t, &peak);
+        put_step(t, i);
     }
-    onv_heap_free(live);
-    return status;
+    if (line->steps.count > 0) put_end(t, line->steps.count);
+    put_counters(t, live);
+    return t->failed ? onv_fail_memory(job->err) : ONV_OK;
 }
 
 /* All runtimes, training, and of its plans the chosen one. */
@@ -237,8 +232,7 @@ onv_status onv_format_perfetto_write(const onv_report_job *job)
         t.kept = &all->list.at[i];
         if (t.kept->plan != ONV_NO_PLAN && t.kept->plan != chosen) continue;
         t.process++;
-        ONV_TRY(put_execution(&t, view, job->err));
-        if (t.failed) return onv_fail_memory(job->err);
+        ONV_TRY(put_execution(&t, job));
     }
     return ONV_OK;
 }

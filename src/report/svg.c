@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/heap.h"
 #include "report/clean.h"
 #include "report/units.h"
 #include "report/viewers.h"
@@ -62,6 +61,7 @@ static layer layer_of(const onv_buffer *b)
 typedef struct samples {
     uint32_t count;
     uint64_t of[COLUMNS][N_LAYERS];
+    bool has[N_LAYERS];
     uint64_t reserved[COLUMNS];
     uint64_t top;  /* of all curves, above `base` */
     uint64_t base; /* weights that would leave nothing to see of the rest: left out */
@@ -97,21 +97,21 @@ static void take_sample(samples *s, uint32_t column, const uint64_t *layers_at, 
     /* What is freed before the next buffer of its step is allocated. */
     s->of[column][LAYER_TEMPORARY] += live - sum;
     if (s->base > 0) s->of[column][LAYER_WEIGHT] = 0;
+    for (int l = 0; l < N_LAYERS; l++) s->has[l] |= s->of[column][l] > 0;
 }
 
-static onv_status sample(const onv_kept_execution *kept, samples *s, onv_error *err)
+static onv_status sample(const onv_report_job *job, const onv_kept_execution *kept, samples *s)
 {
     const onv_timeline *t = &kept->made.timeline;
     size_t n = t->steps.count;
     *s = (samples){.count = n < COLUMNS ? (uint32_t)n : COLUMNS};
-    uint64_t *steps = onv_heap_calloc((n + 1) * (N_LAYERS + 1), sizeof *steps);
-    if (steps == NULL) return onv_fail_memory(err);
-    uint64_t *live = steps + (n + 1) * N_LAYERS;
-    onv_status status = onv_timeline_peak(t, &s->peak, live, err);
-    if (status == ONV_OK) sum_layers(t, steps);
+    uint64_t *live, *steps = ONV_ARENA_ARRAY(job->arena, uint64_t, (n + 1) * N_LAYERS);
+    if (steps == NULL) return onv_fail_memory(job->err);
+    ONV_TRY(onv_viewer_live(job, kept, &s->peak, &live));
+    sum_layers(t, steps);
     uint64_t weights = steps[(size_t)s->peak.step * N_LAYERS + LAYER_WEIGHT];
-    if (status == ONV_OK && weights > s->peak.bytes / 2) s->base = weights;
-    for (uint32_t c = 0; c < s->count && status == ONV_OK; c++) {
+    if (weights > s->peak.bytes / 2) s->base = weights;
+    for (uint32_t c = 0; c < s->count; c++) {
         size_t from = (size_t)c * n / s->count, end = ((size_t)c + 1) * n / s->count, most = from;
         for (size_t i = from; i < end; i++) {
             if (live[i] > live[most]) most = i;
@@ -127,8 +127,7 @@ static onv_status sample(const onv_kept_execution *kept, samples *s, onv_error *
         if (above(s, live[most]) > s->top) s->top = above(s, live[most]);
         if (s->reserved[c] > s->top) s->top = s->reserved[c];
     }
-    onv_heap_free(steps);
-    return status;
+    return ONV_OK;
 }
 
 /* --- Drawing ----------------------------------------------------------------------------------- */
@@ -173,9 +172,7 @@ static void draw_axis(onv_writer *out, uint64_t top, double at)
 /* The band between what lies below a layer and that with the layer. */
 static void draw_layer(onv_writer *out, const samples *s, layer l, double at)
 {
-    uint64_t any = 0;
-    for (uint32_t c = 0; c < s->count; c++) any |= s->of[c][l];
-    if (any == 0) return;
+    if (!s->has[l]) return;
     onv_write_text(out, "<path d=\"");
     for (int side = 0; side < 2; side++)
         for (uint32_t i = 0; i < s->count; i++) {
@@ -203,9 +200,7 @@ static void draw_legend(onv_writer *out, const samples *s, double y)
 {
     double x = LEFT;
     for (int l = 0; l < N_LAYERS; l++) {
-        uint64_t any = 0;
-        for (uint32_t c = 0; c < s->count; c++) any |= s->of[c][l];
-        if (any == 0) continue;
+        if (!s->has[l]) continue;
         onv_write_format(out,
                          "<rect x=\"%.1f\" y=\"%.1f\" width=\"11\" height=\"11\" fill=\"%s\"/>\n",
                          x, y - 10, layers[l].color);
@@ -244,7 +239,7 @@ static onv_status draw_model(const onv_report_job *job, const onv_view *view,
     samples *s = ONV_ARENA_ARRAY(job->arena, samples, 1);
     onv_writer *out = job->out;
     if (s == NULL) return onv_fail_memory(job->err);
-    ONV_TRY(sample(kept, s, job->err));
+    ONV_TRY(sample(job, kept, s));
     text_at(out, LEFT, at + 22, "start", "#24292f", 15);
     put_text(out, onv_view_file(view));
     text_at(out, LEFT, at + 40, "start", "#57606a", 12);

@@ -56,6 +56,15 @@ onv_status onv_viewer_execution(const onv_report_job *job, const char *what,
                     "the %s shows what was executed, and nothing was kept: set timelines", what);
 }
 
+onv_status onv_viewer_live(const onv_report_job *job, const onv_kept_execution *kept,
+                           onv_peak *peak, uint64_t **live)
+{
+    const onv_timeline *t = &kept->made.timeline;
+    *live = ONV_ARENA_ARRAY(job->arena, uint64_t, t->steps.count + 1);
+    if (*live == NULL) return onv_fail_memory(job->err);
+    return onv_timeline_peak(t, peak, *live, job->err);
+}
+
 bool onv_viewer_same_group(const onv_step *a, const onv_step *b)
 {
     return a->iteration == b->iteration && a->phase == b->phase &&

@@ -24,6 +24,10 @@ const onv_kept_execution *onv_main_execution(const onv_view *view);
 onv_status onv_viewer_execution(const onv_report_job *job, const char *what,
                                 const onv_kept_execution **kept);
 
+/* Its peak, and what is live at each step, in the job's arena. */
+onv_status onv_viewer_live(const onv_report_job *job, const onv_kept_execution *kept,
+                           onv_peak *peak, uint64_t **live);
+
 /* Steps that follow each other and have one phase: "backward", "run 2"; `first` is the first of them. */
 bool onv_viewer_same_group(const onv_step *a, const onv_step *b);
 void onv_viewer_group(onv_viewer_name *name, const onv_kept_execution *kept, const onv_step *first);
