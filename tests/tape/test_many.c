@@ -204,6 +204,29 @@ static void calls_of_an_encoder_layer(void **state)
     analyse(&p, "y");
 }
 
+/* A region ends what it cast, which is nothing here, and does not look at all storages for that. */
+static void regions_of_autocast(void **state)
+{
+    enum { REGIONS = 50000, PARAMETERS = 80000 };
+    parts p = begin();
+    add(p.nodes,
+        "{\"target\": \"torch.ops.higher_order.wrap_with_autocast\", \"inputs\": [{\"name\": "
+        "\"\", \"arg\": {\"as_string\": \"cuda\"}}, {\"name\": \"\", \"arg\": "
+        "{\"as_scalar_type\": 13}}, {\"name\": \"\", \"arg\": {\"as_bool\": true}}, {\"name\": "
+        "\"\", \"arg\": {\"as_graph\": {\"name\": \"g\", \"graph\": {\"inputs\": [], "
+        "\"outputs\": [], \"nodes\": [], \"tensor_values\": {}}}}}], \"outputs\": []}, ",
+        REGIONS);
+    p.nodes[strlen(p.nodes) - 2] = '\0';
+    begin_call(&p, "aten.relu.default", "");
+    end_call(&p, "y");
+    add(p.inputs, ", {\"as_tensor\": {\"name\": \"p#\"}}", PARAMETERS);
+    add(p.specs, ", {\"parameter\": {\"arg\": {\"name\": \"p#\"}, \"parameter_name\": \"m.w#\"}}",
+        PARAMETERS);
+    add(p.values, ", \"p#\": " TENSOR, PARAMETERS);
+    add(p.values, ", \"y\": " TENSOR, 1);
+    analyse(&p, "y");
+}
+
 int main(void)
 {
     const struct rlimit most = {SECONDS, SECONDS};
@@ -213,6 +236,7 @@ int main(void)
         cmocka_unit_test(parameters_that_no_call_reads),
         cmocka_unit_test(storages_that_are_kept),
         cmocka_unit_test(calls_of_an_encoder_layer),
+        cmocka_unit_test(regions_of_autocast),
     };
     if (setrlimit(RLIMIT_CPU, &most) != 0) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
