@@ -180,6 +180,16 @@ static uint32_t emit_kernel(onv_tape *t, uint32_t in[4], onv_shape shape)
     return with_rank(t, onv_emit_attention(&t->emit, in[0], in[1], in[2], in[3], &shape), rank);
 }
 
+/* A mask of truth, and as numbers of the query's dtype. */
+static void count_mask(onv_tape *t, uint32_t mask, uint32_t query)
+{
+    onv_shape shape;
+    if (!onv_tape_shape(t, mask, &shape)) return;
+    uint64_t bytes = 1 + onv_dtype_bits((onv_dtype)onv_tensor_at(&t->emit, query).dtype) / 8;
+    for (uint32_t i = 0; i < shape.rank; i++) bytes *= (uint64_t)shape.dims[i];
+    onv_tape_count_mask(t, bytes);
+}
+
 void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                         bool in_place)
 {
@@ -193,6 +203,7 @@ void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_o
         !onv_tape_shape(t, result, &shape))
         return;
     onv_exported_mask mask = onv_tape_exported_mask(t, c, "attn_mask");
+    if (mask != ONV_MASK_RUNS) count_mask(t, onv_call_value(c, "attn_mask"), in[0]);
     bool is_causal = onv_call_flag(c, "is_causal", false) || mask == ONV_MASK_CAUSAL;
     bool is_grouped = onv_call_flag(c, "enable_gqa", false);
     double told = t->emit.options->attention_dropout, p = onv_call_real(c, "dropout_p", 0);

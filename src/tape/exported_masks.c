@@ -132,8 +132,29 @@ onv_exported_mask onv_tape_exported_mask(const onv_tape *t, const onv_program_ca
     return value != ONV_NO_PROGRAM_VALUE ? (onv_exported_mask)t->values[value].mask : ONV_MASK_RUNS;
 }
 
-void onv_tape_report_masks(const onv_tape *t)
+void onv_tape_count_mask(onv_tape *t, uint64_t bytes)
 {
+    bool all_at_once = !t->emit.options->inference;
+    if (all_at_once || t->bytes_of_masks < bytes)
+        t->bytes_of_masks = bytes + (all_at_once ? t->bytes_of_masks : 0);
+}
+
+/* What is there at the peak at least: parameters, and in training what is kept for backward. */
+static uint64_t least_peak(onv_tape *t)
+{
+    const onv_eager *eager = t->emit.eager;
+    uint64_t bytes = 0;
+    if (!t->emit.options->inference)
+        t->emit.status = onv_eager_saved(t->emit.model, eager, &bytes, NULL, t->emit.err);
+    for (size_t i = 0; i < eager->storages.count; i++)
+        if (eager->storages.at[i].kind == ONV_STORAGE_PARAMETER)
+            bytes += eager->storages.at[i].bytes;
+    return bytes;
+}
+
+void onv_tape_report_masks(onv_tape *t)
+{
+    enum { SHARE = 200 }; /* peaks of archives are right within 0.5 % */
     onv_tally masks = {0};
     for (size_t i = 0; i < t->program->calls.count; i++) {
         uint32_t result = onv_call_result(&t->program->calls.at[i], 0);
@@ -144,9 +165,10 @@ void onv_tape_report_masks(const onv_tape *t)
     }
     if (masks.count > 0)
         onv_model_diag(
-            t->emit.model, ONV_WARNING, "exported-masks", NULL,
-            "transformers computes %u masks, as '%.100s', while it is exported, and else "
-            "only for networks that ask for them: attention runs without them here; a recording "
-            "says what the network does",
-            masks.count, masks.first);
+            t->emit.model, t->bytes_of_masks > least_peak(t) / SHARE ? ONV_WARNING : ONV_NOTE,
+            "exported-masks", NULL,
+            "transformers computes %u masks, as '%.100s', while it is exported, and else only for "
+            "networks that ask for them: attention runs without them here, and with them takes "
+            "about %llu bytes more; a recording says what the network does",
+            masks.count, masks.first, (unsigned long long)t->bytes_of_masks);
 }

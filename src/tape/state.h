@@ -64,7 +64,9 @@ typedef struct onv_tape {
     onv_tally unknown;      /* calls without a row: bytes of results */
     onv_tally functions;    /* of a recording: calls of an autograd.Function */
     onv_tally autocast_off; /* of an archive: regions of torch.autocast("cuda") that are off */
-    onv_tally shared;       /* of an archive: parameters that may be others under a second name */
+    uint64_t
+        bytes_of_masks; /* that run in the archive alone: of all in training, else of the largest */
+    onv_tally shared;   /* of an archive: parameters that may be others under a second name */
 } onv_tape;
 
 /* --- value.c: values and their tensors ----------------------------------------------------------- */
@@ -168,7 +170,9 @@ void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_o
 void onv_tape_find_exported_masks(onv_tape *t); /* sets `mask` of values, and `left_out` */
 onv_exported_mask onv_tape_exported_mask(const onv_tape *t, const onv_program_call *call,
                                          const char *name);
-void onv_tape_report_masks(const onv_tape *t);
+/* Bytes of a mask that a call is not given, and of the numbers that it would make of it. */
+void onv_tape_count_mask(onv_tape *t, uint64_t bytes);
+void onv_tape_report_masks(onv_tape *t);
 
 /* encoder.c */
 void onv_tape_encoder(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);

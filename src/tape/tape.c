@@ -187,10 +187,13 @@ static void emit_call(onv_tape *t, uint32_t index)
 {
     const onv_program_call *call = &t->program->calls.at[index];
     if (t->left_out[index]) return;
-    if (onv_tape_exported_mask(t, call, "condition") == ONV_MASK_ALL)
-        onv_tape_same(t, call, onv_call_value(call, "self"));
-    else
+    if (onv_tape_exported_mask(t, call, "condition") != ONV_MASK_ALL) {
         onv_tape_emit(t, call, t->ops[index], t->in_place[index]);
+        return;
+    }
+    uint32_t bias = onv_call_value(call, "self");
+    onv_tape_same(t, call, bias);
+    onv_tape_count_mask(t, onv_tensor_at(&t->emit, onv_tape_tensor(t, bias)).bytes);
 }
 
 static void lower_call(onv_tape *t, uint32_t index)
@@ -314,7 +317,7 @@ static void emit_losses(onv_tape *t)
     onv_emit_loss(&t->emit, outputs, graph->n_outputs);
 }
 
-static void report(const onv_tape *t)
+static void report(onv_tape *t)
 {
     onv_model *view = t->emit.model;
     onv_tape_report_masks(t);
