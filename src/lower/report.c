@@ -119,6 +119,33 @@ static void say_of_caches(onv_lowering *l)
     }
 }
 
+/* Neither the file nor its notes say in which mode it was exported; what drops, or a batch norm that trains, shows. */
+static bool trains(const onv_node *node)
+{
+    return node->code == ONV_OP_Dropout || onv_node_int(node, "training_mode", 0) != 0 ||
+           (onv_noted(node)->tells_dropout && onv_noted(node)->dropout > 0);
+}
+
+/* Layers whose networks drop, as a rule. */
+static bool is_next_to_dropout(const onv_node *node)
+{
+    return node->code == ONV_OP_LayerNormalization || node->code == ONV_OP_Softmax ||
+           node->code == ONV_OP_LSTM || node->code == ONV_OP_GRU;
+}
+
+static void say_of_mode(onv_lowering *l)
+{
+    const onv_model *model = l->emit.model;
+    const onv_node *first = NULL;
+    if (strncmp(model->producer, "pytorch", 7) != 0) return;
+    for (uint32_t i = 0; i < model->nodes.count; i++) {
+        const onv_node *node = &model->nodes.at[i];
+        if (trains(node)) return;
+        if (first == NULL && is_next_to_dropout(node)) first = node;
+    }
+    say_once(l->said, ONV_SAID_no_dropout, first != NULL, NULL, 0, first);
+}
+
 /* By nodes: graphs inside the network's, of which the file does not say whether torch.no_grad() or torch.autocast() made them;
  * sums with 0 and products with 1, each of which makes a tensor that its reader may keep. */
 static void say_of_nodes(onv_lowering *l)
@@ -143,6 +170,7 @@ static void say_of_training(onv_lowering *l)
     const onv_fusions *f = &l->fusions;
     onv_cells_report(l);
     say_of_nodes(l);
+    say_of_mode(l);
     onv_parts_report(l);
     onv_checkpointed_report(l);
     onv_merged_calls(l);

@@ -307,3 +307,27 @@ TEST(activations_have_two_ends)
     assert_int_equal(result.most.peak_bytes, result.figures.peak_bytes);
     trainer_close(&t);
 }
+
+/* A network in evaluation mode has lost its dropout, and the file does not say in which mode it was. */
+TEST(a_file_without_dropout_is_warned_of)
+{
+    static const char *const forms[] = {"a = Relu(n) a", "a = Dropout(n) a", "a = Relu(x) a"};
+    static const char *const producers[] = {"pytorch 2.15.0", "pytorch 2.15.0", "pytorch 2.15.0",
+                                            "by hand"};
+    for (size_t i = 0; i < 4; i++) {
+        trainer t;
+        model *m = model_read(17, "in x f32[4,8]", "weight w f32[8]", "weight b f32[8]");
+        if (i != 2) model_add(m, "n = LayerNormalization(x w b) n");
+        model_add(m, forms[i % 3], "y = Mul(a w) y", "out y f32");
+        trainer_open_model(&t, m);
+        t.model.producer = producers[i];
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"), .lower.reports = true};
+        trainer_run(&t, &how);
+        bool warns = false;
+        for (size_t k = 0; k < t.model.diags.count; k++)
+            warns |= strcmp(t.model.diags.at[k].code, "no-dropout") == 0;
+        assert_int_equal(warns, i == 0);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
