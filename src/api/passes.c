@@ -129,6 +129,7 @@ static onv_status warn_of_fast_path(onv_analysis *analysis, prepared p, onv_runt
         has_note |= strcmp(p.model->diags.at[i].code, "fast-path") == 0;
     if (!has_note) return ONV_OK;
     how.lower.no_fast_path = true;
+    how.tape = NULL;
     ONV_TRY(onv_runtime_compute(result->runtime, p.model, p.live, &how, &other, err));
     if (other.allocated_peak_bytes != result->allocated_peak_bytes)
         onv_model_diag(&analysis->model, ONV_NOTE, "fast-path", NULL,
@@ -157,6 +158,8 @@ static onv_status find_ends(onv_analysis *analysis, prepared p, onv_runtime_opti
     least.room_bytes = 0;
     most.lower.locals = true;
     most.lower.relu_makes_new |= !is_told;
+    if (how.tape->differs_most) most.tape = NULL;
+    if (how.tape->differs_least) least.tape = NULL;
     ONV_TRY(onv_runtime_compute(result->runtime, p.model, p.live, &most, &other, err));
     onv_runtime_add_end(&other, result);
     least.lower.least = true;
@@ -198,9 +201,15 @@ static onv_status hand_over(onv_analysis *analysis, prepared p, const onv_runtim
     return ONV_OK;
 }
 
+/* Of all eager runtimes: they differ in the allocator alone. */
+typedef struct eager_tape {
+    onv_eager eager;
+    bool is_made;
+} eager_tape;
+
 static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *runtime,
                                   const onv_options *options, const onv_request *from,
-                                  onv_error *err)
+                                  eager_tape *tape, onv_error *err)
 {
     bool is_named = options->runtimes != NULL;
     bool is_judged = is_named || (options->train == NULL && runtime->is_usual);
@@ -230,6 +239,11 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     analysis->eager_reported |= how.lower.reports;
     prepared p = prepare(analysis, runtime, &how);
     const onv_live *live = p.live;
+    if (is_eager(runtime)) {
+        if (!tape->is_made) ONV_TRY(onv_runtime_lower(p.model, live, &how, &tape->eager, err));
+        tape->is_made = true;
+        how.tape = &tape->eager;
+    }
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
     bool is_plan = runtime->consumer == ONV_CONSUMER_PLANNER;
     if (!is_plan && analysis->replays.kind == NULL && !keeps(options)) {
@@ -381,6 +395,18 @@ static onv_status compute_training_alone(onv_analysis *analysis, const onv_optio
     return compute_training(analysis, options, from, err);
 }
 
+static onv_status compute_runtimes(onv_analysis *analysis, const onv_options *options,
+                                   const onv_request *from, onv_error *err)
+{
+    eager_tape tape = {.is_made = false};
+    onv_status status = ONV_OK;
+    for (size_t i = 0; i < onv_n_runtimes && status == ONV_OK; i++)
+        if (is_asked(analysis, options, onv_runtimes[i]))
+            status = compute_runtime(analysis, onv_runtimes[i], options, from, &tape, err);
+    if (tape.is_made) onv_eager_cleanup(&tape.eager);
+    return status;
+}
+
 static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *options,
                                     const onv_request *from, onv_error *err)
 {
@@ -406,9 +432,7 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
         ONV_TRY(rewrite(analysis, options, onv_runtimes[i], err));
     if (analysis->live.unknown > 0) return ONV_OK; /* a missing size would pass for nothing */
     ONV_TRY(open_views(analysis, options, from, err));
-    for (size_t i = 0; i < onv_n_runtimes; i++)
-        if (is_asked(analysis, options, onv_runtimes[i]))
-            ONV_TRY(compute_runtime(analysis, onv_runtimes[i], options, from, err));
+    ONV_TRY(compute_runtimes(analysis, options, from, err));
     if (options->train != NULL) ONV_TRY(compute_training(analysis, options, from, err));
     take_diags(analysis);
     if (from->figures_alone) return ONV_OK;

@@ -161,6 +161,8 @@ typedef struct onv_eager {
     uint32_t open_activations;    /* taken not to, likewise */
     bool was_recorded;            /* `held_until` is all that names and calls of modules hold */
     uint32_t opaque; /* nodes of unknown operators, of which only the results are seen */
+    /* Lowering asked for what `least` or, likewise, `locals` and `relu_makes_new` decide: with these the tape is another. */
+    bool differs_least, differs_most;
 } onv_eager;
 
 typedef enum onv_loss {

@@ -48,6 +48,7 @@ bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all)
     char path[1024] = "";
     if (o->n_inplace == 0) {
         bool is_built = all && is_built_in_place(node);
+        l->emit.eager->differs_least |= all && !is_built; /* there all overwrite: "*" */
         if (is_built && !o->inference) onv_say(l->said, ONV_SAID_built_in_place, NULL, 0, NULL);
         return is_built;
     }

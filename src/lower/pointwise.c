@@ -190,6 +190,7 @@ static bool relu_overwrites(onv_lowering *l, const onv_node *node)
         l->emit.eager->untold_relus++;
         if (l->emit.eager->untold_bytes < bytes) l->emit.eager->untold_bytes = bytes;
     }
+    l->emit.eager->differs_most |= is_untold;
     return true;
 }
 

@@ -20,8 +20,10 @@ static void lower_identity(onv_lowering *l, const onv_node *node)
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     if (x == ONV_NO_TENSOR) return;
     /* Exporters keep one copy of parameters that are equal; the network has two, or one that it uses twice. */
-    if (!l->emit.options->least &&
-        onv_value_may_train(l->emit.model, onv_model_value(l->emit.model, node->inputs[0]))) {
+    bool has_twin =
+        onv_value_may_train(l->emit.model, onv_model_value(l->emit.model, node->inputs[0]));
+    l->emit.eager->differs_least |= has_twin;
+    if (has_twin && !l->emit.options->least) {
         uint32_t twin = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, NULL);
         if (twin == ONV_NO_TENSOR) return;
         onv_eager_storage *to = &l->emit.eager->storages.at[onv_tensor_at(&l->emit, twin).storage];

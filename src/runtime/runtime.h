@@ -73,6 +73,7 @@ typedef struct onv_runtime_options {
     uint64_t contexts;              /* tensorrt: of one engine; 0: 1 */
     uint64_t workspace_bytes;       /* tensorrt: the most that each of them may take for tactics */
     const onv_rewritten *rewritten; /* whose model the runtime is given; NULL: the file's */
+    const onv_eager *tape;          /* torch, async: of that model; NULL: it is lowered */
     bool (*cancelled)(void *context); /* ends the search for a plan, with a failure; may be NULL */
     void *cancel_context;
 } onv_runtime_options;
@@ -151,6 +152,10 @@ uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placemen
 
 /* Of that much of a device, what is left beside the context: for allocators and handles of libraries. 0: nothing. */
 uint64_t onv_runtime_room(uint64_t usable_bytes);
+
+/* The tape that `torch` and `async` run, for options.tape. The caller cleans up after a success. */
+onv_status onv_runtime_lower(onv_model *model, const onv_live *live,
+                             const onv_runtime_options *options, onv_eager *tape, onv_error *err);
 
 /* The session that the runtime `ort` plans for. */
 onv_ort_session onv_ort_session_of(const onv_runtime_options *options);

@@ -178,6 +178,7 @@ void onv_tape_of_training(onv_tape *t)
     if (is_of_evaluation(t->program)) return;
     const uint8_t *sources = find_sources(t);
     if (sources == NULL) return;
+    t->emit.eager->differs_most = true;
     if (t->emit.options->locals) keep_computed(t, sources);
     if (t->emit.options->reports) report_drawn(t, sources);
 }
