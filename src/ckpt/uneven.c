@@ -8,8 +8,8 @@
  * the network needs one level less as soon as it fits: with more bytes less runs again.
  *
  * Bytes are found by halving: for each level the least that suffice, and some between these and the least of
- * the level before. What an operation takes while it runs is not looked at: candidates are measured. Levels end where the
- * least of one takes no less than that of the level before.
+ * the level before. What an operation takes while its backward runs is guessed by its tensors, for candidates are
+ * measured. Levels end where the least of one takes no less than that of the level before.
  *
  * Cost: linear in the units, times levels, halvings and candidates; at most LEVELS * STEPS programs. */
 #include "ckpt/uneven.h"
@@ -27,9 +27,16 @@ typedef struct search {
     uint64_t *saved;     /* by unit: of those before it, n + 1 */
     uint64_t *entering;  /* by unit: what crosses into it */
     uint64_t *gradients; /* by unit: of parameters that units from it on read, n + 1 */
+    uint64_t *taken;     /* by unit: while its backward runs; of the last one the loss, too */
     ONV_VEC(onv_tape_segment) found;
     bool failed; /* memory */
 } search;
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return onv_u64_add(a, b, &sum) ? sum : UINT64_MAX;
+}
 
 /* --- What units hold --------------------------------------------------------------------------- */
 
@@ -50,6 +57,33 @@ static void find_gradients(search *s, const onv_eager *eager, bool *seen)
     }
 }
 
+/* The result, or its gradient, and those of what came in. */
+static uint64_t taken_by(const onv_eager *eager, const onv_eager_op *op)
+{
+    uint64_t bytes = op->backward_temp_bytes;
+    for (uint32_t k = 0; k < op->n_out + op->n_in; k++) {
+        uint32_t tensor = k < op->n_out ? op->out[k] : op->in[k - op->n_out].tensor;
+        const onv_eager_storage *storage = &eager->storages.at[eager->tensors.at[tensor].storage];
+        if (storage->kind >= ONV_STORAGE_ACTIVATION) bytes = plus(bytes, storage->bytes);
+    }
+    return bytes;
+}
+
+/* The loss keeps the results of all its operations. */
+static void find_taken(search *s, const onv_eager *eager)
+{
+    const onv_ckpt_units *units = s->problem->units;
+    for (uint32_t u = 0; u < s->n; u++)
+        for (uint32_t i = units->at[u].first_op; i <= units->at[u].last_op; i++) {
+            uint64_t bytes = taken_by(eager, &eager->ops.at[i]);
+            if (bytes > s->taken[u]) s->taken[u] = bytes;
+        }
+    uint64_t loss = 0;
+    for (uint32_t i = eager->first_loss_op; i < eager->ops.count; i++)
+        loss = plus(loss, taken_by(eager, &eager->ops.at[i]));
+    if (loss > s->taken[s->n - 1]) s->taken[s->n - 1] = loss;
+}
+
 static onv_status prepare(search *s, onv_arena *arena, onv_error *err)
 {
     const onv_eager *eager = s->problem->eager;
@@ -58,16 +92,17 @@ static onv_status prepare(search *s, onv_arena *arena, onv_error *err)
     s->saved = ONV_ARENA_ARRAY(arena, uint64_t, s->n + 1);
     s->entering = ONV_ARENA_ARRAY(arena, uint64_t, s->n + 1);
     s->gradients = ONV_ARENA_ARRAY(arena, uint64_t, s->n + 1);
+    s->taken = ONV_ARENA_ARRAY(arena, uint64_t, s->n + 1);
     bool *seen = ONV_ARENA_ARRAY(arena, bool, eager->storages.count);
     if (arena->failed) return onv_fail_memory(err);
     for (uint32_t u = 0; u < s->n; u++) {
         const onv_ckpt_unit *unit = &units->at[u];
-        if (!onv_u64_add(s->saved[u], unit->saved_bytes, &s->saved[u + 1]))
-            s->saved[u + 1] = UINT64_MAX;
+        s->saved[u + 1] = plus(s->saved[u], unit->saved_bytes);
         if (unit->in != ONV_NO_TENSOR)
             s->entering[u] = eager->storages.at[eager->tensors.at[unit->in].storage].bytes;
     }
     find_gradients(s, eager, seen);
+    if (s->n > 0) find_taken(s, eager);
     return ONV_OK;
 }
 
@@ -75,8 +110,24 @@ static onv_status prepare(search *s, onv_arena *arena, onv_error *err)
 
 static bool fits(const search *s, uint32_t first, uint32_t end, uint64_t bytes)
 {
-    uint64_t need = s->saved[end] - s->saved[first], after = s->gradients[end];
+    uint64_t need = plus(s->saved[end] - s->saved[first], s->taken[end - 1]);
+    uint64_t after = s->gradients[end];
     return need <= bytes && after <= bytes - need;
+}
+
+/* What ends a segment and saves its own result alone (an activation) is left out: that tensor enters the next segment
+ * and stays, and made anew it would be there beside all that its segment saves. */
+static uint32_t last_op(const search *s, onv_tape_segment whole)
+{
+    const onv_eager *eager = s->problem->eager;
+    uint32_t last = whole.last_op;
+    for (; last > whole.first_op && s->problem->places->is_known[last]; last--) {
+        const onv_eager_op *op = &eager->ops.at[last];
+        if (op->n_saved != 1 || op->n_out != 1 ||
+            op->saved[0] != eager->tensors.at[op->out[0]].storage)
+            break;
+    }
+    return last;
 }
 
 /* How far units from `first` on can go forward and backward within the bytes, with what is inside of so many
@@ -102,6 +153,7 @@ static uint32_t cover(search *s, uint32_t first, uint32_t last, uint64_t bytes, 
         if (!adds) continue;
         const onv_ckpt_unit *units = s->problem->units->at;
         onv_tape_segment made = {units[from].first_op, units[end - 1].last_op};
+        made.last_op = last_op(s, made);
         if (!is_rest && !onv_vec_push(&s->found, made)) s->failed = true;
         cover(s, from, end, bytes, levels - 1, true);
     }
@@ -110,8 +162,10 @@ static uint32_t cover(search *s, uint32_t first, uint32_t last, uint64_t bytes, 
 
 static uint64_t least_bytes(search *s, uint32_t levels)
 {
-    uint64_t most = s->saved[s->n], low = 0;
-    if (!onv_u64_add(most, s->gradients[0], &most)) most = UINT64_MAX;
+    uint64_t most = 0, low = 0;
+    for (uint32_t u = 0; u < s->n; u++)
+        if (s->taken[u] > most) most = s->taken[u];
+    most = plus(most, plus(s->saved[s->n], s->gradients[0]));
     for (int i = 0; i < HALVINGS && low < most; i++) {
         uint64_t middle = low + (most - low) / 2;
         if (!onv_work((uint64_t)s->n << levels)) s->failed = true;
