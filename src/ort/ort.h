@@ -57,6 +57,9 @@ typedef struct onv_ort_graph {
         stream; /* that its kernels run on: 1 in the main graph, one more for each graph around it */
 } onv_ort_graph;
 
+/* As the `stream` of a buffer of the plan: it is asked for without one. All others are their graph's. */
+#define ONV_ORT_NO_STREAM UINT8_MAX
+
 typedef struct onv_ort_plan {
     const onv_live *live; /* whose steps and regions are those of the plan */
     const onv_ort_settings *settings;

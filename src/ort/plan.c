@@ -31,6 +31,7 @@ static const struct kernel {
     {ONV_OP_Selu, INPLACE, INPLACE, false},
     {ONV_OP_Sigmoid, INPLACE, INPLACE, false},
     {ONV_OP_HardSigmoid, INPLACE, INPLACE, false},
+    {ONV_OP_HardSwish, INPLACE, OWN, false},
     {ONV_OP_Tanh, INPLACE, INPLACE, false},
     {ONV_OP_Softplus, INPLACE, INPLACE, false},
     {ONV_OP_Softsign, INPLACE, INPLACE, false},
@@ -363,6 +364,7 @@ static void add_scratch(onv_ort_planner *p, const onv_node *node, uint32_t step,
         if (row->is_early != is_early || row->bytes == 0) continue;
         onv_buffer b = onv_buffer_new(ONV_BUFFER_WORKSPACE, row->bytes, step, step, node->op_type);
         b.is_transient = row->is_transient;
+        if (row->has_no_stream) b.stream = ONV_ORT_NO_STREAM;
         uint32_t at = onv_ort_add_buffer(p, &b, node->graph, true);
         p->state[at].is_read = true;
     }

@@ -24,30 +24,87 @@ static void add(kernel *k, uint64_t bytes)
         k->scratch->rows[k->scratch->count++] = (onv_ort_scratch_row){.bytes = bytes};
 }
 
-/* --- Concat ------------------------------------------------------------------------------------ */
+/* --- Concat and Split -------------------------------------------------------------------------- */
+
+enum { MOST_ARGUMENTS = 32, POINTER_BYTES = 8 };
+
+static bool is_sized(const onv_type *type)
+{
+    if (type->kind != ONV_TYPE_TENSOR || !onv_type_has_rank(type)) return false;
+    for (int i = 0; i < type->rank; i++)
+        if (!onv_dim_is_const(type->dims[i]) || type->dims[i].raw <= 0) return false;
+    return true;
+}
+
+/* The axis of `whole`, and whether all parts are as long as the first one; NULL: no axis. */
+static const onv_dim *find_parts(const kernel *k, const onv_type *whole, const onv_value_id *parts,
+                                 uint32_t n, bool *equal)
+{
+    int64_t axis = onv_node_int(k->node, "axis", 0);
+    if (axis < 0) axis += whole->rank;
+    if (axis < 0 || axis >= whole->rank) return NULL;
+    *equal = true;
+    const onv_dim *first = &onv_model_value(k->model, parts[0])->type.dims[axis];
+    for (uint32_t i = 1; i < n; i++)
+        *equal &= onv_dim_same(onv_model_value(k->model, parts[i])->type.dims[axis], *first);
+    return &whole->dims[axis];
+}
 
 /* Up to 32 inputs are arguments of the kernel; more are handed over in arrays: the sizes on the axis,
  * their sums, which input each slice comes from, and the addresses. */
 static void concat_scratch(kernel *k)
 {
-    enum { MOST_ARGUMENTS = 32, POINTER_BYTES = 8 };
     const onv_node *node = k->node;
-    if (node->n_inputs <= MOST_ARGUMENTS) return;
     const onv_type *out = &onv_model_value(k->model, node->outputs[0])->type;
-    const onv_attr *attr = onv_node_attr(node, "axis");
-    int64_t axis = attr != NULL ? attr->i : 0;
-    if (axis < 0) axis += out->rank;
-    if (axis < 0 || axis >= out->rank) return;
-    bool equal = true;
-    for (uint32_t i = 1; i < node->n_inputs; i++)
-        equal &= onv_dim_same(input_type(k, i)->dims[axis], input_type(k, 0)->dims[axis]);
+    bool equal;
+    if (node->n_inputs <= MOST_ARGUMENTS) return;
+    const onv_dim *axis = find_parts(k, out, node->inputs, node->n_inputs, &equal);
+    if (axis == NULL) return;
     uint64_t array = (uint64_t)node->n_inputs * POINTER_BYTES;
-    if (!equal) {
-        add(k, array);
-        add(k, array);
-        add(k, (uint64_t)out->dims[axis].raw * POINTER_BYTES);
-    }
+    for (int i = 0; i < 2 && !equal; i++) add(k, array);
+    if (!equal) add(k, (uint64_t)axis->raw * POINTER_BYTES);
     add(k, array);
+}
+
+/* Parts of one size are arguments, too; of several sizes there are always arrays. */
+static void split_scratch(kernel *k)
+{
+    const onv_node *node = k->node;
+    bool equal;
+    for (uint32_t i = 0; i < node->n_outputs; i++)
+        if (!onv_is_value(node->outputs[i])) return;
+    const onv_dim *axis = find_parts(k, input_type(k, 0), node->outputs, node->n_outputs, &equal);
+    if (axis == NULL || (equal && node->n_outputs <= MOST_ARGUMENTS)) return;
+    for (int i = 0; i < (equal ? 1 : 3); i++) add(k, (uint64_t)node->n_outputs * POINTER_BYTES);
+    if (!equal) add(k, (uint64_t)axis->raw * POINTER_BYTES);
+}
+
+/* --- Softmax ----------------------------------------------------------------------------------- */
+
+/* Elements along the first `n` axes. */
+static bool count(const onv_type *type, int n, uint64_t *elems)
+{
+    *elems = 1;
+    if (!is_sized(type)) return false;
+    for (int i = 0; i < n; i++)
+        if (!onv_u64_mul(*elems, (uint64_t)type->dims[i].raw, elems)) return false;
+    return true;
+}
+
+/* Along any axis but the last one the input is transposed, and so is the result, in tensors that are asked for without a stream. Before opset 13 all axes from that one
+ * on are one. */
+static void softmax_scratch(kernel *k)
+{
+    const onv_type *in = input_type(k, 0);
+    int64_t axis = onv_node_int(k->node, "axis", -1);
+    uint64_t elems, bytes;
+    if (k->node->version < 13 || axis == -1 || axis == in->rank - 1 ||
+        !count(in, in->rank, &elems) || !onv_dtype_bytes((onv_dtype)in->dtype, elems, &bytes))
+        return;
+    for (int i = 0; i < 2; i++) {
+        add(k, bytes);
+        k->scratch->rows[k->scratch->count - 1].has_no_stream = true;
+    }
 }
 
 /* --- Convolutions ------------------------------------------------------------------------------ */
@@ -59,14 +116,6 @@ static bool find_pads(const onv_node *node, uint32_t i, onv_conv_problem *p)
     if (!onv_conv_needed_pad(p, i, &needed)) return false;
     p->pad_begin[i] = onv_node_int_at(node, "pads", i, needed / 2);
     p->pad_end[i] = onv_node_int_at(node, "pads", p->spatial_rank + i, needed - needed / 2);
-    return true;
-}
-
-static bool is_sized(const onv_type *type)
-{
-    if (type->kind != ONV_TYPE_TENSOR || !onv_type_has_rank(type)) return false;
-    for (int i = 0; i < type->rank; i++)
-        if (!onv_dim_is_const(type->dims[i]) || type->dims[i].raw <= 0) return false;
     return true;
 }
 
@@ -188,16 +237,6 @@ uint32_t onv_ort_find_kept(const onv_model *model, const onv_node *node,
 
 /* --- Products with weights of fewer bits ------------------------------------------------------- */
 
-/* Rows of the left operand. */
-static bool count_rows(const onv_type *a, uint64_t *rows)
-{
-    *rows = 1;
-    if (!is_sized(a) || a->rank < 1) return false;
-    for (int i = 0; i + 1 < a->rank; i++)
-        if (!onv_u64_mul(*rows, (uint64_t)a->dims[i].raw, rows)) return false;
-    return true;
-}
-
 /* Few rows are multiplied as the weight is (measured: 16 with 4 bits, 5 with 8, 1 with MatMulBnb4, float32 and
  * float16; matmul_4bits.cu, matmul_8bits.cu). For more the weight is made in the type of the product, each
  * row filled up to whole blocks. */
@@ -211,7 +250,8 @@ static void packed_scratch(kernel *k)
     uint64_t rows, elems, bytes;
     onv_dtype dtype = (onv_dtype)input_type(k, 0)->dtype;
     bool is_bnb = node->code == ONV_OP_MatMulBnb4;
-    if (width < 1 || n < 1 || block < 1 || !count_rows(input_type(k, 0), &rows) ||
+    if (width < 1 || n < 1 || block < 1 ||
+        !count(input_type(k, 0), input_type(k, 0)->rank - 1, &rows) ||
         !onv_i64_add(width, block - 1, &padded))
         return;
     padded = is_bnb ? width : padded / block * block;
@@ -234,6 +274,9 @@ static const struct kernel_row {
     void (*find)(kernel *k);
 } kernels[] = {
     {ONV_OP_Concat, "", concat_scratch},
+    {ONV_OP_Split, "", split_scratch},
+    {ONV_OP_Softmax, "", softmax_scratch},
+    {ONV_OP_LogSoftmax, "", softmax_scratch},
     {ONV_OP_Conv, "", conv_scratch},
     {ONV_OP_ConvTranspose, "", conv_scratch},
     {ONV_OP_FusedConv, "com.microsoft", conv_scratch},

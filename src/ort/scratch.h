@@ -8,8 +8,9 @@ enum { ONV_ORT_MOST_SCRATCH = 6 }; /* requests of one kernel */
 
 typedef struct onv_ort_scratch_row {
     uint64_t bytes;
-    bool is_early;     /* asked for before the outputs are made */
-    bool is_transient; /* given back before the next request */
+    bool is_early;      /* asked for before the outputs are made */
+    bool is_transient;  /* given back before the next request */
+    bool has_no_stream; /* asked for without one: what a stream freed in this run is not for it */
 } onv_ort_scratch_row;
 
 /* In the order of the requests. */

@@ -60,7 +60,7 @@ static void find_streams(session *s)
     for (uint32_t i = 0; i < plan->count; i++) {
         uint32_t last = i;
         while (plan->buffers[last].becomes != ONV_NO_BUFFER) last = plan->buffers[last].becomes;
-        if (s->of_plan[i] != ONV_NO_BUFFER)
+        if (s->of_plan[i] != ONV_NO_BUFFER && plan->buffers[i].stream != ONV_ORT_NO_STREAM)
             s->stream_of[s->of_plan[i]] = stream_of(plan, plan->graph_of[last].index);
     }
 }

@@ -137,6 +137,78 @@ TEST(providers_differ_in_their_kernels)
     drop(&p);
 }
 
+TEST(hard_swish_writes_into_its_input_on_cuda)
+{
+    planned p;
+    plan(&p, in_place("HardSwish"), ONV_ORT_CUDA);
+    expect_shared(&p, "d", "c");
+    drop(&p);
+    plan(&p, in_place("HardSwish"), ONV_ORT_CPU);
+    expect_apart(&p, "d", "c");
+    drop(&p);
+}
+
+static void expect_workspaces(model *m, uint32_t n, const uint64_t *bytes, bool has_stream)
+{
+    planned p;
+    uint32_t found = 0;
+    plan(&p, m, ONV_ORT_CUDA);
+    for (uint32_t i = 0; i < p.plan.count; i++) {
+        if (p.plan.buffers[i].kind != ONV_BUFFER_WORKSPACE) continue;
+        assert_true(found < n);
+        assert_int_equal(p.plan.buffers[i].bytes, bytes[found]);
+        assert_int_equal(p.plan.buffers[i].stream != ONV_ORT_NO_STREAM, has_stream);
+        found++;
+    }
+    assert_int_equal(found, n);
+    drop(&p);
+}
+
+static void expect_softmax(int opset, const char *op, const char *axis, uint32_t n)
+{
+    static const uint64_t bytes[] = {131072, 131072};
+    model *m = model_read(opset, "in x f32[4,8,16,64]", "a = Abs(x) 0");
+    model_node(m, op, "1", "a", "b", axis);
+    model_add(m, "y = Abs(b) 2", "out y f32");
+    expect_workspaces(m, n, bytes, false);
+}
+
+/* Measured: ONNX Runtime 1.31, the CUDA build without a GPU. */
+TEST(a_softmax_along_an_inner_axis_is_transposed)
+{
+    (void)state;
+    expect_softmax(13, "Softmax", "axis=1", 2);
+    expect_softmax(13, "LogSoftmax", "axis=0", 2);
+    expect_softmax(13, "Softmax", "axis=-1", 0);
+    expect_softmax(13, "Softmax", "axis=3", 0);
+    expect_softmax(13, "Softmax", "", 0);
+    expect_softmax(11, "Softmax", "axis=1", 0);
+}
+
+static void expect_split(const char *in, uint32_t n, const int64_t *sizes, uint32_t n_expected,
+                         const uint64_t *expected)
+{
+    char outputs[512] = "";
+    model *m = model_read(13, in, "a = Abs(x) 0");
+    model_ints(m, "s", n, sizes);
+    for (uint32_t i = 0; i < n; i++)
+        snprintf(outputs + strlen(outputs), sizeof outputs - strlen(outputs), "o%u ", i);
+    model_node(m, "Split", "1", "a s", outputs, "axis=1");
+    model_add(m, "y = Abs(o0) 2", "out y f32");
+    expect_workspaces(m, n_expected, expected, true);
+}
+
+TEST(a_split_into_parts_of_several_sizes_has_arrays)
+{
+    (void)state;
+    int64_t many[40];
+    for (int i = 0; i < 40; i++) many[i] = 8;
+    expect_split("in x f32[4,16,32]", 2, (const int64_t[]){8, 8}, 0, NULL);
+    expect_split("in x f32[4,24,32]", 2, (const int64_t[]){8, 16}, 4,
+                 (const uint64_t[]){16, 16, 16, 192});
+    expect_split("in x f32[4,320,32]", 40, many, 1, (const uint64_t[]){320});
+}
+
 TEST(in_place_wants_the_same_element_size)
 {
     planned p;
