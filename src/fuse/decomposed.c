@@ -6,6 +6,7 @@
 
 #include "fuse/find.h"
 #include "ir/form.h"
+#include "load/load.h"
 
 typedef struct matching {
     onv_finder *s;
@@ -75,12 +76,28 @@ static bool names(void *self, onv_value_id value, char letter)
            (letter != 'c' || onv_value_is_weight(v));
 }
 
+/* The only element of a constant. */
+static bool find_number(onv_finder *s, onv_value_id id, double *number)
+{
+    if (!onv_is_value(id)) return false;
+    const onv_value *value = onv_model_value(s->model, id);
+    const onv_known *known = value->known;
+    onv_error unused = {0};
+    if (known == NULL && value->tensor != NULL && value->tensor->elems == 1 &&
+        onv_load_known(s->model, value->tensor, &known, &unused) != ONV_OK)
+        return false;
+    if (known == NULL || known->count != 1 || !onv_dim_is_const(known->elems[0].i)) return false;
+    bool is_float = onv_dtype_is_float((onv_dtype)known->dtype);
+    *number = (double)known->elems[0].i.raw * (is_float ? known->elems[0].f : 1.0);
+    return *number == *number;
+}
+
 static bool is_number(void *self, onv_value_id value, char sign, double *number)
 {
     onv_finder *s = ((matching *)self)->s;
     double is;
     if (sign == '#') return onv_find_is_number(s, value);
-    if (sign == '{') return onv_find_number(s, value, &is) && fabs(is - *number) < 1e-7;
+    if (sign == '{') return find_number(s, value, &is) && fabs(is - *number) < 1e-7;
     return onv_is_value(value) && onv_model_value(s->model, value)->type.rank == 0;
 }
 

@@ -97,12 +97,4 @@ void onv_find_formula(onv_finder *s, const onv_node *last);
 /* Adds that rule to those of the operators that formulas end with. */
 void onv_list_formulas(uint64_t *rules, uint64_t rule);
 
-/* --- formula.c ---------------------------------------------------------------------------- */
-
-/* The only element of a constant. */
-bool onv_find_number(onv_finder *s, onv_value_id value, double *number);
-
-/* Tensor.unfold: windows of one tensor, one Slice each. */
-void onv_find_unfold(onv_finder *s, const onv_node *concat);
-
 #endif

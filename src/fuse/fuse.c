@@ -284,7 +284,6 @@ static const struct {
     {"fuse.linear", ONV_OP_MatMul, match_linear},
     {"fuse.group_norm", ONV_OP_InstanceNormalization, match_group_norm},
     {"fuse.roll", ONV_OP_Concat, match_roll},
-    {"fuse.unfold", ONV_OP_Concat, onv_find_unfold},
     {"fuse.write", ONV_OP_OTHER, onv_find_write},
     {"fuse.adaptive_pool", ONV_OP_Div, onv_find_adaptive_pool},
     {"fuse.adaptive_pool", ONV_OP_ReduceMean, onv_find_adaptive_pool},

@@ -24,7 +24,6 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_POINTWISE, /* x, key, value where there are as many; name; groups: of a roll, its dims; of a GELU, how many tensors more the formula would keep */
     ONV_FUSION_COSINE,    /* x, key */
     ONV_FUSION_CDIST,     /* x, key: rows of each */
-    ONV_FUSION_UNFOLD,    /* x; groups: the dim; step */
     ONV_FUSION_ADAPTIVE_POOL, /* x */
     ONV_FUSION_ENCODER_LAYER, /* x; layer */
     ONV_FUSION_WRITE,         /* x, key: what is copied into a part of it */
@@ -68,7 +67,7 @@ typedef struct onv_fusion {
     onv_value_id x, weight, bias;  /* ONV_NO_VALUE where absent */
     onv_value_id key, value, mask; /* likewise */
     onv_value_id out, state;
-    int64_t groups, step;
+    int64_t groups;
     onv_node_id first; /* ATTENTION: of its nodes; WRITE: that reads x */
     const char *name;  /* POINTWISE: of the row of ATen, static */
     const onv_encoder_layer *layer;

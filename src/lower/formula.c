@@ -1,7 +1,4 @@
 /* What PyTorch runs for functions that the exporter writes down as a formula. */
-#include <string.h>
-
-#include "base/checked.h"
 #include "lower/lowering.h"
 
 /* --- Reciprocals ---------------------------------------------------------------------------- */
@@ -71,26 +68,6 @@ void onv_lower_cdist(onv_lowering *l, const onv_fusion *f)
     x = onv_emit_contiguous(&l->emit, x);
     y = onv_emit_contiguous(&l->emit, y);
     onv_value_set(l, f->out, onv_recover_binary(l, ONV_ATEN_cdist, x, y, f->out));
-}
-
-/* --- Windows ----------------------------------------------------------------------------------- */
-
-void onv_lower_unfold(onv_lowering *l, const onv_fusion *f)
-{
-    uint32_t x = onv_value_tensor(l, f->x);
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    onv_shape shape;
-    int64_t strides[ONV_MAX_RANK];
-    if (x == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape) || shape.rank != t.rank + 1)
-        return;
-    for (uint32_t i = 0; i < t.rank; i++)
-        strides[i] = t.strides[i] * (i == f->groups ? f->step : 1);
-    strides[t.rank] = t.strides[f->groups];
-    onv_recover_tensor(l, "self", x);
-    onv_recover_int(l, "dimension", f->groups);
-    onv_recover_int(l, "step", f->step);
-    l->recovery.strides = strides;
-    onv_value_set(l, f->out, onv_recover_call(l, ONV_ATEN_unfold, f->out));
 }
 
 /* --- Adaptive pooling -------------------------------------------------------------------------- */

@@ -77,7 +77,7 @@ static bool is_kernel(const onv_lowering *l, uint32_t fusion)
          i++)
         is_named |= strcmp(f->name, kernels[i]) == 0;
     return is_named || f->kind == ONV_FUSION_WRITE || f->kind == ONV_FUSION_ADAPTIVE_POOL ||
-           f->kind == ONV_FUSION_CDIST || f->kind == ONV_FUSION_UNFOLD;
+           f->kind == ONV_FUSION_CDIST;
 }
 
 static bool is_for_kernel(const onv_lowering *l, uint32_t value)

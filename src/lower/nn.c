@@ -309,7 +309,6 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_POINTWISE: lower_call(l, f, in_place); break;
     case ONV_FUSION_COSINE: onv_lower_cosine(l, f); break;
     case ONV_FUSION_CDIST: onv_lower_cdist(l, f); break;
-    case ONV_FUSION_UNFOLD: onv_lower_unfold(l, f); break;
     case ONV_FUSION_ADAPTIVE_POOL: onv_lower_adaptive_pool(l, f); break;
     case ONV_FUSION_WRITE: onv_lower_write(l, f); break;
     case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;

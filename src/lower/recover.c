@@ -91,7 +91,6 @@ static onv_dim *strides_of(onv_lowering *l, const onv_shape *shape)
 {
     int64_t strides[ONV_MAX_RANK];
     onv_eager_tensor t = onv_tensor_at(&l->emit, l->recovery.like);
-    if (l->recovery.strides != NULL) return dims_of(&l->emit, l->recovery.strides, shape->rank);
     if (l->recovery.like == ONV_NO_TENSOR || t.rank != shape->rank) return NULL;
     t.dims = shape->dims;
     t.elems = 1; /* strides of an empty tensor would say nothing */
@@ -119,7 +118,6 @@ static void forget(onv_recovery *r)
 {
     r->program.values.count = r->values.count = r->arguments.count = 0;
     r->list.count = r->results.count = r->list_at = 0;
-    r->strides = NULL;
     r->like = ONV_NO_TENSOR;
     r->dtype = ONV_UNDEFINED;
     r->has_second = r->in_place = false;

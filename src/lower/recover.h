@@ -22,7 +22,6 @@ typedef struct onv_recovery {
     ONV_VEC(uint32_t) list;    /* tensors of the one argument that is a list: their values */
     size_t list_at;            /* 1 + that argument; 0: none is */
     ONV_VEC(uint32_t) results; /* their values */
-    const int64_t *strides;    /* of the result; NULL: see `like` */
     uint32_t like; /* a tensor whose order of memory the result has; ONV_NO_TENSOR: the row tells */
     uint8_t dtype; /* of the result; ONV_UNDEFINED: the graph's */
     bool in_place; /* it overwrites its first argument */

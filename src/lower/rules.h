@@ -69,7 +69,6 @@ void onv_lower_reciprocal(onv_lowering *l, const onv_node *node);
 void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node);
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f);
 void onv_lower_cdist(onv_lowering *l, const onv_fusion *f);
-void onv_lower_unfold(onv_lowering *l, const onv_fusion *f);
 void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f);
 
 /* --- scatter.c ------------------------------------------------------------------------------ */

@@ -242,7 +242,7 @@ static void add_conv_over_time(model *m)
     add_over_time(m, "Conv", "b k", "pads=[1,1]");
 }
 
-/* As the older exporter writes torch.cdist and Tensor.unfold. */
+/* As the older exporter writes torch.cdist. */
 static void add_distances(model *m)
 {
     model_add(m, "in x f32[3,512,8]", "in z f32[3,8,8]", "weight w f32[8,4]", "weight v f32[8,4]",
@@ -251,15 +251,6 @@ static void add_distances(model *m)
               "b = MatMul(z v) right", "c = Unsqueeze(a i2) 0", "d = Unsqueeze(b i1) 1",
               "e = Sub(c d) 2", "f = Pow(e two) 3", "g = ReduceSum(f last) 4 keepdims=0",
               "y = Pow(g root) 5");
-}
-
-static void add_windows(model *m)
-{
-    model_add(m, "in x f32[2,12,8]", "weight w f32[8,8]", "ints i0 0", "ints i1 1", "ints i4 4",
-              "ints i8 8", "ints i12 12", "h = MatMul(x w) product", "a = Slice(h i0 i8 i1) 0",
-              "b = Slice(h i4 i12 i1) 1", "c = Transpose(a) 2 perm=[0,2,1]",
-              "d = Transpose(b) 3 perm=[0,2,1]", "e = Unsqueeze(c i1) 4", "f = Unsqueeze(d i1) 5",
-              "y = Concat(e f) 6 axis=1");
 }
 
 /* Patches of an image, whose places are swapped with the channels. */
@@ -286,7 +277,6 @@ TEST(kernels_copy_gradients)
                  {add_mixed_experts, 3 * 12 * 8 * 4},
                  {add_index, 4 * 8 * 4},
                  {add_distances, 2 * F + ROWS * 4 + 2 * DISTANT + 24 * 4 + 8 * ROWS * 4},
-                 {add_windows, 12 * 8},
                  {add_resize_over_time, F + 2 * F},
                  {add_reflection_over_time, F + 3 * 518 * 4 * 4},
                  {add_edge_over_time, F},

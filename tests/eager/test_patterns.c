@@ -144,11 +144,6 @@ TEST(exported_forms_are_one_operation)
          "release release release release",
          4 * H + 4 * ROWS / 2},
         {{DIFFERENCES, "Pow(f root)y"}, "exp cdist", 2 * H + H / 2},
-        {{"Slice(h i0 i4 i1)a", "Slice(h i2 i6 i1)b", "Slice(h i4 i8 i1)c", "Unsqueeze(a i1)d",
-          "Transpose(b)e perm=[0,1]", "Unsqueeze(e i1)f", "Unsqueeze(c i1)g",
-          "Concat(d f g)y axis=1"},
-         "unfold",
-         0},
         {{"Softmax(h)a", "IsNaN(a)b", "Where(b number a)y"}, "softmax", H},
         {{"Softmax(h)a", "IsNaN(a)b", "Where(b a number)y"}, "softmax isnan where", H + H / 4},
     };
