@@ -92,7 +92,7 @@ static void explain_modules(const onv_lowering *l)
         const onv_value *value = &l->emit.model->values.at[i];
         size_t at = value->tensor != NULL ? onv_listed_find(l, value->name) : SIZE_MAX;
         explain(l, at);
-        if (at != SIZE_MAX) l->signature.file_elems[at] = value->tensor->elems;
+        if (at != SIZE_MAX) l->signature.stored[at] = value;
     }
     for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
@@ -209,8 +209,9 @@ static const char *find_argument(const onv_emitter *e, const onv_weight_read *re
 static bool is_another(const onv_lowering *l, size_t listed, const onv_value *value)
 {
     static const char *const others[] = {"expand", "einsum"};
-    return l->signature.file_elems[listed] > 0 && value->tensor != NULL &&
-           value->tensor->elems != l->signature.file_elems[listed] &&
+    const onv_value *stored = l->signature.stored[listed];
+    return stored != NULL && stored->tensor->elems > 0 && value->tensor != NULL &&
+           value->tensor->elems != stored->tensor->elems &&
            !onv_is_call_of_any(value->name, others, sizeof others / sizeof others[0]);
 }
 
@@ -310,9 +311,9 @@ onv_status onv_signature_prepare(onv_lowering *l)
                                         l->signature.count * sizeof *l->signature.names);
     l->signature.explained = ONV_ARENA_ARRAY(arena, bool, l->signature.count);
     l->signature.waits = ONV_ARENA_ARRAY(arena, bool, l->signature.count);
-    l->signature.file_elems = ONV_ARENA_ARRAY(arena, uint64_t, l->signature.count);
+    l->signature.stored = ONV_ARENA_ARRAY(arena, const onv_value *, l->signature.count);
     if (l->signature.names == NULL || l->signature.explained == NULL ||
-        l->signature.waits == NULL || l->signature.file_elems == NULL)
+        l->signature.waits == NULL || l->signature.stored == NULL)
         return onv_fail_memory(l->emit.err);
     qsort(l->signature.names, l->signature.count, sizeof *l->signature.names, by_text);
     explain_modules(l);

@@ -7,10 +7,10 @@
 typedef struct onv_signature {
     const char **names; /* of all parameters, sorted */
     size_t count;
-    bool *explained, *waits; /* of them: the file has its tensor; a bias that was dropped */
-    uint64_t *file_elems;    /* of them, those of the tensor of that name; 0: there is none */
-    onv_ptr_map buffers;     /* by name */
-    const char **lacking;    /* buffers that the file has no tensor of, but statistics of norms */
+    bool *explained, *waits;  /* of them: the file has its tensor; a bias that was dropped */
+    const onv_value **stored; /* of them, the file's tensor of that name; NULL: there is none */
+    onv_ptr_map buffers;      /* by name */
+    const char **lacking;     /* buffers that the file has no tensor of, but statistics of norms */
     size_t n_lacking;
     bool lacks_buffers; /* the file has no tensor of some: constants may be parts of them */
 } onv_signature;

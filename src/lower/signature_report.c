@@ -154,11 +154,32 @@ static void report_factors(onv_lowering *l)
     }
 }
 
+/* A constant that has the name of a parameter which the file has, too: two modules share it, and one reads it as the exporter has
+ * transposed it. */
+static void report_tied(onv_lowering *l)
+{
+    for (size_t i = 0; i < l->weights.reads.count; i++) {
+        const onv_weight_read *read = &l->weights.reads.at[i];
+        const onv_value *value = &l->emit.model->values.at[read->value];
+        size_t at = read->parameter != NULL ? onv_listed_find(l, read->parameter) : SIZE_MAX;
+        const onv_value *stored = at != SIZE_MAX ? l->signature.stored[at] : NULL;
+        uint32_t tensor = l->values[read->value].tensor;
+        if (stored == NULL || stored == value || value->role != ONV_ROLE_NOT_NOTED ||
+            (i > 0 && read[-1].value == read->value) || tensor == ONV_NO_TENSOR ||
+            value->tensor->elems != stored->tensor->elems)
+            continue;
+        uint32_t storage = onv_tensor_at(&l->emit, tensor).storage;
+        if (l->emit.eager->storages.at[storage].kind == ONV_STORAGE_PARAMETER)
+            onv_say(l->said, ONV_SAID_tied, value->name, value->tensor->bytes, NULL);
+    }
+}
+
 /* After lowering: what no tensor stands for. */
 void onv_signature_report(onv_lowering *l)
 {
     uint32_t n = list_missing(l);
     onv_folded_report(l);
+    if (l->signature.count > 0 && !l->emit.options->inference) report_tied(l);
     if (l->signature.count > 0) onv_folded_report_constants(l, n > 0);
     if (n + l->said[ONV_SAID_unused].of.count > 0 && !l->emit.options->inference) report_factors(l);
     if (l->emit.options->buffers == 0) report_buffers(l);

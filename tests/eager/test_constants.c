@@ -294,6 +294,34 @@ TEST(buffers_without_a_tensor_are_told)
     }
 }
 
+/* Two modules share a weight, and the exporter has transposed it for one of them: both are counted, which is said. */
+TEST(tied_weights_are_told)
+{
+    for (int is_tied = 0; is_tied < 2; is_tied++) {
+        trainer t;
+        bool told = false;
+        OWNED_MODEL m = model_read(18, "in ids i64[4]", "weight embed.weight f32[16,8]",
+                                   "role embed.weight PARAMETER", "weight val_1 f32[8,16]");
+        model_parameters(m, is_tied ? "embed.weight" : "embed.weight fc.weight");
+        model_source(m, "embed", "embedding");
+        model_class(m, "torch.nn.modules.sparse.Embedding", "aten.embedding.default");
+        model_node(m, "Gather", "h", "embed.weight ids", "h", "");
+        model_source(m, is_tied ? "embed" : "fc", "linear");
+        model_class(m, LINEAR, "aten.linear.default");
+        model_node(m, "MatMul", "y", "h val_1", "y", "");
+        model_output(m, "y", "f32");
+        trainer_open_model(&t, m);
+        onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
+                                     .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
+        assert_int_equal(trainer_run(&t, &options).figures.parameter_bytes, 2 * 16 * 8 * 4);
+        for (size_t k = 0; k < t.model.diags.count; k++)
+            told |= strcmp(t.model.diags.at[k].code, "tied-weights") == 0 &&
+                    strstr(t.model.diags.at[k].message, "512 bytes") != NULL;
+        assert_int_equal(told, is_tied);
+        trainer_close(&t);
+    }
+}
+
 /* Positions that were expanded to all samples, where every listed parameter has a tensor. */
 TEST(expanded_positions_are_no_parameter)
 {
