@@ -91,8 +91,8 @@ static bool count(const onv_type *type, int n, uint64_t *elems)
     return true;
 }
 
-/* Along any axis but the last one the input is transposed, and so is the result, in tensors that are asked for without a stream. Before opset 13 all axes from that one
- * on are one. */
+/* Along any axis but the last one the input is transposed, and so is the result,
+ * in tensors that are asked for without a stream. Before opset 13 all axes from that one on are one. */
 static void softmax_scratch(kernel *k)
 {
     const onv_type *in = input_type(k, 0);
@@ -105,6 +105,67 @@ static void softmax_scratch(kernel *k)
         add(k, bytes);
         k->scratch->rows[k->scratch->count - 1].has_no_stream = true;
     }
+}
+
+/* --- Reductions -------------------------------------------------------------------------------- */
+
+/* Which axes go. False: not known. */
+static bool find_axes(const kernel *k, const onv_type *in, bool goes[ONV_MAX_RANK])
+{
+    const onv_node *node = k->node;
+    const onv_attr *attr = onv_node_attr(node, "axes");
+    const onv_known *known = NULL;
+    bool is_input = node->n_inputs > 1 && onv_is_value(node->inputs[1]);
+    if (is_input) known = onv_model_value(k->model, node->inputs[1])->known;
+    uint32_t n = known != NULL ? known->count : attr != NULL ? attr->count : 0;
+    if ((is_input && known == NULL) || (attr != NULL && attr->kind != ONV_ATTR_INTS)) return false;
+    if (n == 0 && onv_node_int(node, "noop_with_empty_axes", 0) != 0) return false;
+    for (int i = 0; i < in->rank; i++) goes[i] = n == 0;
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t axis = known != NULL ? known->elems[i].i.raw : attr->ints[i];
+        if (axis < 0) axis += in->rank;
+        if (axis < 0 || axis >= in->rank) return false;
+        goes[axis] = true;
+    }
+    return true;
+}
+
+/* What the kernel for sums over the last axes keeps of each block, in the type that it adds in, a counter for each row
+ * and the room to align them (reduction_functions.cu). */
+static uint64_t column_bytes(uint64_t rows, uint64_t columns, uint64_t number)
+{
+    enum { OF_A_BLOCK = 1024, MOST_BLOCKS = 256, COUNTER = 4, ALIGNMENT = 15 };
+    uint64_t blocks = columns / OF_A_BLOCK, bytes;
+    blocks = blocks < 1 ? 1 : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
+    return onv_u64_mul(rows, blocks * number + COUNTER, &bytes) ? bytes + ALIGNMENT : 0;
+}
+
+/* Sums over the first axes, or over all, take nothing; over the last ones little. All else is cuDNN's, whose workspace is
+ * the input in float32 (that of float64: as it is). */
+static void reduce_scratch(kernel *k)
+{
+    const onv_type *in = input_type(k, 0);
+    const onv_op_name op = (onv_op_name)k->node->code;
+    bool goes[ONV_MAX_RANK], is_first = false, is_last = false;
+    uint64_t rows = 1, columns = 1, elems, bytes, number = in->dtype == ONV_DOUBLE ? 8 : 4;
+    if ((in->dtype != ONV_FLOAT && in->dtype != ONV_FLOAT16 && in->dtype != ONV_DOUBLE) ||
+        in->rank < 1 || !count(in, in->rank, &elems) || !onv_u64_mul(elems, number, &bytes) ||
+        !find_axes(k, in, goes))
+        return;
+    int n_turns =
+        0; /* from axes that stay to axes that go, and back; those of one element are either */
+    for (int i = 0; i < in->rank; i++) {
+        if (in->dims[i].raw == 1) continue;
+        bool is_only = rows * columns == 1;
+        n_turns += !is_only && goes[i] != is_last;
+        if (is_only) is_first = goes[i];
+        is_last = goes[i];
+        *(goes[i] ? &columns : &rows) *= (uint64_t)in->dims[i].raw;
+    }
+    bool is_sum = op == ONV_OP_ReduceSum || op == ONV_OP_ReduceMean || op == ONV_OP_ReduceLogSum;
+    bool is_matrix = is_sum && n_turns <= 1;
+    if (is_matrix && is_first) return;
+    add(k, is_matrix ? column_bytes(rows, columns, number) : bytes);
 }
 
 /* --- Convolutions ------------------------------------------------------------------------------ */
@@ -277,6 +338,14 @@ static const struct kernel_row {
     {ONV_OP_Split, "", split_scratch},
     {ONV_OP_Softmax, "", softmax_scratch},
     {ONV_OP_LogSoftmax, "", softmax_scratch},
+    {ONV_OP_ReduceSum, "", reduce_scratch},
+    {ONV_OP_ReduceMean, "", reduce_scratch},
+    {ONV_OP_ReduceLogSum, "", reduce_scratch},
+    {ONV_OP_ReduceMax, "", reduce_scratch},
+    {ONV_OP_ReduceMin, "", reduce_scratch},
+    {ONV_OP_ReduceProd, "", reduce_scratch},
+    {ONV_OP_ReduceL1, "", reduce_scratch},
+    {ONV_OP_ReduceL2, "", reduce_scratch},
     {ONV_OP_Conv, "", conv_scratch},
     {ONV_OP_ConvTranspose, "", conv_scratch},
     {ONV_OP_FusedConv, "com.microsoft", conv_scratch},

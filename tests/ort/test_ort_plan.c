@@ -209,6 +209,54 @@ TEST(a_split_into_parts_of_several_sizes_has_arrays)
     expect_split("in x f32[4,320,32]", 40, many, 1, (const uint64_t[]){320});
 }
 
+/* Measured: ONNX Runtime 1.31, the CUDA build without a GPU; 0: nothing. */
+static const struct {
+    const char *op, *in;
+    int64_t axes[3];
+    uint32_t n_axes;
+    uint64_t bytes;
+} reductions[] = {
+    {"ReduceMean", "in x f32[8,64,32,32]", {1}, 1, 2097152},
+    {"ReduceMean", "in x f32[8,64,32,32]", {1, 2}, 2, 2097152},
+    {"ReduceMean", "in x f32[8,64,32,32]", {2, 3}, 2, 4111},
+    {"ReduceMean", "in x f32[8,64,32,32]", {0}, 1, 0},
+    {"ReduceMean", "in x f32[8,65,31,33]", {-2, -1}, 2, 4175},
+    {"ReduceMean", "in x f16[8,64,32,32]", {1}, 1, 2097152},
+    {"ReduceMean", "in x f16[8,64,32,32]", {1, 2, 3}, 3, 2095},
+    {"ReduceMean", "in x f32[8,64,1,1]", {2, 3}, 2, 4111},
+    {"ReduceMean", "in x f32[8,64,32,1]", {2}, 1, 4111},
+    {"ReduceMean", "in x f32[1,64,32,32]", {1}, 1, 0},
+    {"ReduceMean", "in x f32[4,8,16,64]", {0}, 0, 0},
+    {"ReduceSum", "in x f32[2,4,4,4096]", {3}, 1, 655},
+    {"ReduceMean", "in x f32[2,2,512,512]", {2, 3}, 2, 4127},
+    {"ReduceMean", "in x f32[2,3000]", {1}, 1, 39},
+    {"ReduceMean", "in x f32[3,5,7,9]", {1, 3}, 2, 3780},
+    {"ReduceSum", "in x f64[8,64,32]", {1}, 1, 131072},
+    {"ReduceSum", "in x f64[8,64,32]", {2}, 1, 6159},
+    {"ReduceSum", "in x i32[8,64,32]", {1}, 1, 0},
+    {"ReduceLogSum", "in x f32[8,64,32]", {2}, 1, 4111},
+    {"ReduceMax", "in x f16[8,64,32,32]", {2, 3}, 2, 2097152},
+    {"ReduceMax", "in x f32[4,8]", {0, 1}, 2, 128},
+    {"ReduceMin", "in x f32[8,64,32]", {1}, 1, 65536},
+    {"ReduceProd", "in x f32[8,64,32]", {1}, 1, 65536},
+    {"ReduceL1", "in x f32[8,64,32]", {1}, 1, 65536},
+    {"ReduceL2", "in x f32[16,100]", {1}, 1, 6400},
+};
+
+TEST(reductions_take_what_was_measured)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof reductions / sizeof reductions[0]; i++) {
+        model *m = model_read(18, reductions[i].in, "a = Abs(x) 0");
+        if (reductions[i].n_axes > 0)
+            model_ints(m, "axes", reductions[i].n_axes, reductions[i].axes);
+        model_node(m, reductions[i].op, "1", reductions[i].n_axes > 0 ? "a axes" : "a", "b", "");
+        model_node(m, "Cast", "2", "b", "y", "to=1");
+        model_add(m, "out y f32");
+        expect_workspaces(m, reductions[i].bytes > 0, &reductions[i].bytes, true);
+    }
+}
+
 TEST(in_place_wants_the_same_element_size)
 {
     planned p;
