@@ -18,7 +18,7 @@ typedef struct onv_limits {
     uint32_t function_depth; /* functions calling functions; default 64 */
     uint64_t attr_elems;     /* elements of one attribute; default 1 Mi */
     uint64_t name_bytes;     /* length of one name; default 64 KiB */
-    uint64_t arena_bytes;    /* memory of one analysis; default 480 MiB */
+    uint64_t arena_bytes;    /* memory; default 480 MiB, or 8 for each byte of the file, to 2 GiB */
     uint64_t file_bytes;     /* of the model's file; default 1 TiB */
     uint32_t known_elems;    /* of a tensor whose contents decide shapes; default 4096 */
     uint32_t expression;     /* parts of the expression of a size; default 4096 */

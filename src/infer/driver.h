@@ -52,6 +52,13 @@ typedef struct onv_diag_mark {
     size_t n_unknown_ops;
 } onv_diag_mark;
 
+/* An operator that was looked up lately, by the strings of its node: models have few operators. */
+struct onv_found_op {
+    const char *domain, *name;
+    const onv_op *row;
+    int32_t version;
+};
+
 typedef struct onv_driver {
     onv_model *model;
     const onv_options *options;
@@ -74,6 +81,7 @@ typedef struct onv_driver {
     uint32_t decider_stamp;
     ONV_VEC(const char *) unknown_ops; /* op types already reported */
     onv_ptr_map unknown_at;            /* where they stand in it */
+    struct onv_found_op found_ops[16]; /* by number of the operator's name */
     onv_node_id failed_node;           /* where onv_driver_run stopped */
     onv_status load_status;            /* sticky: contents that could not be read */
     onv_error *err;

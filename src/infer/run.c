@@ -218,13 +218,28 @@ static const char *plain_op(const onv_node *node)
     return node->op_type + (is_named ? length + 2 : 0);
 }
 
+/* `op` is the plain name in the strings of the model, whose addresses tell them apart. */
+static const onv_op *find_known(onv_driver *driver, const onv_node *node, const char *op)
+{
+    enum { PLACES = sizeof driver->found_ops / sizeof driver->found_ops[0] };
+    struct onv_found_op *found = &driver->found_ops[node->code % PLACES];
+    if (found->name != op || found->domain != node->domain || found->version != node->version)
+        *found = (struct onv_found_op){
+            .domain = node->domain,
+            .name = op,
+            .row = onv_op_find(&driver->index, node->domain, op, node->version),
+            .version = node->version,
+        };
+    return found->row;
+}
+
 onv_status onv_driver_name_others(onv_driver *driver, bool is_inferred)
 {
     onv_model *model = driver->model;
     for (size_t i = 0; i < model->nodes.count; i++) {
         onv_node *node = &model->nodes.at[i];
         const char *plain = plain_op(node);
-        const onv_op *row = onv_op_find(&driver->index, node->domain, plain, node->version);
+        const onv_op *row = find_known(driver, node, plain);
         ONV_WORK(1);
         bool contradicts = is_inferred && node->contradicts && node->op == NULL;
         if (plain != node->op_type ||
@@ -319,12 +334,12 @@ static onv_status store_outputs(onv_driver *driver, const onv_op_ctx *c)
 }
 
 /* A declared rule is used for an unknown operator, and for a known one where the user asks for it. */
-static const onv_op *find_row(const onv_driver *driver, const onv_node *node)
+static const onv_op *find_row(onv_driver *driver, const onv_node *node)
 {
     const onv_op_shapes *custom = &driver->op_shapes;
     const char *op = plain_op(node);
     const onv_op *row = onv_op_shapes_find(custom, node->domain, op, node->version, true);
-    if (row == NULL) row = onv_op_find(&driver->index, node->domain, op, node->version);
+    if (row == NULL) row = find_known(driver, node, op);
     if (row == NULL) row = onv_op_shapes_find(custom, node->domain, op, node->version, false);
     return row;
 }

@@ -31,9 +31,10 @@ uint64_t onv_limits_get(const onv_limits *limits, size_t index);
 #define ONV_DEFAULT_SEARCH_WORK ((uint64_t)1 << 30)
 
 /* Beside so many bytes of a report, and so many for each byte of the file; beside so many nodes of
- * functions, and one for each byte: unless a limit is given. */
+ * functions, and one for each byte; memory by the size of the file, up to the most: unless a limit is given. */
 #define ONV_DEFAULT_OUTPUT_BYTES ((uint64_t)1 << 20)
-enum { ONV_OUTPUT_PER_BYTE = 200, ONV_EXPANDED_NODES = 64 << 10 };
+enum { ONV_OUTPUT_PER_BYTE = 200, ONV_EXPANDED_NODES = 64 << 10, ONV_ARENA_PER_BYTE = 8 };
+#define ONV_MOST_DEFAULT_ARENA_BYTES ((uint64_t)2 << 30)
 
 /* What no option can raise: each level of nesting and each call takes stack, here and in
  * protobuf-c; ids are 32 bits; contents and expressions are walked as a whole. */
@@ -64,6 +65,16 @@ static inline uint64_t onv_limits_output(const onv_limits *given, uint64_t file_
         __builtin_add_overflow(most, ONV_DEFAULT_OUTPUT_BYTES, &most))
         return UINT64_MAX;
     return most;
+}
+
+/* Memory of an analysis: a file of a million nodes needs more than a small one. */
+static inline uint64_t onv_limits_memory(const onv_limits *given, uint64_t file_bytes)
+{
+    if (given != NULL && given->arena_bytes != 0) return given->arena_bytes;
+    if (file_bytes <= ONV_DEFAULT_ARENA_BYTES / ONV_ARENA_PER_BYTE) return ONV_DEFAULT_ARENA_BYTES;
+    if (file_bytes >= ONV_MOST_DEFAULT_ARENA_BYTES / ONV_ARENA_PER_BYTE)
+        return ONV_MOST_DEFAULT_ARENA_BYTES;
+    return file_bytes * ONV_ARENA_PER_BYTE;
 }
 
 /* Nodes that functions may become. */

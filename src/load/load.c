@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/heap.h"
+#include "base/quota.h"
 #include "load/build.h"
 #include "load/limits.h"
 #include "load/source.h"
@@ -36,11 +37,22 @@ static onv_status build(const onv_scan *scan, const onv_limits *limits, uint64_t
     return status;
 }
 
+/* The quota was begun before the size of the file was known: with the default, where no limit is given. */
+static void widen(onv_model *model, size_t memory)
+{
+    onv_quota *quota = onv_quota_now();
+    model->arena.limit_bytes = memory;
+    if (quota != NULL && quota->limit == ONV_DEFAULT_ARENA_BYTES && quota->limit < memory)
+        quota->limit = memory;
+}
+
 /* `given` is as the caller has it: what has no limit there gets one by the size of the file. */
 static onv_status load_source(const onv_limits *given, onv_model *model, onv_error *err)
 {
-    const onv_limits resolved = onv_limits_resolve(given), *limits = &resolved;
+    onv_limits resolved = onv_limits_resolve(given), *limits = &resolved;
     onv_source *source = model->source;
+    limits->arena_bytes = onv_limits_memory(given, source->bytes);
+    widen(model, (size_t)limits->arena_bytes);
     model->most_output = onv_limits_output(given, source->bytes);
     onv_scan scan;
     onv_status status = onv_scan_run(&scan, ONV_SCAN_MODEL, source, limits, &model->strings, err);

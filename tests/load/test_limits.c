@@ -1,7 +1,11 @@
 /* Limits that need a model of their own to be met: each names its option, and the option helps. */
+#include <stdlib.h>
 #include <time.h>
 
+#include "base/quota.h"
 #include "load/bytes.h"
+#include "load/limits.h"
+#include "load/load.h"
 #include "onnxvram/onnxvram.h"
 #include "support/test.h"
 
@@ -38,6 +42,39 @@ static msg *turning_body(int levels)
         m_put(body, G_NODE, loop);
     }
     return body;
+}
+
+/* What nobody limits grows with the file; what somebody limits does not. */
+TEST(memory_grows_with_the_file)
+{
+    enum { BYTES = 64 << 20, HEAD = 16 };
+    const size_t fallback = (size_t)ONV_DEFAULT_ARENA_BYTES;
+    msg *file = m_model(m_graph("x:f32[2]", "x"));
+    unsigned char *data = calloc(1, file->count + HEAD + BYTES);
+    assert_non_null(data);
+    memcpy(data, file->at, file->count);
+    memcpy(data + file->count, "\xa2\x06\x80\x80\x80\x20", 6); /* field 100, BYTES long */
+    const size_t bytes = file->count + 6 + BYTES;
+    const onv_limits given = {.struct_size = sizeof given, .arena_bytes = fallback};
+    const struct {
+        const onv_limits *limits;
+        size_t bytes, memory;
+    } cases[] = {
+        {NULL, bytes, bytes * 8}, {NULL, file->count, fallback}, {&given, bytes, fallback}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_quota quota = {.limit = fallback}, *before = onv_quota_enter(&quota);
+        onv_model model;
+        onv_error error = {0};
+        onv_status status =
+            onv_load_memory(data, cases[i].bytes, NULL, cases[i].limits, &model, &error);
+        if (status == ONV_OK) onv_model_cleanup(&model);
+        onv_quota_enter(before);
+        expect(status, ONV_OK, &error, "");
+        assert_int_equal(quota.limit, cases[i].memory);
+    }
+    free(data);
+    m_free(file);
+    assert_int_equal(onv_limits_memory(NULL, UINT64_MAX), (uint64_t)2 << 30);
 }
 
 TEST(loops_in_loops)
