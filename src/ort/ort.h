@@ -34,14 +34,14 @@ typedef enum onv_ort_provider {
 
 /* Which workspaces of convolutions, as cuDNN's heuristics choose, and which branches, as data decides: the largest
  * ones but for LEAST. */
-typedef enum onv_ort_workspaces { ONV_ORT_LIKELY, ONV_ORT_LEAST, ONV_ORT_MOST } onv_ort_workspaces;
+typedef enum onv_ort_choice { ONV_ORT_LIKELY, ONV_ORT_LEAST, ONV_ORT_MOST } onv_ort_choice;
+enum { ONV_ORT_CHOICES = ONV_ORT_MOST + 1 };
 
 /* Whose plan it is, and what is known of the graph. */
 typedef struct onv_ort_session {
     onv_ort_provider provider;
     const onv_ort_settings *settings; /* NULL: the defaults */
     onv_cuda_library_settings cuda;   /* whose workspaces; without a device: none */
-    onv_ort_workspaces workspaces;
     /* By value: what ONNX Runtime knows of shapes before it runs (src/rewrite/seen.h). NULL: found here,
      * as if all dims were numbers. */
     const onv_type *seen;
@@ -60,6 +60,12 @@ typedef struct onv_ort_graph {
 /* As the `stream` of a buffer of the plan: it is asked for without one. All others are their graph's. */
 #define ONV_ORT_NO_STREAM UINT8_MAX
 
+/* Of a buffer whose size is a choice; of 0 bytes it is not asked for. */
+typedef struct onv_ort_workspace {
+    uint32_t buffer;
+    uint64_t bytes[ONV_ORT_CHOICES];
+} onv_ort_workspace;
+
 typedef struct onv_ort_plan {
     const onv_live *live; /* whose steps and regions are those of the plan */
     const onv_ort_settings *settings;
@@ -76,8 +82,10 @@ typedef struct onv_ort_plan {
     onv_value_id
         *feeds; /* the main graph's inputs, in the order in which they are copied to the device */
     uint32_t n_feeds;
-    uint64_t reused;   /* values that took over a buffer by the rules 2 to 4 */
-    bool is_uncertain; /* other branches or workspaces are possible (onv_ort_workspaces) */
+    uint64_t reused; /* values that took over a buffer by the rules 2 to 4 */
+    onv_ort_workspace *workspaces;
+    uint32_t n_workspaces;
+    bool is_uncertain; /* other branches or workspaces are possible (onv_ort_choice) */
     bool takes_least;  /* of branches, runs take those with the smallest peaks */
 } onv_ort_plan;
 
@@ -85,6 +93,9 @@ typedef struct onv_ort_plan {
  * linear in the uses, times the buffers that are free at a time. */
 onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live,
                                 const onv_ort_session *session, onv_ort_plan *plan, onv_error *err);
+
+/* Changes it to these workspaces and branches; at first it has the likely ones. */
+void onv_ort_plan_choose(onv_ort_plan *plan, onv_ort_choice choice);
 
 /* Handles of cuBLAS and of cuDNN, each, that a session has once all its branches ran, and at least. */
 typedef struct onv_ort_handles {

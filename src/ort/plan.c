@@ -338,6 +338,7 @@ static onv_status prepare(onv_ort_planner *p, onv_error *err)
     p->plan->buffers = ONV_ARENA_ARRAY(arena, onv_buffer, n_buffers);
     p->plan->is_fetched = ONV_ARENA_ARRAY(arena, bool, n_buffers);
     p->plan->graph_of = ONV_ARENA_ARRAY(arena, onv_graph_id, n_buffers);
+    p->plan->workspaces = ONV_ARENA_ARRAY(arena, onv_ort_workspace, n_nodes);
     p->state = ONV_ARENA_ARRAY(arena, onv_ort_buffer_state, n_buffers);
     p->freed_before = ONV_ARENA_ARRAY(arena, uint32_t, n_buffers);
     p->waiting = ONV_ARENA_ARRAY(arena, uint32_t, n_buffers);
@@ -361,13 +362,23 @@ static void add_scratch(onv_ort_planner *p, const onv_node *node, uint32_t step,
 {
     for (uint32_t i = 0; i < scratch->count; i++) {
         const onv_ort_scratch_row *row = &scratch->rows[i];
-        if (row->is_early != is_early || row->bytes == 0) continue;
+        if (row->is_early != is_early || (row->bytes == 0 && !scratch->is_uncertain)) continue;
         onv_buffer b = onv_buffer_new(ONV_BUFFER_WORKSPACE, row->bytes, step, step, node->op_type);
         b.is_transient = row->is_transient;
         if (row->has_no_stream) b.stream = ONV_ORT_NO_STREAM;
         uint32_t at = onv_ort_add_buffer(p, &b, node->graph, true);
         p->state[at].is_read = true;
+        if (scratch->is_uncertain)
+            p->plan->workspaces[p->plan->n_workspaces++] =
+                (onv_ort_workspace){at, {row->bytes, scratch->least_bytes, scratch->most_bytes}};
     }
+}
+
+void onv_ort_plan_choose(onv_ort_plan *plan, onv_ort_choice choice)
+{
+    plan->takes_least = choice == ONV_ORT_LEAST;
+    for (uint32_t i = 0; i < plan->n_workspaces; i++)
+        plan->buffers[plan->workspaces[i].buffer].bytes = plan->workspaces[i].bytes[choice];
 }
 
 static onv_status place_all(onv_ort_planner *p, onv_error *err)
@@ -428,6 +439,8 @@ static onv_status keep_plan(const onv_ort_planner *p, onv_error *err)
     plan->buffers = onv_arena_copy(arena, plan->buffers, n * sizeof *plan->buffers);
     plan->is_fetched = onv_arena_copy(arena, plan->is_fetched, n * sizeof *plan->is_fetched);
     plan->graph_of = onv_arena_copy(arena, plan->graph_of, n * sizeof *plan->graph_of);
+    plan->workspaces =
+        onv_arena_copy(arena, plan->workspaces, plan->n_workspaces * sizeof *plan->workspaces);
     return arena->failed ? onv_fail_memory(err) : ONV_OK;
 }
 
@@ -436,8 +449,7 @@ onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live,
 {
     const onv_ort_settings *settings = session->settings;
     if (settings == NULL) settings = &onv_ort_settings_default;
-    *plan = (onv_ort_plan){
-        .live = live, .settings = settings, .takes_least = session->workspaces == ONV_ORT_LEAST};
+    *plan = (onv_ort_plan){.live = live, .settings = settings};
     for (size_t i = 0; i < live->timeline.regions.count; i++)
         plan->is_uncertain |= live->timeline.regions.at[i].kind == ONV_REGION_ALTERNATIVES;
     onv_ort_planner p = {.model = model,

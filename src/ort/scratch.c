@@ -207,6 +207,11 @@ bool onv_ort_describe_conv(const onv_model *model, const onv_node *node, onv_con
     return p->groups > 0;
 }
 
+static uint64_t known(uint64_t bytes)
+{
+    return bytes < UINT64_MAX ? bytes : 0;
+}
+
 static void conv_scratch(kernel *k)
 {
     onv_conv_problem problem;
@@ -216,11 +221,10 @@ static void conv_scratch(kernel *k)
     onv_conv_workspace w = onv_ort_conv_workspace(
         &problem, (onv_ort_conv_search)k->session->settings->cudnn_conv_algo_search,
         &k->session->cuda);
-    uint64_t bytes = k->session->workspaces == ONV_ORT_LEAST  ? w.low
-                     : k->session->workspaces == ONV_ORT_MOST ? w.high
-                                                              : w.bytes;
-    k->scratch->is_uncertain |= w.low != w.high;
-    add(k, bytes < UINT64_MAX ? bytes : 0);
+    k->scratch->is_uncertain = w.low != w.high;
+    k->scratch->least_bytes = known(w.low);
+    k->scratch->most_bytes = known(w.high);
+    add(k, known(w.bytes));
     k->scratch->rows[k->scratch->count - 1].is_transient = true;
 }
 

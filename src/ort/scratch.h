@@ -17,7 +17,8 @@ typedef struct onv_ort_scratch_row {
 typedef struct onv_ort_scratch {
     onv_ort_scratch_row rows[ONV_ORT_MOST_SCRATCH];
     uint32_t count;
-    bool is_uncertain; /* other workspaces may be chosen */
+    bool is_uncertain; /* another workspace may be chosen for the one row: between these */
+    uint64_t least_bytes, most_bytes;
 } onv_ort_scratch;
 
 /* Nothing for what runs on the host. Requires sizes. */

@@ -141,6 +141,7 @@ static void add_buffer(session *s, uint32_t i, uint32_t run, uint32_t n_steps, o
 {
     uint32_t first = run * n_steps, g = s->graph_of[i];
     onv_buffer b = s->path.buffers.at[i];
+    if (b.kind == ONV_BUFFER_WORKSPACE && b.bytes == 0) return; /* not in this choice */
     b.first += first;
     b.stream = s->stream_of[i];
     bool ends = b.kind == ONV_BUFFER_ACTIVATION || b.kind == ONV_BUFFER_WORKSPACE;

@@ -59,40 +59,36 @@ static onv_status add_kept(const onv_model *model, const onv_live *live,
     return ONV_OK;
 }
 
-/* A session with these workspaces, its initializers in the order of the file: the first *n_weights buffers. */
-static onv_status make_session(onv_model *model, const onv_live *live,
+/* A session by this plan, its initializers in the order of the file: the first *n_weights buffers. */
+static onv_status make_session(onv_model *model, const onv_ort_plan *plan,
                                const onv_runtime_options *options, const onv_ort_session *session,
-                               bool *is_uncertain, uint32_t *n_weights, onv_execution *made,
-                               onv_error *err)
+                               uint32_t *n_weights, onv_execution *made, onv_error *err)
 {
-    onv_ort_plan plan;
-    ONV_TRY(onv_ort_plan_compute(model, live, session, &plan, err));
-    *is_uncertain = plan.is_uncertain;
-    made->reused_values = plan.reused;
-    ONV_TRY(onv_execution_begin(made, live, ONV_ORT_RUNS, err));
-    bool beside_arena = plan.settings->use_device_allocator_for_initializers != 0;
+    made->reused_values = plan->reused;
+    ONV_TRY(onv_execution_begin(made, plan->live, ONV_ORT_RUNS, err));
+    bool beside_arena = plan->settings->use_device_allocator_for_initializers != 0;
     ONV_TRY(add_weights(model, beside_arena, made, err));
     *n_weights = beside_arena ? 0 : (uint32_t)made->timeline.buffers.count;
-    ONV_TRY(add_kept(model, live, session, made, err));
-    ONV_TRY(onv_ort_add_runs(&plan, ONV_ORT_RUNS, &options->alloc, &made->timeline, err));
+    ONV_TRY(add_kept(model, plan->live, session, made, err));
+    ONV_TRY(onv_ort_add_runs(plan, ONV_ORT_RUNS, &options->alloc, &made->timeline, err));
     return onv_execution_share_outputs(model, made, err);
 }
 
 /* With the workspaces that cuDNN chooses most likely and the largest branches, and where others are possible with the
  * least and the most; what needs most is what was made, in the order of initializers that needs most. */
 static onv_status make_sessions(onv_model *model, const onv_live *live,
-                                const onv_runtime_options *options, onv_ort_session session,
+                                const onv_runtime_options *options, const onv_ort_session *session,
                                 onv_ort_orders *orders, onv_execution *made, onv_error *err)
 {
+    onv_ort_plan plan;
     onv_ort_spread all = {.low = UINT64_MAX};
-    bool is_uncertain = true;
-    for (int i = ONV_ORT_LIKELY; i <= ONV_ORT_MOST && is_uncertain; i++) {
+    ONV_TRY(onv_ort_plan_compute(model, live, session, &plan, err));
+    for (int i = ONV_ORT_LIKELY; i < (plan.is_uncertain ? ONV_ORT_CHOICES : 1); i++) {
         onv_execution other = {0};
         onv_ort_spread spread = {0};
         uint32_t n_weights = 0;
-        session.workspaces = (onv_ort_workspaces)i;
-        onv_status status =
-            make_session(model, live, options, &session, &is_uncertain, &n_weights, &other, err);
+        onv_ort_plan_choose(&plan, (onv_ort_choice)i);
+        onv_status status = make_session(model, &plan, options, session, &n_weights, &other, err);
         if (status == ONV_OK && i == ONV_ORT_LIKELY)
             status = onv_ort_orders_init(orders, &other.timeline, n_weights, &options->alloc, err);
         if (status == ONV_OK) status = onv_ort_orders_try(orders, &other.timeline, &spread, err);
@@ -114,7 +110,7 @@ static onv_status produce_session(onv_model *model, const onv_live *live,
 {
     onv_ort_session session = onv_ort_session_of(options);
     onv_ort_orders orders = {0};
-    onv_status status = make_sessions(model, live, options, session, &orders, made, err);
+    onv_status status = make_sessions(model, live, options, &session, &orders, made, err);
     onv_ort_orders_cleanup(&orders);
     if (status != ONV_OK) return status;
     onv_ort_handles handles;
