@@ -192,6 +192,7 @@ static onv_status hand_over(onv_analysis *analysis, prepared p, const onv_runtim
         onv_runtime_result again; /* a replay owns what it replays */
         onv_runtime_options quiet = *how;
         quiet.lower.reports = false;
+        *made = (onv_execution){0};
         ONV_TRY(onv_runtime_execute(runtime, p.model, p.live, &quiet, &again, made, err));
     }
     if (keeps(options))
@@ -204,8 +205,19 @@ static onv_status hand_over(onv_analysis *analysis, prepared p, const onv_runtim
 /* Of all eager runtimes: they differ in the allocator alone. */
 typedef struct eager_tape {
     onv_eager eager;
+    onv_execution made; /* of it; without steps: not yet, or handed over */
     bool is_made;
 } eager_tape;
+
+static onv_status compute_figures(prepared p, const onv_runtime_options *how, eager_tape *tape,
+                                  onv_runtime_result *result, onv_error *err)
+{
+    const onv_runtime *runtime = result->runtime;
+    if (!is_eager(runtime)) return onv_runtime_compute(runtime, p.model, p.live, how, result, err);
+    ONV_TRY(onv_runtime_execute(runtime, p.model, p.live, how, result, &tape->made, err));
+    onv_placement_cleanup(&tape->made.placement);
+    return ONV_OK;
+}
 
 static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *runtime,
                                   const onv_options *options, const onv_request *from,
@@ -247,11 +259,12 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
     bool is_plan = runtime->consumer == ONV_CONSUMER_PLANNER;
     if (!is_plan && analysis->replays.kind == NULL && !keeps(options)) {
-        ONV_TRY(onv_runtime_compute(runtime, p.model, live, &how, result, err));
+        result->runtime = runtime;
+        ONV_TRY(compute_figures(p, &how, tape, result, err));
         result->is_judged = is_judged;
         return find_ends(analysis, p, how, result, err);
     }
-    onv_execution made;
+    onv_execution made = {0};
     ONV_TRY(onv_runtime_execute(runtime, p.model, live, &how, result, &made, err));
     result->is_judged = is_judged;
     bool has_offsets =
@@ -403,6 +416,7 @@ static onv_status compute_runtimes(onv_analysis *analysis, const onv_options *op
     for (size_t i = 0; i < onv_n_runtimes && status == ONV_OK; i++)
         if (is_asked(analysis, options, onv_runtimes[i]))
             status = compute_runtime(analysis, onv_runtimes[i], options, from, &tape, err);
+    onv_execution_cleanup(&tape.made);
     if (tape.is_made) onv_eager_cleanup(&tape.eager);
     return status;
 }

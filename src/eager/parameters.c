@@ -65,6 +65,14 @@ static int as_listed(const void *a, const void *b)
     return compare(a, b, false);
 }
 
+/* Mostly they are in that order by then. */
+static void sort(entry *entries, size_t n, int (*by)(const void *a, const void *b))
+{
+    size_t in_order = 1;
+    while (in_order < n && by(&entries[in_order - 1], &entries[in_order]) < 0) in_order++;
+    if (in_order < n) qsort(entries, n, sizeof *entries, by);
+}
+
 /* Names of one module stand together when they are sorted. False: none is so deep. */
 static bool find_children(entry *entries, size_t n, uint32_t depth)
 {
@@ -123,15 +131,15 @@ onv_status onv_train_order_parameters(const onv_eager *eager, const onv_model *m
     find_first_uses(eager, first_use);
     order->count = collect(eager, model, first_use, entries);
     all = order->count + model->listed.n_parameters;
-    qsort(entries, all, sizeof *entries, by_name);
+    sort(entries, all, by_name);
     for (uint32_t d = 0; d < MAX_DEPTH && find_children(entries, all, d); d++) {
     }
     uint32_t count = 0;
     for (size_t i = 0; i < all; i++)
         if (entries[i].storage != ONLY_LISTED) entries[count++] = entries[i];
-    qsort(entries, count, sizeof *entries, as_moved);
+    sort(entries, count, as_moved);
     for (uint32_t i = 0; i < count; i++) order->moved[i] = entries[i].storage;
-    qsort(entries, count, sizeof *entries, as_listed);
+    sort(entries, count, as_listed);
     for (uint32_t i = 0; i < count; i++) order->listed[i] = entries[i].storage;
     return ONV_OK;
 }

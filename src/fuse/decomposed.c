@@ -1,7 +1,6 @@
 /* Operations by the form in which PyTorch, or an exporter, writes them. torch.export takes some apart before the exporter sees them
  * (torch/_decomp, torch/_refs): their nodes are notes of as many calls. The older exporter writes others as formulas, without a note. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "fuse/find.h"
@@ -119,12 +118,6 @@ static bool matches(matching *m, const char *text)
     for (uint32_t i = 0; i < m->form.n_nodes; i++)
         if (!onv_find_take(m->s, &m->g, onv_find_node(m->s, m->form.nodes[i]))) return false;
     return true;
-}
-
-/* Most forms end with another operator: no match is begun for them. */
-static bool may_end(const char *text, const onv_node *last)
-{
-    return text[*text == '*'] == last->op_type[0];
 }
 
 /* "mean" and "sum" of all, as losses end with them. */
@@ -366,6 +359,9 @@ static const form forms[] = {
         .fits = fits_grid),
 };
 
+enum { N_FORMS = sizeof forms / sizeof forms[0] };
+_Static_assert(N_FORMS <= 64, "a form is a bit");
+
 /* --- All of them ------------------------------------------------------------------------------- */
 
 /* From opset 20 on the older exporter writes F.gelu as Gelu: what is a formula there is one in Python. */
@@ -380,18 +376,21 @@ static bool is_written(const form *f, const onv_node *last)
     return f->call[0] == '\0' ? !is_noted : onv_node_is_aten(last, f->call);
 }
 
-void onv_list_formulas(uint64_t *rules, uint64_t rule)
+void onv_list_forms(onv_finder *s, uint64_t rule)
 {
-    char op[64];
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
-        if (forms[i].found == FORMULA && (sscanf(forms[i].text, "%*[*]%63[A-Za-z]", op) == 1 ||
-                                          sscanf(forms[i].text, "%63[A-Za-z]", op) == 1))
-            rules[onv_op_name_of(op)] |= rule;
+    for (size_t i = 0; i < N_FORMS; i++) {
+        char op[64] = "";
+        const char *text = forms[i].text + (forms[i].text[0] == '*');
+        strncat(op, text, strcspn(text, "("));
+        onv_op_name code = onv_op_name_of(op);
+        s->forms[code] |= UINT64_C(1) << i;
+        if (forms[i].found == FORMULA) s->rules[code] |= rule;
+    }
 }
 
 static bool find_form(onv_finder *s, const onv_node *last, const form *f)
 {
-    if (!may_end(f->text, last) || !is_written(f, last)) return false;
+    if (!is_written(f, last)) return false;
     matching m = {
         .s = s, .last = last, .of_loss = is_loss(f->name), .is_noted = f->found == DECOMPOSED};
     if (!matches(&m, f->text)) return false;
@@ -412,16 +411,22 @@ static bool find_form(onv_finder *s, const onv_node *last, const form *f)
     return true;
 }
 
+static void find_forms(onv_finder *s, const onv_node *last, bool are_formulas)
+{
+    for (uint64_t left = s->forms[last->code]; left != 0 && !s->failed; left &= left - 1) {
+        const form *f = &forms[__builtin_ctzll(left)];
+        if ((f->found == FORMULA) == are_formulas && find_form(s, last, f)) return;
+    }
+}
+
 void onv_find_decomposed(onv_finder *s, const onv_node *last)
 {
     if (last->n_outputs == 0 || last->n_inputs == 0 || !onv_is_value(last->inputs[0])) return;
     find_index_add(s, last);
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0] && !s->failed; i++)
-        if (forms[i].found != FORMULA && find_form(s, last, &forms[i])) return;
+    find_forms(s, last, false);
 }
 
 void onv_find_formula(onv_finder *s, const onv_node *last)
 {
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0] && !s->failed; i++)
-        if (forms[i].found == FORMULA && find_form(s, last, &forms[i])) return;
+    find_forms(s, last, true);
 }

@@ -14,6 +14,7 @@ typedef struct onv_finder {
     const char *note;      /* the last name of a call that was looked up, and its row */
     onv_aten_id noted;
     uint64_t rules[ONV_N_OP_NAMES]; /* that begin at nodes of an operator, as bits in their order */
+    uint64_t forms[ONV_N_OP_NAMES]; /* likewise: that end with it (decomposed.c) */
     bool failed;                    /* memory */
 } onv_finder;
 
@@ -94,7 +95,7 @@ void onv_find_write(onv_finder *s, const onv_node *scatter);
 void onv_find_decomposed(onv_finder *s, const onv_node *last);
 /* What exporters write as a formula, from its last node back. */
 void onv_find_formula(onv_finder *s, const onv_node *last);
-/* Adds that rule to those of the operators that formulas end with. */
-void onv_list_formulas(uint64_t *rules, uint64_t rule);
+/* By the operators that they end with: all forms, and that rule for those of formulas. */
+void onv_list_forms(onv_finder *s, uint64_t rule);
 
 #endif

@@ -300,11 +300,11 @@ _Static_assert(N_RULES <= 64, "a rule is a bit");
 static void list_rules(onv_finder *s)
 {
     for (uint32_t i = 0; i < N_RULES; i++) {
-        if (!onv_rule_is_on(rules[i].name)) continue;
+        uint64_t rule = onv_rule_is_on(rules[i].name) ? UINT64_C(1) << i : 0;
         if (rules[i].op == ONV_N_OP_NAMES)
-            onv_list_formulas(s->rules, UINT64_C(1) << i);
+            onv_list_forms(s, rule);
         else
-            s->rules[rules[i].op] |= UINT64_C(1) << i;
+            s->rules[rules[i].op] |= rule;
     }
 }
 

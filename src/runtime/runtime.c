@@ -331,8 +331,10 @@ static onv_status execute(onv_model *model, const onv_live *live,
                           onv_runtime_result *result, onv_execution *made, onv_error *err)
 {
     const onv_runtime *runtime = result->runtime;
-    ONV_TRY(runtime->produce(model, live, options, made, err));
-    ONV_TRY(onv_timeline_check(&made->timeline, err));
+    if (made->timeline.steps.count == 0) {
+        ONV_TRY(runtime->produce(model, live, options, made, err));
+        ONV_TRY(onv_timeline_check(&made->timeline, err));
+    }
     if (is_placed || runtime->consumer != ONV_CONSUMER_SWEEP)
         ONV_TRY(onv_runtime_place(runtime, options, made, err));
     ONV_TRY(take_figures(made, options, result, err));
@@ -345,7 +347,6 @@ static onv_status run(const onv_runtime *runtime, onv_model *model, const onv_li
 {
     onv_runtime_options how = options != NULL ? *options : (onv_runtime_options){0};
     *result = (onv_runtime_result){.runtime = runtime, .model = model, .rewritten = how.rewritten};
-    *made = (onv_execution){0};
     result->alignment = how.plan_alignment;
     if (how.ort != NULL && runtime->provider == ONV_PROVIDER_CUDA)
         onv_ort_settings_arena(how.ort, &how.alloc.bfc);
@@ -359,7 +360,7 @@ onv_status onv_runtime_compute(const onv_runtime *runtime, onv_model *model, con
                                const onv_runtime_options *options, onv_runtime_result *result,
                                onv_error *err)
 {
-    onv_execution made;
+    onv_execution made = {0};
     return run(runtime, model, live, options, false, result, &made, err);
 }
 

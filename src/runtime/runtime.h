@@ -131,8 +131,8 @@ onv_status onv_runtime_compute(const onv_runtime *runtime, onv_model *model, con
                                const onv_runtime_options *options, onv_runtime_result *result,
                                onv_error *err);
 
-/* The same, and what it was computed from: a timeline of one run, and its placement. The caller
- * cleans up after a success. */
+/* The same, and what it was computed from: a timeline of one run, and its placement. `made` is of zeros, or what another
+ * runtime that executes the same made, without its placement. The caller cleans up after a success. */
 onv_status onv_runtime_execute(const onv_runtime *runtime, onv_model *model, const onv_live *live,
                                const onv_runtime_options *options, onv_runtime_result *result,
                                onv_execution *made, onv_error *err);

@@ -8,7 +8,7 @@ onv_status make_replay(flow *f, const char *runtime, onv_replay *replay, onv_err
 {
     const onv_runtime *row = onv_runtime_find(runtime);
     onv_runtime_result result;
-    onv_execution made;
+    onv_execution made = {0};
     *replay = (onv_replay){0};
     ONV_TRY(onv_runtime_execute(row, &f->model, &f->live, NULL, &result, &made, err));
     *replay = (onv_replay){.mode = row->mode,

@@ -180,7 +180,7 @@ TEST(random_nested_graphs_are_placed)
         for (size_t i = 0; i < onv_n_runtimes; i++) {
             onv_error err = {0};
             onv_runtime_result result;
-            onv_execution made;
+            onv_execution made = {0};
             flow f;
             flow_open_model(&f, m, onv_runtimes[i]->order);
             assert_int_equal(
