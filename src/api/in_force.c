@@ -155,7 +155,8 @@ static void put_row(echo *e, const onv_options *options, const row *r)
         return;
     const uint64_t number =
         r->kind == NUMBER || r->kind == PRECISION ? given ? number_at(field, r) : r->usual : 0;
-    const double share = r->kind == SHARE ? *(const double *)field : 0;
+    double share = 0;
+    if (r->kind == SHARE) memcpy(&share, field, sizeof share);
     switch (r->kind) {
     case TEXT:
         onv_json_put_string(json, r->key, given ? *(const char *const *)field : r->fallback);

@@ -30,7 +30,7 @@ static onv_status produce_eager(onv_model *model, const onv_live *live,
                                 const onv_runtime_options *options, onv_execution *made,
                                 onv_error *err)
 {
-    onv_eager own;
+    onv_eager own = {.first_loss_op = 0};
     const onv_eager *tape = options->tape != NULL ? options->tape : &own;
     const onv_lower_options lower = of_inference(options);
     if (tape == &own) ONV_TRY(onv_runtime_lower(model, live, options, &own, err));
