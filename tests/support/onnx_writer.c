@@ -427,13 +427,6 @@ void model_statement(model *m, unsigned number, const char *line)
              number, line);
 }
 
-void model_inner_statement(model *m, unsigned number, const char *line)
-{
-    size_t used = strlen(m->trace);
-    snprintf(m->trace + used, sizeof m->trace - used,
-             "\n  File \"inner.py\", line %u, in forward\n    %s", number, line);
-}
-
 void model_call(model *m, const char *operation, const char *arguments)
 {
     const char *last = strrchr(m->source, ' '); /* " 'slice_1']" */

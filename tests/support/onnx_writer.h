@@ -96,8 +96,6 @@ void model_trace(model *m, const char *line);
 void model_inner_trace(model *m, unsigned graph, unsigned number, const char *line);
 /* The same with what called that: a line of the model's own forward, and of a helper between. */
 void model_statement(model *m, unsigned number, const char *line);
-/* The line of a call inside of that. */
-void model_inner_statement(model *m, unsigned number, const char *line);
 /* PyTorch's call that it was, "aten.linear.default", with these arguments. */
 void model_call(model *m, const char *operation, const char *arguments);
 
