@@ -197,16 +197,12 @@ static onv_status infer_squeeze(onv_op_ctx *c)
     int n = 0;
     for (int axis = 0; axis < rank; axis++) {
         onv_dim dim = onv_op_in_dim(c, 0, axis);
-        if (!(mask & ONV_BIT(axis))) {
+        bool is_other = onv_dim_is_const(dim) && dim.raw != 1;
+        if (!(mask & ONV_BIT(axis)) || (is_other && leaves_axis(c, axis)))
             dims[n++] = dim;
-        } else if (onv_dim_is_const(dim) && dim.raw != 1) {
-            if (leaves_axis(c, axis)) {
-                dims[n++] = dim;
-                continue;
-            }
+        else if (is_other)
             return onv_op_fail(c, "cannot squeeze axis %d of %s", axis,
                                onv_op_shape_text(c, onv_op_in(c, 0)));
-        }
     }
     onv_op_set_out(c, 0, dtype, dims, n);
     return ONV_OK;
