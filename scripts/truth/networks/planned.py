@@ -3,122 +3,132 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from .common import Network, image, numbers, timm, together, transformer, values, vision
+from .common import Network, image, numbers, timm, transformer, values
 
 
-class VideoGru(nn.Module):
-    """One convolutional cell for all frames, one encoder and one decoder for each."""
+class Capsules(nn.Module):
+    """Votes of parts for wholes, weighed by how well they agree, three times in a loop; the length of a whole is its score."""
 
-    def __init__(self, width=16):
+    def __init__(self, parts=8, d=16, classes=10):
         super().__init__()
-        self.encode = nn.Sequential(nn.Conv2d(3, width, 3, 2, 1), nn.GroupNorm(4, width), nn.SiLU(inplace=True))
-        self.gates, self.new = nn.Conv2d(2 * width, 2 * width, 3, 1, 1), nn.Conv2d(2 * width, width, 3, 1, 1)
-        self.decode = nn.Sequential(nn.ConvTranspose2d(width, width, 2, 2), nn.ReLU(True), nn.Conv2d(width, 5, 1))
+        self.stem = nn.Sequential(nn.Conv2d(3, 32, 5, 2, 2), nn.ReLU(True), nn.Conv2d(32, 8 * parts, 5, 2, 2))
+        self.votes = nn.Parameter(0.1 * torch.randn(parts * 64, classes, d, 8))
 
-    def forward(self, frames):
-        state, results = None, []
-        for frame in frames.unbind(1):
-            x = self.encode(frame)
-            state = torch.zeros_like(x) if state is None else state
-            update, reset = torch.sigmoid(self.gates(torch.cat([x, state], 1))).chunk(2, 1)
-            new = torch.tanh(self.new(torch.cat([x, reset * state], 1)))
-            state = (1 - update) * state + update * new
-            results.append(self.decode(state))
-        return torch.stack(results, 2)
-
-
-class Perceiver(nn.Module):
-    """Latents that look at the data again and again, by one block of shared weights, with blocks of their own between."""
-
-    def __init__(self, d=48, latents=12):
-        super().__init__()
-        self.latents = nn.Parameter(torch.randn(latents, d))
-        self.embed, self.look = nn.Linear(8, d), nn.MultiheadAttention(d, 4, batch_first=True)
-        self.norms = nn.ModuleList(nn.LayerNorm(d) for _ in range(3))
-        self.think = nn.ModuleList(nn.TransformerEncoderLayer(d, 4, 2 * d, 0.1, "gelu", batch_first=True, norm_first=True) for _ in range(3))
-        self.head = nn.Linear(d, 10)
+    @staticmethod
+    def squash(x):
+        norm = x.norm(dim=-1, keepdim=True)
+        return x * norm / (1 + norm ** 2)
 
     def forward(self, x):
-        x, z = self.embed(x), self.latents.expand(x.shape[0], -1, -1)
-        for norm, think in zip(self.norms, self.think):
-            z = z + self.look(norm(z), x, x, need_weights=False)[0]
-            z = think(z)
-        return self.head(z.mean(1))
+        parts = self.squash(self.stem(x).flatten(2).reshape(x.shape[0], -1, 8))
+        votes = torch.einsum("pcdk,bpk->bpcd", self.votes, parts)
+        agreement = torch.zeros(votes.shape[:3], device=x.device)
+        for _ in range(3):
+            wholes = self.squash((agreement.softmax(2).unsqueeze(-1) * votes).sum(1))
+            agreement = agreement + (votes * wholes.unsqueeze(1)).sum(-1)
+        return wholes.pow(2).sum(-1).add(1e-6).sqrt()
 
 
-class FilmNet(nn.Module):
-    """Encoder and decoder of residual blocks that a condition scales and shifts; skips in a dictionary, resized by interpolation."""
+class SourceSplit(nn.Module):
+    """A U-Net of sound: gated convolutions, a recurrent layer in the middle, skips in a list."""
+
+    def __init__(self, widths=(16, 32, 64)):
+        super().__init__()
+        self.down, self.up, before = nn.ModuleList(), nn.ModuleList(), 1
+        for width in widths:
+            self.down.append(nn.Sequential(nn.Conv1d(before, width, 8, 4, 2), nn.ReLU(), nn.Conv1d(width, 2 * width, 1), nn.GLU(1)))
+            self.up.insert(0, nn.Sequential(nn.Conv1d(width, 2 * width, 3, padding=1), nn.GLU(1), nn.ConvTranspose1d(width, max(before, 2), 8, 4, 2)))
+            before = width
+        self.middle, self.join = nn.LSTM(widths[-1], widths[-1], 2, batch_first=True, bidirectional=True), nn.Linear(2 * widths[-1], widths[-1])
+
+    def forward(self, x):
+        mean, skips = x.mean(-1, keepdim=True), []
+        x = (x - mean) / (x.std(-1, keepdim=True) + 1e-5)
+        for layer in self.down:
+            x = layer(x)
+            skips.append(x)
+        x = self.join(self.middle(x.transpose(1, 2))[0]).transpose(1, 2).contiguous()
+        for i, layer in enumerate(self.up):
+            x = layer(x + skips.pop())
+            if i + 1 < len(self.up):
+                x = F.relu(x, inplace=True)
+        return x
+
+
+class Flow(nn.Module):
+    """One field of weights, followed by four steps of Runge and Kutta; time is a channel."""
+
+    def __init__(self, width=24):
+        super().__init__()
+        self.stem = nn.Conv2d(3, width, 3, 2, 1)
+        self.norms = nn.ModuleList(nn.GroupNorm(4, width) for _ in range(2))
+        self.convs = nn.ModuleList(nn.Conv2d(width + 1, width, 3, 1, 1) for _ in range(2))
+        self.head = nn.Linear(width, 10)
+
+    def field(self, t, x):
+        for norm, conv in zip(self.norms, self.convs):
+            x = conv(torch.cat([F.silu(norm(x)), torch.full_like(x[:, :1], t)], 1))
+        return x
+
+    def forward(self, x, steps=4):
+        x, h = self.stem(x), 1 / steps
+        for i in range(steps):
+            a = self.field(i * h, x)
+            b = self.field((i + 0.5) * h, x + 0.5 * h * a)
+            c = self.field((i + 0.5) * h, x + 0.5 * h * b)
+            x = x + h / 6 * (a + 2 * b + 2 * c + self.field((i + 1) * h, x + h * c))
+        return self.head(x.mean((2, 3)))
+
+
+class Axial(nn.Module):
+    """Attention along rows, then along columns, with positions that are learnt; windows of a map that shrinks between stages."""
 
     class Block(nn.Module):
-        def __init__(self, i, o):
+        def __init__(self, d, size, heads=4):
             super().__init__()
-            self.norm, self.conv = nn.BatchNorm2d(i), nn.Conv2d(i, o, 3, padding=1)
-            self.film, self.skip = nn.Linear(16, 2 * o), nn.Conv2d(i, o, 1) if i != o else nn.Identity()
+            self.heads, self.place = heads, nn.Parameter(torch.zeros(heads, size, size))
+            self.norms = nn.ModuleList(nn.LayerNorm(d) for _ in range(3))
+            self.qkv, self.out = nn.ModuleList(nn.Linear(d, 3 * d, False) for _ in range(2)), nn.ModuleList(nn.Linear(d, d) for _ in range(2))
+            self.mlp = nn.Sequential(nn.Linear(d, 4 * d), nn.GELU("tanh"), nn.Dropout(0.1), nn.Linear(4 * d, d))
 
-        def forward(self, x, condition):
-            scale, shift = self.film(condition)[:, :, None, None].chunk(2, 1)
-            return self.skip(x) + F.gelu(self.conv(self.norm(x)) * (1 + scale) + shift)
-
-    def __init__(self, widths=(16, 24, 32)):
-        super().__init__()
-        self.stem, self.embed = nn.Conv2d(3, widths[0], 3, padding=1), nn.Embedding(10, 16)
-        self.down = nn.ModuleDict({str(w): self.Block(i, w) for i, w in zip((widths[0],) + widths, widths)})
-        self.up = nn.ModuleDict({str(w): self.Block(2 * w, o) for w, o in zip(widths[::-1], widths[-2::-1] + widths[:1])})
-        self.head = nn.Conv2d(widths[0], 4, 1)
-
-    def forward(self, x, label):
-        x, condition, skips = self.stem(x), self.embed(label), {}
-        for name, block in self.down.items():
-            x = skips[name] = block(x, condition)
-            x = F.avg_pool2d(x, 2)
-        for name, block in self.up.items():
-            skip = skips.pop(name)
-            x = block(torch.cat([F.interpolate(x, skip.shape[-2:], mode="bilinear"), skip], 1), condition)
-        return self.head(x)
-
-
-class Supervised(nn.Module):
-    """Stages of dense residual blocks, each with a classifier of its own; additions in place, stochastic depth by rows."""
-
-    class Stage(nn.Module):
-        def __init__(self, i, o):
-            super().__init__()
-            self.reduce = nn.Sequential(nn.Conv2d(i, o, 3, 2, 1, bias=False), nn.BatchNorm2d(o), nn.LeakyReLU(0.1, True))
-            self.blocks = nn.ModuleList(nn.Sequential(nn.Conv2d(o, o, 3, 1, 1, groups=4), nn.BatchNorm2d(o), nn.Hardswish(),
-                                                      nn.Conv2d(o, o, 1), nn.BatchNorm2d(o)) for _ in range(3))
-            self.head = nn.Linear(o, 10)
+        def along(self, i, x):
+            q, k, v = self.qkv[i](self.norms[i](x)).unflatten(-1, (3, self.heads, -1)).permute(3, 0, 1, 4, 2, 5)
+            weights = ((q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5 + self.place).softmax(-1)
+            return self.out[i]((weights @ v).transpose(2, 3).flatten(3))
 
         def forward(self, x):
-            x = self.reduce(x)
-            for block in self.blocks:
-                y = block(x)
-                y *= torch.empty(x.shape[0], 1, 1, 1, device=x.device).bernoulli_(0.9)
-                x = F.relu(y.add_(x))
-            return x, self.head(x.mean((2, 3)))
+            x = x + self.along(0, x)
+            y = x.transpose(1, 2)
+            x = (y + self.along(1, y)).transpose(1, 2)
+            return x + self.mlp(self.norms[2](x))
 
-    def __init__(self):
+    def __init__(self, widths=(32, 64), size=16):
         super().__init__()
-        self.stages = nn.ModuleList(self.Stage(i, o) for i, o in ((3, 16), (16, 32), (32, 64)))
+        self.embed = nn.Conv2d(3, widths[0], 4, 4)
+        self.stages = nn.ModuleList(nn.Sequential(*(self.Block(w, size >> i) for _ in range(2))) for i, w in enumerate(widths))
+        self.merge = nn.ModuleList(nn.Linear(4 * a, b, False) for a, b in zip(widths, widths[1:]))
+        self.head = nn.Linear(widths[-1], 10)
 
     def forward(self, x):
-        results = []
-        for stage in self.stages:
-            x, result = stage(x)
-            results.append(result)
-        return tuple(results)
+        x = self.embed(x).permute(0, 2, 3, 1)
+        for i, stage in enumerate(self.stages):
+            if i:
+                x = self.merge[i - 1](torch.cat([x[:, a::2, b::2] for a in (0, 1) for b in (0, 1)], -1))
+            x = stage(x)
+        return self.head(x.mean((1, 2)))
 
 
 NETWORKS = [
-    Network("video_gru", VideoGru, values(4, 3, 32, 32)),
-    Network("perceiver", Perceiver, values(60, 8)),
-    Network("film_net", FilmNet, together(image(32), numbers())),
-    Network("supervised", Supervised, image(48)),
-    Network("inception_v3", vision("inception_v3", num_classes=10, aux_logits=False, init_weights=False), image(96)),
-    Network("efficientvit_b0", timm("efficientvit_b0"), image(64)),
-    Network("gmlp", timm("gmlp_s16_224", img_size=64), image(64)),
-    Network("cait", timm("cait_xxs24_224", img_size=64), image(64)),
-    Network("vovnet", timm("vovnet39a"), image(64)),
-    Network("mvp", transformer("MvpForConditionalGeneration", "MvpConfig", fixed={"use_cache": False}, decoder_start_token_id=2), numbers(24)),
-    Network("olmo2", transformer("Olmo2ForCausalLM", "Olmo2Config"), numbers(24)),
-    Network("modernbert", transformer("ModernBertForMaskedLM", "ModernBertConfig"), numbers(24)),
+    Network("capsules", Capsules, image(32)),
+    Network("source_split", SourceSplit, values(1, 1024), loss="mse"),
+    Network("flow", Flow, image(32)),
+    Network("axial", Axial, image(64)),
+    Network("visformer", timm("visformer_tiny", img_size=64), image(64)),
+    Network("nfnet", timm("eca_nfnet_l0"), image(64)),
+    Network("sequencer", timm("sequencer2d_s", img_size=64), image(64)),
+    Network("twins", timm("twins_pcpvt_small", img_size=64), image(64)),
+    Network("efficientformer", timm("efficientformer_l1"), image(224), batch=2, other=3),
+    Network("pegasus", transformer("PegasusForCausalLM", "PegasusConfig"), numbers(24)),
+    Network("blenderbot", transformer("BlenderbotForCausalLM", "BlenderbotConfig"), numbers(24)),
+    Network("codegen", transformer("CodeGenForCausalLM", "CodeGenConfig", rotary_dim=8), numbers(24)),
 ]
