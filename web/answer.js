@@ -66,13 +66,13 @@ class Answer {
     const row = (r) => make("tr", { "data-answer": r.runtime }, make("th", { scope: "row" }, clean(r.runtime, 20)),
       make("td.right", {}, partText(r.live_bytes[0], r.live_bytes[1], r.high_bytes)),
       make("td.right", {}, partText(r.reserved_bytes[0], r.reserved_bytes[1], r.high_bytes)),
-      make("td.right", {}, partText(r.low_bytes - r.context_bytes[0] - r.reserved_bytes[0], r.library_bytes, r.high_bytes)),
-      make("td.right", {}, partText(r.context_bytes[0], r.context_bytes[1], r.high_bytes)),
+      make("td.right.wide", {}, partText(r.low_bytes - r.context_bytes[0] - r.reserved_bytes[0], r.library_bytes, r.high_bytes)),
+      make("td.right.wide", {}, partText(r.context_bytes[0], r.context_bytes[1], r.high_bytes)),
       make("td.right", {}, make("b.total", { "data-figure": "answer" }, rangeText(r.low_bytes, r.high_bytes))),
       make("td.note", {}, "set by " + clean(r.set_by, 160)));
     return make("div.scrolls", { id: "needed", tabindex: -1 }, make("table.small", {}, make("caption", {}, "Needed" + gpuText(answer)),
       make("thead", {}, make("tr", {}, ["", "live", "\u2192 reserved", "+ libraries", "+ context", "= total", "why"].map((t, k) =>
-        make("th" + (k > 0 && k < 6 ? ".right" : ""), { scope: "col" }, t)))), make("tbody", {}, answer.runtimes.map(row))));
+        make("th" + (k > 0 && k < 6 ? ".right" : "") + (k === 3 || k === 4 ? ".wide" : ""), { scope: "col" }, t)))), make("tbody", {}, answer.runtimes.map(row))));
   }
 
   /* A line for each device: what the runtime that decides needs there. */

@@ -85,7 +85,7 @@ class PeakSet {
       const bar = make("i.bar.less");
       bar.style.width = (100 * s.saved_bytes) / most + "%";
       return make("tr", {}, make("td.right", {}, "\u2212" + bytesText(s.saved_bytes)), make("td.right", {}, percentText(s.saved_bytes, peak)),
-        make("td.meter", {}, bar), make("td", {}, savingText(model, s)), make("td", {}, s.everywhere ? "" : nameSpan(s.tensor ?? s.node ?? "", 60)));
+        make("td.meter.wide", {}, bar), make("td", {}, savingText(model, s)), make("td", {}, s.everywhere ? "" : nameSpan(s.tensor ?? s.node ?? "", 60)));
     }))));
   }
 
@@ -161,7 +161,8 @@ class Front {
       replace(this.element);
       return;
     }
-    const width = 640, height = 300, left = 78, right = 24, top = 22, bottom = 40;
+    const isBeside = window.matchMedia("(min-width: 1181px)").matches; /* of its table: report.css */
+    const width = isBeside ? 460 : plotWidth(this.element, 640), height = 300, left = 78, right = 24, top = 22, bottom = 40;
     const peaks = plans.map((p) => p.peak_bytes), over = 100 * Math.max(0.02, ...plans.map((p) => p.overhead)) * 1.08;
     /* No axis from 0: the plans are to be told apart. */
     const least = Math.min(...peaks) * 0.9, budget = this.state.budget, peak = withBudget(Math.max(...peaks), budget);

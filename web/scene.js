@@ -75,6 +75,11 @@ class State extends EventTarget {
   }
 }
 
+/* How wide a drawing is whose text is to be read: as its place, where that is told. */
+function plotWidth(place, most) {
+  return Math.max(320, Math.min(most, place.clientWidth || most));
+}
+
 /* A canvas that is as many device pixels as it takes room; draw(context, width, height) in CSS pixels. */
 class Scene {
   constructor(label, height, draw, attributes = {}) {

@@ -56,7 +56,7 @@ class SweepPage {
 
   curves() {
     const [name] = this.sweep.axes, [sizes] = this.sizes, answers = sizes.map((_, k) => this.at(k));
-    const width = 960, height = 360, left = 78, right = 24, top = 24, bottom = 40;
+    const width = plotWidth(this.drawing, 960), height = 360, left = 78, right = 24, top = 24, bottom = 40;
     const shown = answers.map((a) => a?.runtimes[this.runtime]), most = Math.max(...shown.map((r) => r?.high_bytes ?? 0));
     const budget = this.device?.usable_bytes ?? null, end = withBudget(most, budget);
     /* Columns are even: sizes mostly double. */
@@ -64,7 +64,7 @@ class SweepPage {
     const drawing = makeSvg("svg.plot", { viewBox: "0 0 " + width + " " + height, role: "img", "aria-label": "memory of " + this.runtime + " by " + clean(name, 30) });
     for (const tick of byteTicks(0, end))
       drawing.append(makeSvg("line.grid", { x1: left, x2: width - right, y1: y(tick), y2: y(tick) }), makeSvg("text.tick.end", { x: left - 8, y: y(tick) + 4 }, bytesText(tick)));
-    const every = Math.ceil(sizes.length / 16);
+    const every = Math.ceil(sizes.length / (width / 60));
     sizes.forEach((size, k) => { if (k % every === 0) drawing.append(makeSvg("text.tick.middle", { x: x(k), y: height - bottom + 16 }, countText(size))); });
     drawing.append(makeSvg("text.tick.middle", { x: (left + width) / 2, y: height - 6 }, clean(name, 40)));
     const path = (of) => shown.map((r, k) => (r === undefined ? null : x(k) + "," + y(of(r)))).filter((p) => p !== null);

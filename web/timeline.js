@@ -223,9 +223,10 @@ class Timeline {
     context.lineWidth = 1.5;
     context.stroke();
     const base = this.base(step);
-    const text = "peak " + bytesText(e.live[step]) + (base > 0 ? ", " + bytesText(e.live[step] - base) + " without the weights" : "");
+    const short = "peak " + bytesText(e.live[step]), whole = short + (base > 0 ? ", " + bytesText(e.live[step] - base) + " without the weights" : "");
     context.font = "600 12px system-ui, sans-serif";
-    const room = context.measureText(text).width, isLeft = x + room + 14 > width;
+    const fits = (text) => context.measureText(text).width + 14 < Math.max(x, width - x);
+    const text = fits(whole) ? whole : short, isLeft = x + context.measureText(text).width + 14 > width;
     context.textAlign = isLeft ? "right" : "left";
     context.textBaseline = "bottom";
     context.lineWidth = 4;
@@ -242,7 +243,7 @@ class Timeline {
     context.textAlign = "center";
     context.textBaseline = "top";
     for (const s of ticks(low, high - 1).filter(Number.isInteger))
-      context.fillText(s.toLocaleString("en-US"), this.x(s + 0.5, width), bottom + 7);
+      context.fillText(s.toLocaleString("en-US"), Math.min(this.x(s + 0.5, width), width - context.measureText(s.toLocaleString("en-US")).width / 2), bottom + 7);
     context.textAlign = "right";
     context.fillText("step", PLOT.left - 8, bottom + 7);
   }

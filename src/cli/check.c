@@ -181,7 +181,9 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
     if (cli->genai != NULL || cli->triton != NULL)
         return onv_cli_check_deployment(cli) == ONV_CLI_RUN ? finish(cli) : ONV_CLI_USAGE;
     if (cli->n_models == 0)
-        return onv_cli_reject("no model is given: give an ONNX file, as in onnxvram model.onnx");
+        return onv_cli_reject("no model is given: give an ONNX file, as in onnxvram %s%smodel.onnx",
+                              cli->command == &onv_cli_commands[0] ? "" : cli->command->name,
+                              cli->command == &onv_cli_commands[0] ? "" : " ");
     if (check_command(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     if (cli->command->check != NULL && cli->command->check(cli) != ONV_CLI_RUN)
         return ONV_CLI_USAGE;

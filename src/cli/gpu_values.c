@@ -25,9 +25,17 @@ static const char *nearest_gpu(const char *text)
     return onv_nearest_name(text, names);
 }
 
+const char *onv_cli_gpu_word(const char *name, char room[static 64])
+{
+    snprintf(room, 64, "%s", name);
+    for (char *at = room; (at = strchr(at, ' ')) != NULL;) *at = '-';
+    return room;
+}
+
 /* The GPU of that name; false: it is not one, and the message says why. */
 static bool find_gpu(const char *option, const char *wanted, const char *text, onv_gpu_info *gpu)
 {
+    char room[64];
     onv_gpu_info found[MAX_CANDIDATES];
     size_t count = onv_gpu_by_name(text, found, MAX_CANDIDATES), length = 0;
     if (count == 1) {
@@ -37,14 +45,15 @@ static bool find_gpu(const char *option, const char *wanted, const char *text, o
     if (count == 0) {
         const char *near = nearest_gpu(text);
         (void)onv_cli_reject("--%s takes %s of --list-gpus, not '%s'%s%s%s", option, wanted, text,
-                             near != NULL ? ": did you mean '" : "", near != NULL ? near : "",
+                             near != NULL ? ": did you mean '" : "",
+                             near != NULL ? onv_cli_gpu_word(near, room) : "",
                              near != NULL ? "'?" : "");
         return false;
     }
     char names[256] = "";
     for (size_t i = 0; i < count && i < MAX_CANDIDATES && length < sizeof names; i++)
         length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i > 0 ? ", " : "",
-                                   found[i].name);
+                                   onv_cli_gpu_word(found[i].name, room));
     (void)onv_cli_reject("--%s takes one GPU, and '%s' may be %s%s: write one of them out", option,
                          text, names, count > MAX_CANDIDATES ? " and more" : "");
     return false;

@@ -311,8 +311,7 @@ static bool gpu_at(size_t index, onv_cli_item *item)
 {
     onv_gpu_info gpu;
     if (!onv_gpu_at(index, &gpu)) return false;
-    snprintf(item->name, sizeof item->name, "%s", gpu.name);
-    for (char *at = item->name; (at = strchr(at, ' ')) != NULL;) *at = '-';
+    onv_cli_gpu_word(gpu.name, item->name);
     snprintf(item->about, sizeof item->about, "%llu MiB",
              (unsigned long long)(gpu.usable_bytes >> 20));
     return true;

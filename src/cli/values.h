@@ -33,4 +33,7 @@ onv_cli_reader onv_cli_add_dim, onv_cli_add_shape, onv_cli_add_input_value, onv_
     onv_cli_be_verbose, onv_cli_add_layers, onv_cli_add_formula, onv_cli_add_dump,
     onv_cli_set_plan_out, onv_cli_say_version, onv_cli_say_help;
 
+/* The name of a GPU as a word of a command line: without spaces. */
+const char *onv_cli_gpu_word(const char *name, char room[static 64]);
+
 #endif

@@ -170,14 +170,16 @@ static const char *input_name(const void *driver, size_t index)
     return index < main_graph(of)->n_inputs ? input_at(of, (uint32_t)index)->name : NULL;
 }
 
-static onv_status find_input(const onv_driver *driver, const char *name, onv_value **input)
+/* The input that an option names. */
+static onv_status find_input(const onv_driver *driver, const char *option, const char *name,
+                             onv_value **input)
 {
     const onv_graph *graph = main_graph(driver);
     for (uint32_t i = 0; i < graph->n_inputs; i++) {
         *input = input_at(driver, i);
         if (strcmp((*input)->name, name) == 0) return ONV_OK;
     }
-    return onv_fail_choice(driver->err, "input", name, strlen(name), input_name, driver);
+    return onv_fail_choice(driver->err, option, name, strlen(name), input_name, driver);
 }
 
 static onv_status set_shape(onv_driver *driver, onv_value *input, const onv_shape_binding *binding)
@@ -196,7 +198,7 @@ static onv_status set_shape(onv_driver *driver, onv_value *input, const onv_shap
 static onv_status bind_shape(onv_driver *driver, const onv_shape_binding *binding)
 {
     onv_value *input;
-    ONV_TRY(find_input(driver, binding->name, &input));
+    ONV_TRY(find_input(driver, "--shape", binding->name, &input));
     onv_type *type = &input->type;
     if (binding->rank > ONV_MAX_RANK)
         return onv_fail(driver->err, ONV_ERR_LIMIT, "input '%s': rank %zu is beyond %d",
@@ -227,7 +229,7 @@ static onv_status bind_shape(onv_driver *driver, const onv_shape_binding *bindin
 static onv_status apply_shape(onv_driver *driver, const onv_shape_binding *binding)
 {
     onv_value *input;
-    ONV_TRY(find_input(driver, binding->name, &input));
+    ONV_TRY(find_input(driver, "--shape", binding->name, &input));
     int64_t old = driver->rebatch.old, batch = driver->options->batch;
     bool is_batch = old > 0 && input->type.rank > 0 && onv_dim_is(input->type.dims[0], old);
     if (is_batch && binding->dims[0] != old && binding->dims[0] != batch)
@@ -421,7 +423,7 @@ static onv_status bind_input_values(onv_driver *driver)
         const onv_input_value *given = &options->input_values[i];
         onv_value *input;
         const onv_known *known = NULL;
-        ONV_TRY(find_input(driver, given->name, &input));
+        ONV_TRY(find_input(driver, "--input-value", given->name, &input));
         if (given->file != NULL)
             ONV_TRY(onv_load_tensor_file(driver->model, given->file, &known, driver->err));
         else

@@ -106,7 +106,8 @@ static onv_status look(onv_source *source, uint64_t most_bytes, onv_error *err)
     struct stat info;
     if (fstat(source->fd, &info) != 0)
         return onv_fail(err, ONV_ERR_IO, "cannot be read: %s", strerror(errno));
-    if (S_ISDIR(info.st_mode)) return onv_fail(err, ONV_ERR_IO, "is a directory, not a file");
+    if (S_ISDIR(info.st_mode))
+        return onv_fail(err, ONV_ERR_IO, "is a directory, not a file: give the model in it");
     if (!S_ISREG(info.st_mode))
         return onv_fail(err, ONV_ERR_IO,
                         "is not a regular file; '-' reads a model from standard input");
