@@ -197,4 +197,10 @@ void onv_analysis_forget_unbound(onv_analysis *analysis);
 onv_status onv_analysis_find_remedies(const onv_request *from, const onv_options *options,
                                       onv_analysis *analysis, onv_error *err);
 
+/* What only a recording tells, and graphs tell less of than archives: how long Python holds tensors, what works in place, and
+ * which equal parameters are one. The figure lies between two ends. */
+onv_status onv_analysis_find_ends(onv_analysis *analysis, onv_model *model, const onv_live *live,
+                                  onv_runtime_options how, onv_runtime_result *result,
+                                  onv_error *err);
+
 #endif

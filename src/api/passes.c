@@ -92,11 +92,6 @@ typedef struct prepared {
     const onv_live *live;
 } prepared;
 
-static bool is_eager(const onv_runtime *runtime)
-{
-    return runtime->produce == onv_runtime_find("torch")->produce;
-}
-
 /* What eager PyTorch runs in that mode: the view of a program, or the model itself. */
 static prepared prepare_eager(onv_analysis *analysis, onv_program_mode mode)
 {
@@ -108,7 +103,7 @@ static prepared prepare_eager(onv_analysis *analysis, onv_program_mode mode)
 static prepared prepare(onv_analysis *analysis, const onv_runtime *runtime,
                         onv_runtime_options *how)
 {
-    if (is_eager(runtime)) return prepare_eager(analysis, ONV_PROGRAM_INFERENCE);
+    if (onv_runtime_is_eager(runtime)) return prepare_eager(analysis, ONV_PROGRAM_INFERENCE);
     if (runtime->provider == ONV_PROVIDER_NONE)
         return (prepared){&analysis->model, &analysis->live};
     if (runtime->provider == ONV_PROVIDER_CPU) {
@@ -117,59 +112,6 @@ static prepared prepare(onv_analysis *analysis, const onv_runtime *runtime,
     }
     how->rewritten = &analysis->rewritten;
     return (prepared){&analysis->rewritten.model, &analysis->rewritten_live};
-}
-
-/* The fast path of PyTorch's own layers depends on the caller as well. */
-static onv_status warn_of_fast_path(onv_analysis *analysis, prepared p, onv_runtime_options how,
-                                    const onv_runtime_result *result, onv_error *err)
-{
-    onv_runtime_result other;
-    bool has_note = false;
-    for (size_t i = 0; i < p.model->diags.count; i++)
-        has_note |= strcmp(p.model->diags.at[i].code, "fast-path") == 0;
-    if (!has_note) return ONV_OK;
-    how.lower.no_fast_path = true;
-    how.tape = NULL;
-    ONV_TRY(onv_runtime_compute(result->runtime, p.model, p.live, &how, &other, err));
-    if (other.allocated_peak_bytes != result->allocated_peak_bytes)
-        onv_model_diag(&analysis->model, ONV_NOTE, "fast-path", NULL,
-                       "eager PyTorch allocates %" PRIu64
-                       " bytes at most by the fast path, %" PRIu64 " without it",
-                       result->allocated_peak_bytes, other.allocated_peak_bytes);
-    return ONV_OK;
-}
-
-/* What only a recording tells, and graphs tell less of than archives: how long Python holds tensors, what works in place, and
- * which equal parameters are one. The figure lies between two ends. */
-static onv_status find_ends(onv_analysis *analysis, prepared p, onv_runtime_options how,
-                            onv_runtime_result *result, onv_error *err)
-{
-    static const char *const all[] = {"*"};
-    onv_runtime_result other;
-    bool is_usual = result->runtime == onv_runtime_find("torch");
-    if (!is_usual && (!is_eager(result->runtime) || !result->is_judged)) return ONV_OK;
-    onv_runtime_begin_ends(result);
-    if (p.model->program != NULL && onv_program_is_recorded(p.model->program)) return ONV_OK;
-    bool reports = how.lower.reports, is_told = how.lower.n_inplace > 0 || how.lower.relu_makes_new;
-    how.lower.reports = false;
-    if (reports) ONV_TRY(warn_of_fast_path(analysis, p, how, result, err));
-    if (how.lower.locals) return ONV_OK; /* that end is asked for */
-    onv_runtime_options most = how, least = how;
-    least.room_bytes = 0;
-    most.lower.locals = true;
-    most.lower.relu_makes_new |= !is_told;
-    if (how.tape->differs_most) most.tape = NULL;
-    if (how.tape->differs_least) least.tape = NULL;
-    ONV_TRY(onv_runtime_compute(result->runtime, p.model, p.live, &most, &other, err));
-    onv_runtime_add_end(&other, result);
-    least.lower.least = true;
-    if (!is_told) {
-        least.lower.inplace = all;
-        least.lower.n_inplace = 1;
-    }
-    ONV_TRY(onv_runtime_compute(result->runtime, p.model, p.live, &least, &other, err));
-    onv_runtime_add_end(&other, result);
-    return onv_runtime_add_up(result, err);
 }
 
 /* Whether what is executed is kept, to be drawn or to be compared. */
@@ -213,7 +155,8 @@ static onv_status compute_figures(prepared p, const onv_runtime_options *how, ea
                                   onv_runtime_result *result, onv_error *err)
 {
     const onv_runtime *runtime = result->runtime;
-    if (!is_eager(runtime)) return onv_runtime_compute(runtime, p.model, p.live, how, result, err);
+    if (!onv_runtime_is_eager(runtime))
+        return onv_runtime_compute(runtime, p.model, p.live, how, result, err);
     ONV_TRY(onv_runtime_execute(runtime, p.model, p.live, how, result, &tape->made, err));
     onv_placement_cleanup(&tape->made.placement);
     return ONV_OK;
@@ -247,11 +190,12 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     how.lower.weights = analysis->quantized.format;
     analysis->cuda = how.lower.cuda;
     /* Of inference; training says its own. */
-    how.lower.reports = !analysis->eager_reported && options->train == NULL && is_eager(runtime);
+    how.lower.reports =
+        !analysis->eager_reported && options->train == NULL && onv_runtime_is_eager(runtime);
     analysis->eager_reported |= how.lower.reports;
     prepared p = prepare(analysis, runtime, &how);
     const onv_live *live = p.live;
-    if (is_eager(runtime)) {
+    if (onv_runtime_is_eager(runtime)) {
         if (!tape->is_made) ONV_TRY(onv_runtime_lower(p.model, live, &how, &tape->eager, err));
         tape->is_made = true;
         how.tape = &tape->eager;
@@ -262,7 +206,7 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
         result->runtime = runtime;
         ONV_TRY(compute_figures(p, &how, tape, result, err));
         result->is_judged = is_judged;
-        return find_ends(analysis, p, how, result, err);
+        return onv_analysis_find_ends(analysis, p.model, p.live, how, result, err);
     }
     onv_execution made = {0};
     ONV_TRY(onv_runtime_execute(runtime, p.model, live, &how, result, &made, err));
@@ -273,7 +217,7 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
         analysis->plan_offsets = onv_runtime_offsets(&made, live, &analysis->model.arena);
     onv_status status = has_offsets && analysis->plan_offsets == NULL
                             ? onv_fail_memory(err)
-                            : find_ends(analysis, p, how, result, err);
+                            : onv_analysis_find_ends(analysis, p.model, p.live, how, result, err);
     if (status == ONV_OK) return hand_over(analysis, p, &how, options, &made, err);
     onv_execution_cleanup(&made);
     return status;
@@ -391,7 +335,7 @@ static onv_status open_views(onv_analysis *analysis, const onv_options *options,
     onv_eager_request request = {
         .options = options, .file = &file, .model = &analysis->model, .loaded = from->views};
     for (size_t i = 0; i < onv_n_runtimes; i++)
-        if (is_eager(onv_runtimes[i]) && is_asked(analysis, options, onv_runtimes[i]))
+        if (onv_runtime_is_eager(onv_runtimes[i]) && is_asked(analysis, options, onv_runtimes[i]))
             request.modes[ONV_PROGRAM_INFERENCE] = true;
     request.modes[ONV_PROGRAM_TRAINING] = options->train != NULL;
     if (!request.modes[0] && !request.modes[1]) return ONV_OK;

@@ -43,6 +43,11 @@ static onv_status produce_eager(onv_model *model, const onv_live *live,
     return status;
 }
 
+bool onv_runtime_is_eager(const onv_runtime *runtime)
+{
+    return runtime->produce == produce_eager;
+}
+
 const onv_runtime onv_runtime_torch = {
     .name = "torch",
     .summary = "eager PyTorch with its caching allocator",

@@ -153,6 +153,8 @@ uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placemen
 /* Of that much of a device, what is left beside the context: for allocators and handles of libraries. 0: nothing. */
 uint64_t onv_runtime_room(uint64_t usable_bytes);
 
+/* Whether it runs what eager PyTorch does: `torch`, `async`. */
+bool onv_runtime_is_eager(const onv_runtime *runtime);
 /* The tape that `torch` and `async` run, for options.tape. The caller cleans up after a success. */
 onv_status onv_runtime_lower(onv_model *model, const onv_live *live,
                              const onv_runtime_options *options, onv_eager *tape, onv_error *err);

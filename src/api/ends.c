@@ -1,0 +1,59 @@
+/* The two ends of what eager PyTorch holds in inference, where only a recording says more. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/analysis.h"
+#include "program/program.h"
+
+/* The fast path of PyTorch's own layers depends on the caller as well. */
+static onv_status warn_of_fast_path(onv_analysis *analysis, onv_model *model, const onv_live *live,
+                                    onv_runtime_options how, const onv_runtime_result *result,
+                                    onv_error *err)
+{
+    onv_runtime_result other;
+    bool has_note = false;
+    for (size_t i = 0; i < model->diags.count; i++)
+        has_note |= strcmp(model->diags.at[i].code, "fast-path") == 0;
+    if (!has_note) return ONV_OK;
+    how.lower.no_fast_path = true;
+    how.tape = NULL;
+    ONV_TRY(onv_runtime_compute(result->runtime, model, live, &how, &other, err));
+    if (other.allocated_peak_bytes != result->allocated_peak_bytes)
+        onv_model_diag(&analysis->model, ONV_NOTE, "fast-path", NULL,
+                       "eager PyTorch allocates %" PRIu64
+                       " bytes at most by the fast path, %" PRIu64 " without it",
+                       result->allocated_peak_bytes, other.allocated_peak_bytes);
+    return ONV_OK;
+}
+
+onv_status onv_analysis_find_ends(onv_analysis *analysis, onv_model *model, const onv_live *live,
+                                  onv_runtime_options how, onv_runtime_result *result,
+                                  onv_error *err)
+{
+    static const char *const all[] = {"*"};
+    onv_runtime_result other;
+    bool is_usual = result->runtime == onv_runtime_find("torch");
+    if (!is_usual && (!onv_runtime_is_eager(result->runtime) || !result->is_judged)) return ONV_OK;
+    onv_runtime_begin_ends(result);
+    if (model->program != NULL && onv_program_is_recorded(model->program)) return ONV_OK;
+    bool reports = how.lower.reports, is_told = how.lower.n_inplace > 0 || how.lower.relu_makes_new;
+    how.lower.reports = false;
+    if (reports) ONV_TRY(warn_of_fast_path(analysis, model, live, how, result, err));
+    if (how.lower.locals) return ONV_OK; /* that end is asked for */
+    onv_runtime_options most = how, least = how;
+    least.room_bytes = 0;
+    most.lower.locals = true;
+    most.lower.relu_makes_new |= !is_told;
+    if (how.tape->differs_most) most.tape = NULL;
+    if (how.tape->differs_least) least.tape = NULL;
+    ONV_TRY(onv_runtime_compute(result->runtime, model, live, &most, &other, err));
+    onv_runtime_add_end(&other, result);
+    least.lower.least = true;
+    if (!is_told) {
+        least.lower.inplace = all;
+        least.lower.n_inplace = 1;
+    }
+    ONV_TRY(onv_runtime_compute(result->runtime, model, live, &least, &other, err));
+    onv_runtime_add_end(&other, result);
+    return onv_runtime_add_up(result, err);
+}
