@@ -18,6 +18,8 @@ void pass_run(pass *p, model *m, const onv_lower_options *options)
     if (status == ONV_OK) status = onv_eager_check(&eager, &err);
     if (status == ONV_OK) status = onv_inference_build(&p->f.model, &eager, &how, &p->t, &err);
     if (status == ONV_OK) status = onv_timeline_peak(&p->t, &p->peak, NULL, &err);
+    p->differs_least = eager.differs_least;
+    p->differs_most = eager.differs_most;
     onv_eager_cleanup(&eager);
     if (status != ONV_OK) fail_msg("%s (%s)", err.message, err.node);
 }

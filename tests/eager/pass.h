@@ -10,6 +10,7 @@ typedef struct pass {
     flow f;
     onv_timeline t;
     onv_peak peak;
+    bool differs_least, differs_most; /* as the tape said */
 } pass;
 
 /* Takes the model over; fails the test where it cannot be lowered. options NULL: as by default. */

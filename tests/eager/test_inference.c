@@ -380,3 +380,36 @@ TEST(folded_norms_run_again)
         pass_drop(&p);
     }
 }
+
+/* An end of the range is lowered anew where the tape says that it would be another one, and only there. */
+TEST(a_tape_says_for_which_end_it_is_another)
+{
+    static const struct {
+        const char *node;
+        bool least, most;
+    } cases[] = {{"y = Relu(e) r", false, true},
+                 {"y = LeakyRelu(e) r", true, false},
+                 {"y = Sigmoid(e) r", false, false},
+                 {"w = Identity(weight) i", true, false}};
+    static const char *const everywhere[] = {"*"};
+    const onv_lower_options ends[] = {
+        {.inference = true},
+        {.least = true, .inplace = everywhere, .n_inplace = 1},
+        {.relu_makes_new = true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pass p[3];
+        for (size_t end = 0; end < 3; end++) {
+            model *m = model_read(17, "in x f32[1024]", "weight weight f32[1024]");
+            model_add(m, "e = Exp(x) e", cases[i].node);
+            if (cases[i].node[0] == 'w') model_add(m, "a = Add(e w) a", "y = Add(a weight) y");
+            model_add(m, "z = Mul(y y) z", "out z f32");
+            pass_run(&p[end], m, &ends[end]);
+        }
+        assert_int_equal(p[0].differs_least, cases[i].least);
+        assert_int_equal(p[0].differs_most, cases[i].most);
+        assert_true(cases[i].least == (p[1].t.buffers.count != p[0].t.buffers.count));
+        assert_true(cases[i].most == (p[2].t.buffers.count != p[0].t.buffers.count));
+        for (size_t end = 0; end < 3; end++) pass_drop(&p[end]);
+    }
+}
