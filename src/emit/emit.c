@@ -552,7 +552,7 @@ uint32_t onv_emit_cast(onv_emitter *e, uint32_t x, uint8_t dtype)
     if (x == ONV_NO_TENSOR || e->status != ONV_OK) return x;
     onv_eager_tensor t = onv_tensor_at(e, x);
     if (t.dtype == dtype) return x;
-    int64_t strides[ONV_MAX_RANK];
+    int64_t strides[ONV_MAX_RANK] = {0};
     onv_strides_like(&t, strides);
     uint32_t out = onv_tensor_new(e, dtype, t.rank, t.dims, strides);
     return emit_one(e, "to", x, onv_dtype_is_float((onv_dtype)dtype) ? ONV_GRAD_NEW : ONV_GRAD_NONE,
