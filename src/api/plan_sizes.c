@@ -23,6 +23,7 @@ typedef struct subject {
     onv_ckpt_plan plan;
     const char *id;
     uint64_t pass_macs;
+    uint32_t n_ops; /* of the tape that it is a plan of */
     onv_size_facts facts;
 } subject;
 
@@ -71,9 +72,10 @@ static onv_size_fact floor_of(const onv_size_fact *first, const onv_training_fig
 }
 
 static onv_status add_subject(search *all, int64_t size, const onv_training_plan *plan,
-                              onv_error *err)
+                              uint32_t n_ops, onv_error *err)
 {
     subject s = {.pass_macs = plan->pass_macs,
+                 .n_ops = n_ops,
                  .facts = {.usable_bytes = all->sizing->usable_bytes}};
     onv_size_fact f;
     ONV_TRY(fact_of(all, size, &plan->figures, &f, err));
@@ -113,10 +115,12 @@ static int64_t choose_size(search *all, size_t first)
     return best;
 }
 
-/* Where the tape is another one, as at a size of 1, plans cannot be told: a line decides. */
+/* Where the tape is another one, as at a size of 1, plans cannot be told: a line decides, and what is found by it is no
+ * answer. */
 static void guess(const search *all, const subject *s, onv_size_fact *f)
 {
     double bytes, times;
+    f->is_guess = true;
     for (int goal = 0; goal < ONV_SIZE_GOALS; goal++)
         f->reaches[goal] = onv_size_line(&s->facts, goal, f->size, &bytes, &times)
                                ? bytes < (double)all->sizing->usable_bytes
@@ -146,7 +150,7 @@ static onv_status find(search *all, size_t first, onv_error *err)
     onv_ckpt_plan *plans = ONV_ARENA_ARRAY(&all->arena, onv_ckpt_plan, all->at.count);
     if (plans == NULL) return onv_fail_memory(err);
     for (int64_t size; (size = choose_size(all, first)) > 0;) {
-        onv_known_plans known = {.at = plans, .n_ops = all->training->n_plan_ops};
+        onv_known_plans known = {.at = plans, .n_ops = all->at.at[first].n_ops};
         onv_analysis *made = NULL;
         for (size_t i = first; i < all->at.count; i++) {
             const subject *s = &all->at.at[i];
@@ -162,11 +166,28 @@ static onv_status find(search *all, size_t first, onv_error *err)
 
 /* --- Training as a whole ----------------------------------------------------------------------- */
 
+/* Whether a line decided what was found, or that the next size is too large. */
+static bool is_guessed(const subject *s, int goal)
+{
+    bool below = false, above = false;
+    int64_t found = s->facts.found[goal], next = INT64_MAX;
+    for (size_t i = 0; i < s->facts.at.count; i++) {
+        const onv_size_fact *f = &s->facts.at.at[i];
+        if (!f->is_known || f->size < found || f->size >= next) continue;
+        *(f->size == found ? &below : &above) = f->is_guess;
+        if (f->size > found) next = f->size;
+    }
+    return below || above;
+}
+
+/* Sizes for ONV_FITS are confirmed by runs; no run confirms the others. */
 static int64_t most_found(const search *all, int goal, size_t *which)
 {
-    int64_t most = 0;
+    int64_t most = goal == ONV_BY_RELEASE ? all->confirmed : 0;
     for (size_t i = 0; i < all->at.count; i++) {
-        if (all->at.at[i].facts.found[goal] <= most) continue;
+        const subject *s = &all->at.at[i];
+        if (s->facts.found[goal] <= most || (goal == ONV_BY_RELEASE && is_guessed(s, goal)))
+            continue;
         most = all->at.at[i].facts.found[goal];
         *which = i;
     }
@@ -215,7 +236,7 @@ static onv_status look_there(search *all, int goal, int64_t size, const onv_trai
         if (best == t->n_plans) break;
         limit = least;
         if (!is_searched(all, &t->plans[best]))
-            ONV_TRY(add_subject(all, size, &t->plans[best], err));
+            ONV_TRY(add_subject(all, size, &t->plans[best], t->n_plan_ops, err));
     }
     const onv_training_plan *chosen = t->chosen != ONV_NO_PLAN ? &t->plans[t->chosen] : NULL;
     if (goal != ONV_FITS || !t->plan_fits || chosen == NULL) return ONV_OK;
@@ -352,10 +373,12 @@ static onv_status give(search *all, size_t n_rows, bool is_cut, onv_fit_of *of, 
     for (size_t i = 0; i < n_rows; i++) {
         const subject *s = &all->at.at[i];
         bool is_lost = is_cut && s->facts.found[ONV_BY_RELEASE] == 0;
-        t->plans[i].max_batch =
-            is_lost ? ONV_BATCH_NOT_FOUND : size_of(all, s->facts.found[ONV_FITS]);
-        t->plans[i].max_batch_by_release =
-            is_lost ? ONV_BATCH_NOT_FOUND : size_of(all, s->facts.found[ONV_BY_RELEASE]);
+        int64_t found[ONV_SIZE_GOALS];
+        for (int goal = 0; goal < ONV_SIZE_GOALS; goal++)
+            found[goal] = is_lost || is_guessed(s, goal) ? ONV_BATCH_NOT_FOUND
+                                                         : size_of(all, s->facts.found[goal]);
+        t->plans[i].max_batch = found[ONV_FITS];
+        t->plans[i].max_batch_by_release = found[ONV_BY_RELEASE];
     }
     of->max_batch = size_of(all, all->confirmed);
     of->max_batch_by_release = size_of(all, most_found(all, ONV_BY_RELEASE, &which));
@@ -366,7 +389,7 @@ static onv_status run(search *all, bool *is_cut, onv_error *err)
 {
     onv_training *t = all->training;
     for (uint32_t i = 0; i < t->n_plans; i++)
-        ONV_TRY(add_subject(all, all->sizing->first, &t->plans[i], err));
+        ONV_TRY(add_subject(all, all->sizing->first, &t->plans[i], t->n_plan_ops, err));
     onv_status status = find(all, 0, err);
     if (status == ONV_OK) status = find_whole(all, ONV_FITS, err);
     if (status == ONV_OK) status = confirm(all, err);

@@ -18,6 +18,7 @@ enum { ONV_FITS, ONV_BY_RELEASE, ONV_SIZE_GOALS };
 typedef struct onv_size_fact {
     int64_t size;
     bool is_known;                /* analysed; else about */
+    bool is_guess;                /* known is only what a line through others says */
     bool reaches[ONV_SIZE_GOALS]; /* what is asked for */
     uint64_t allocated;           /* of the total, by the allocator, at its peak */
     /* The total, and with what is allocated in place of what is reserved. UINT64_MAX: beyond all bounds. */

@@ -187,6 +187,34 @@ static bool is_said(const onv_analysis *analysis, const char *code)
     return false;
 }
 
+/* One sample alone leaves out copies that more need: plans of its tape are none of theirs, and nothing is guessed. */
+TEST(a_plan_of_another_tape_has_no_largest_batch)
+{
+    for (int64_t batch = 1; batch <= 8; batch += 7) {
+        onv_options options = onv_options_default();
+        onv_error error = {0};
+        OWNED_ANALYSIS analysis = NULL;
+        options.train = "momentum";
+        options.checkpoint = "none,blocks";
+        options.batch = batch;
+        options.budget = (uint64_t)15 << 30;
+        options.max_batch = true;
+        assert_int_equal(onv_analysis_new(ONV_SOURCE_DIR "/samples/vit-small-train.onnx", &options,
+                                          &analysis, &error),
+                         ONV_OK);
+        const onv_training *t = &analysis->training;
+        assert_int_equal(t->n_plans, 2);
+        for (uint32_t i = 0; i < t->n_plans; i++) {
+            if (batch == 1)
+                assert_int_equal(t->plans[i].max_batch, ONV_BATCH_NOT_FOUND);
+            else
+                assert_true(t->plans[i].max_batch > 4000);
+        }
+        assert_true(analysis->fit.all.max_batch > 10000);
+        assert_true(analysis->fit.all.max_batch_by_release >= analysis->fit.all.max_batch);
+    }
+}
+
 /* A search that passes its limit ends with what it found until then, and says so. */
 TEST(a_search_ends_at_its_limit)
 {
