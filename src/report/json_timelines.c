@@ -123,7 +123,7 @@ typedef struct drawing {
     size_t index;
 } drawing;
 
-/* A column: its key, what it usually holds, and its value in row `i` of that execution. */
+/* One column of a table: its key, its most frequent value, and a function that returns its value in row `i`. */
 typedef struct column {
     const char *key;
     int64_t usual;

@@ -74,7 +74,7 @@ static inline bool onv_view_trains(const onv_view *view)
     return view->training != NULL && view->training->optimizer != NULL;
 }
 
-/* The view of which there are figures: where dims are free, that of the example. */
+/* The view with figures: the example's, where dims are free. */
 static inline const onv_view *onv_view_sized(const onv_view *view)
 {
     return view->example != NULL ? view->example : view;
