@@ -96,6 +96,14 @@ static void analyse(parts *p, const char *output)
 
 #define TENSOR "{\"dtype\": 7, \"sizes\": [], \"strides\": [], \"requires_grad\": true}"
 
+static void add_parameters(parts *p, unsigned count)
+{
+    add(p->inputs, ", {\"as_tensor\": {\"name\": \"p#\"}}", count);
+    add(p->specs, ", {\"parameter\": {\"arg\": {\"name\": \"p#\"}, \"parameter_name\": \"m.w#\"}}",
+        count);
+    add(p->values, ", \"p#\": " TENSOR, count);
+}
+
 /* A size with many members that are null is no size. */
 static void members_that_are_null(void **state)
 {
@@ -149,12 +157,9 @@ static void parameters_that_no_call_reads(void **state)
     add(p.nodes, ", {\"name\": \"a\", \"arg\": {\"as_tensor\": {\"name\": \"q\"}}}", 200000);
     end_call(&p, "y");
     add(p.inputs, ", {\"as_tensor\": {\"name\": \"q\"}}", 1);
-    add(p.inputs, ", {\"as_tensor\": {\"name\": \"p#\"}}", PARAMETERS);
     add(p.specs, ", {\"parameter\": {\"arg\": {\"name\": \"q\"}, \"parameter_name\": \"n.w\"}}", 1);
-    add(p.specs, ", {\"parameter\": {\"arg\": {\"name\": \"p#\"}, \"parameter_name\": \"m.w#\"}}",
-        PARAMETERS);
+    add_parameters(&p, PARAMETERS);
     add(p.values, ", \"q\": {\"dtype\": 6, \"sizes\": []}, \"y\": " TENSOR, 1);
-    add(p.values, ", \"p#\": " TENSOR, PARAMETERS);
     analyse(&p, "y");
 }
 
@@ -219,10 +224,7 @@ static void regions_of_autocast(void **state)
     p.nodes[strlen(p.nodes) - 2] = '\0';
     begin_call(&p, "aten.relu.default", "");
     end_call(&p, "y");
-    add(p.inputs, ", {\"as_tensor\": {\"name\": \"p#\"}}", PARAMETERS);
-    add(p.specs, ", {\"parameter\": {\"arg\": {\"name\": \"p#\"}, \"parameter_name\": \"m.w#\"}}",
-        PARAMETERS);
-    add(p.values, ", \"p#\": " TENSOR, PARAMETERS);
+    add_parameters(&p, PARAMETERS);
     add(p.values, ", \"y\": " TENSOR, 1);
     analyse(&p, "y");
 }
