@@ -122,7 +122,9 @@ static void say_of_caches(onv_lowering *l)
 /* Neither the file nor its notes say in which mode it was exported; what drops, or a batch norm that trains, shows. */
 static bool trains(const onv_node *node)
 {
-    return node->code == ONV_OP_Dropout || onv_node_int(node, "training_mode", 0) != 0 ||
+    bool is_norm = node->code == ONV_OP_BatchNormalization;
+    return node->code == ONV_OP_Dropout ||
+           (is_norm && onv_node_int(node, "training_mode", 0) != 0) ||
            (onv_noted(node)->tells_dropout && onv_noted(node)->dropout > 0);
 }
 

@@ -164,9 +164,9 @@ static void report_tied(onv_lowering *l)
         size_t at = read->parameter != NULL ? onv_listed_find(l, read->parameter) : SIZE_MAX;
         const onv_value *stored = at != SIZE_MAX ? l->signature.stored[at] : NULL;
         uint32_t tensor = l->values[read->value].tensor;
-        if (stored == NULL || stored == value || value->role != ONV_ROLE_NOT_NOTED ||
-            (i > 0 && read[-1].value == read->value) || tensor == ONV_NO_TENSOR ||
-            value->tensor->elems != stored->tensor->elems)
+        if (stored == NULL || stored == value || value->tensor == NULL ||
+            value->role != ONV_ROLE_NOT_NOTED || (i > 0 && read[-1].value == read->value) ||
+            tensor == ONV_NO_TENSOR || value->tensor->elems != stored->tensor->elems)
             continue;
         uint32_t storage = onv_tensor_at(&l->emit, tensor).storage;
         if (l->emit.eager->storages.at[storage].kind == ONV_STORAGE_PARAMETER)
