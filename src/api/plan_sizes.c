@@ -65,8 +65,7 @@ static onv_size_fact floor_of(const onv_size_fact *first, const onv_training_fig
                         : 0;
     uint64_t parts[] = {figures->parameter_bytes, figures->optimizer_bytes, figures->gradient_bytes,
                         figures->buffer_bytes};
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        if (!onv_u64_add(rest, parts[i], &rest)) rest = UINT64_MAX;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) rest = onv_u64_plus(rest, parts[i]);
     for (int k = 0; k < ONV_SIZE_GOALS; k++) f.of[k] = rest < first->of[k] ? rest : first->of[k];
     return f;
 }
@@ -188,7 +187,7 @@ static int64_t most_found(const search *all, int goal, size_t *which)
         const subject *s = &all->at.at[i];
         if (s->facts.found[goal] <= most || (goal == ONV_BY_RELEASE && is_guessed(s, goal)))
             continue;
-        most = all->at.at[i].facts.found[goal];
+        most = s->facts.found[goal];
         *which = i;
     }
     return most;

@@ -13,6 +13,12 @@ static inline bool onv_u64_add(uint64_t a, uint64_t b, uint64_t *sum)
     return true;
 }
 
+/* The largest number where it does not fit: for what is compared, or refused later. */
+static inline uint64_t onv_u64_plus(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 static inline bool onv_u64_mul(uint64_t a, uint64_t b, uint64_t *product)
 {
     uint64_t value;

@@ -171,12 +171,6 @@ static uint64_t times(uint64_t a, uint64_t b)
     return onv_u64_mul(a, b, &product) ? product : UINT64_MAX;
 }
 
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-    uint64_t sum;
-    return onv_u64_add(a, b, &sum) ? sum : UINT64_MAX;
-}
-
 /* The nth storage that the tape's operation makes for its backward; SIZE_MAX: there is none. */
 static uint64_t extra_bytes(const builder *b, uint32_t nth)
 {
@@ -201,8 +195,10 @@ static uint64_t row_bytes(const builder *b)
 static uint64_t result_bytes(const builder *b)
 {
     uint64_t all = 0, extra;
-    for (uint32_t k = 0; k < b->op->n_out; k++) all = plus(all, tensor_at(b, b->op->out[k])->bytes);
-    for (uint32_t k = 0; (extra = extra_bytes(b, k)) != UINT64_MAX; k++) all = plus(all, extra);
+    for (uint32_t k = 0; k < b->op->n_out; k++)
+        all = onv_u64_plus(all, tensor_at(b, b->op->out[k])->bytes);
+    for (uint32_t k = 0; (extra = extra_bytes(b, k)) != UINT64_MAX; k++)
+        all = onv_u64_plus(all, extra);
     return all;
 }
 
@@ -222,7 +218,7 @@ static uint64_t size_of(const builder *b, char letter)
     case '1':
     case '2': return extra_bytes(b, (uint32_t)(letter - '0'));
     case 'b': return out->elems;
-    case 'q': return plus(out->bytes, out->elems);
+    case 'q': return onv_u64_plus(out->bytes, out->elems);
     case 'm': return x->elems;
     case 'f': return times(out->elems, sizeof(float));
     case 'i': return times(out->elems, sizeof(int64_t));

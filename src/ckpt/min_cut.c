@@ -159,7 +159,7 @@ static bool reduces(const onv_cut_graph *g, const onv_joint_node *node)
     if (node->kind == ONV_JOINT_CAT) return false;
     for (uint32_t k = 0; k < node->n_in; k++) {
         uint32_t in = g->joint->ins.at[node->first_in + k];
-        if (!onv_u64_add(read, node_at(g, in)->bytes, &read)) read = UINT64_MAX;
+        read = onv_u64_plus(read, node_at(g, in)->bytes);
     }
     return onv_u64_mul(node->bytes, 4, &four) && four < read;
 }

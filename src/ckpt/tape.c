@@ -42,11 +42,6 @@ static void find_uses(onv_tape_builder *b)
 
 enum { MAC_BITS = 40, BYTE_BITS = 20, MAC_UNIT_BITS = 12 };
 
-static uint64_t add_up(uint64_t a, uint64_t b)
-{
-    return onv_u64_add(a, b, &a) ? a : UINT64_MAX;
-}
-
 /* All together stays below 2^53, whatever the model: what matters are proportions. */
 static void find_costs(onv_tape_builder *b)
 {
@@ -54,9 +49,9 @@ static void find_costs(onv_tape_builder *b)
     uint32_t mac_shift = 0, byte_shift = 0;
     for (uint32_t i = 0; i < b->n_ops; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
-        macs = add_up(macs, op->macs);
+        macs = onv_u64_plus(macs, op->macs);
         for (uint32_t k = 0; k < op->n_out; k++)
-            bytes = add_up(bytes, b->eager->tensors.at[op->out[k]].bytes);
+            bytes = onv_u64_plus(bytes, b->eager->tensors.at[op->out[k]].bytes);
     }
     while (macs >> mac_shift >= UINT64_C(1) << MAC_BITS) mac_shift++;
     while (bytes >> byte_shift >= UINT64_C(1) << BYTE_BITS) byte_shift++;

@@ -8,7 +8,7 @@
  * the network needs one level less as soon as it fits: with more bytes less runs again.
  *
  * Bytes are found by halving: for each level the least that suffice, and some between these and the least of
- * the level before. What an operation takes while its backward runs is guessed by its tensors, for candidates are
+ * the level before. What an operation takes while its backward runs is estimated by its tensors, as candidates are
  * measured. Levels end where the least of one takes no less than that of the level before.
  *
  * Cost: linear in the units, times levels, halvings and candidates; at most LEVELS * STEPS programs. */
@@ -31,12 +31,6 @@ typedef struct search {
     ONV_VEC(onv_tape_segment) found;
     bool failed; /* memory */
 } search;
-
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-    uint64_t sum;
-    return onv_u64_add(a, b, &sum) ? sum : UINT64_MAX;
-}
 
 /* --- What units hold --------------------------------------------------------------------------- */
 
@@ -64,7 +58,7 @@ static uint64_t taken_by(const onv_eager *eager, const onv_eager_op *op)
     for (uint32_t k = 0; k < op->n_out + op->n_in; k++) {
         uint32_t tensor = k < op->n_out ? op->out[k] : op->in[k - op->n_out].tensor;
         const onv_eager_storage *storage = &eager->storages.at[eager->tensors.at[tensor].storage];
-        if (storage->kind >= ONV_STORAGE_ACTIVATION) bytes = plus(bytes, storage->bytes);
+        if (storage->kind >= ONV_STORAGE_ACTIVATION) bytes = onv_u64_plus(bytes, storage->bytes);
     }
     return bytes;
 }
@@ -80,7 +74,7 @@ static void find_taken(search *s, const onv_eager *eager)
         }
     uint64_t loss = 0;
     for (uint32_t i = eager->first_loss_op; i < eager->ops.count; i++)
-        loss = plus(loss, taken_by(eager, &eager->ops.at[i]));
+        loss = onv_u64_plus(loss, taken_by(eager, &eager->ops.at[i]));
     if (loss > s->taken[s->n - 1]) s->taken[s->n - 1] = loss;
 }
 
@@ -97,7 +91,7 @@ static onv_status prepare(search *s, onv_arena *arena, onv_error *err)
     if (arena->failed) return onv_fail_memory(err);
     for (uint32_t u = 0; u < s->n; u++) {
         const onv_ckpt_unit *unit = &units->at[u];
-        s->saved[u + 1] = plus(s->saved[u], unit->saved_bytes);
+        s->saved[u + 1] = onv_u64_plus(s->saved[u], unit->saved_bytes);
         if (unit->in != ONV_NO_TENSOR)
             s->entering[u] = eager->storages.at[eager->tensors.at[unit->in].storage].bytes;
     }
@@ -110,7 +104,7 @@ static onv_status prepare(search *s, onv_arena *arena, onv_error *err)
 
 static bool fits(const search *s, uint32_t first, uint32_t end, uint64_t bytes)
 {
-    uint64_t need = plus(s->saved[end] - s->saved[first], s->taken[end - 1]);
+    uint64_t need = onv_u64_plus(s->saved[end] - s->saved[first], s->taken[end - 1]);
     uint64_t after = s->gradients[end];
     return need <= bytes && after <= bytes - need;
 }
@@ -165,7 +159,7 @@ static uint64_t least_bytes(search *s, uint32_t levels)
     uint64_t most = 0, low = 0;
     for (uint32_t u = 0; u < s->n; u++)
         if (s->taken[u] > most) most = s->taken[u];
-    most = plus(most, plus(s->saved[s->n], s->gradients[0]));
+    most = onv_u64_plus(most, onv_u64_plus(s->saved[s->n], s->gradients[0]));
     for (int i = 0; i < HALVINGS && low < most; i++) {
         uint64_t middle = low + (most - low) / 2;
         if (!onv_work((uint64_t)s->n << levels)) s->failed = true;

@@ -10,7 +10,7 @@ static onv_listed_unit list_unit(const onv_eager *eager, uint32_t first, uint32_
     for (uint32_t i = first; i < end; i++) {
         const onv_eager_op *op = &eager->ops.at[i];
         if (op->macs > most->macs) most = op;
-        if (!onv_u64_add(unit.macs, op->macs, &unit.macs)) unit.macs = UINT64_MAX;
+        unit.macs = onv_u64_plus(unit.macs, op->macs);
     }
     unit.node = most->node;
     unit.operation = most->name;

@@ -76,7 +76,7 @@ static uint32_t fill(finder *f, onv_ckpt_unit *units, bool *seen)
         uint32_t i = first;
         do {
             const onv_eager_op *op = &f->eager->ops.at[i];
-            if (!onv_u64_add(unit.macs, op->macs, &unit.macs)) unit.macs = UINT64_MAX;
+            unit.macs = onv_u64_plus(unit.macs, op->macs);
             for (uint32_t k = 0; k < op->n_saved; k++) {
                 const onv_eager_storage *storage = &f->eager->storages.at[op->saved[k]];
                 if (seen[op->saved[k]] || storage->kind < ONV_STORAGE_ACTIVATION) continue;

@@ -119,7 +119,7 @@ static void judge_memory(onv_runner *r)
     onv_replay_result *to = r->result;
     uint64_t needed = to->predicted_bytes;
     if (to->predicted_pool_reserved > needed) needed = to->predicted_pool_reserved;
-    if (!onv_u64_add(needed, to->tolerance_bytes, &needed)) needed = UINT64_MAX;
+    needed = onv_u64_plus(needed, to->tolerance_bytes);
     if (needed > to->free_before) return; /* it was to be expected */
     onv_runner_fault(r, ONV_FAULT_NO_MEMORY, UINT32_MAX,
                      "step %" PRIu32 ": no memory for %" PRIu64 " bytes with %" PRIu64

@@ -90,7 +90,7 @@ static void make_joined(onv_simulation *s, const onv_eager_op *op, uint32_t k)
             break;
         }
         uint64_t bytes = s->eager->tensors.at[op->in[i].tensor].bytes;
-        if (!onv_u64_add(all, bytes, &all)) all = UINT64_MAX;
+        all = onv_u64_plus(all, bytes);
     }
     if (s->made[k].row == ONV_NO_ROW)
         s->made[k].row = onv_sim_alloc(s, all, ONV_BUFFER_GRADIENT, op->name);

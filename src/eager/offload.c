@@ -16,11 +16,6 @@
 #include "base/fail.h"
 #include "eager/simulation.h"
 
-static void add(uint64_t *sum, uint64_t more)
-{
-    if (!onv_u64_add(*sum, more, sum)) *sum = UINT64_MAX;
-}
-
 static uint64_t block_of(uint64_t bytes)
 {
     uint64_t block = 1;
@@ -31,8 +26,8 @@ static uint64_t block_of(uint64_t bytes)
 static void copy_out(const onv_simulation *s, uint64_t bytes)
 {
     if (!onv_sim_is_counted(s) || bytes == 0) return;
-    add(&s->program->offloaded_bytes, bytes);
-    add(&s->program->pinned_bytes, block_of(bytes));
+    s->program->offloaded_bytes = onv_u64_plus(s->program->offloaded_bytes, bytes);
+    s->program->pinned_bytes = onv_u64_plus(s->program->pinned_bytes, block_of(bytes));
 }
 
 onv_status onv_offload_prepare(onv_simulation *s, onv_error *err)
@@ -81,7 +76,7 @@ void onv_offload_note(onv_simulation *s, uint32_t index)
 static void add_view(onv_simulation *s, uint32_t tensor, bool leaves, uint64_t *sum)
 {
     uint64_t bytes = s->eager->tensors.at[tensor].bytes;
-    add(sum, bytes);
+    *sum = onv_u64_plus(*sum, bytes);
     if (!leaves) return;
     if (s->options->saves_on_cpu || !s->is_offloaded[tensor]) copy_out(s, bytes);
     s->is_offloaded[tensor] = true;
@@ -127,7 +122,8 @@ void onv_offload_saved(onv_simulation *s, uint32_t index)
 
 static uint32_t come_back(onv_simulation *s, uint64_t bytes, const char *label)
 {
-    if (onv_sim_is_counted(s)) add(&s->program->returned_bytes, bytes);
+    if (onv_sim_is_counted(s))
+        s->program->returned_bytes = onv_u64_plus(s->program->returned_bytes, bytes);
     return onv_sim_alloc(s, bytes, ONV_BUFFER_ACTIVATION, label);
 }
 

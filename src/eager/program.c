@@ -7,12 +7,6 @@
 #include "eager/calls.h"
 #include "eager/simulation.h"
 
-/* Counts for reports end at the largest number. */
-static void add(uint64_t *sum, uint64_t more)
-{
-    if (!onv_u64_add(*sum, more, sum)) *sum = UINT64_MAX;
-}
-
 uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage)
 {
     if (s->options->zero_stage < stage) return bytes;
@@ -38,8 +32,9 @@ static void place_quantized(onv_simulation *s, uint32_t index)
     for (uint32_t k = 0; k < n && !s->failed; k++) {
         uint32_t row = onv_sim_alloc(s, bytes[k], ONV_BUFFER_WEIGHT, storage->label);
         if (k == 0) s->row_of[index] = s->made_row[index] = row;
-        add(&s->program->parameter_bytes, bytes[k]);
-        add(&s->program->parts.quantized_bytes, bytes[k]);
+        s->program->parameter_bytes = onv_u64_plus(s->program->parameter_bytes, bytes[k]);
+        s->program->parts.quantized_bytes =
+            onv_u64_plus(s->program->parts.quantized_bytes, bytes[k]);
     }
     onv_sim_step(s, ONV_PHASE_FORWARD, ONV_NO_NODE, "quantize");
 }
@@ -65,7 +60,7 @@ static void place(onv_simulation *s, uint32_t index)
     uint64_t whole = is_sharded ? onv_sim_optimized_bytes(s, storage) : storage->bytes;
     uint64_t bytes = parameter ? onv_shard_of(s, storage, whole, 3) : storage->bytes;
     if (parameter && is_sharded && s->options->offload != ONV_OFFLOAD_NOTHING) {
-        add(&s->program->parts.host_bytes, bytes);
+        s->program->parts.host_bytes = onv_u64_plus(s->program->parts.host_bytes, bytes);
         bytes = 0;
     }
     s->row_of[index] = onv_sim_alloc(s, bytes, kind_of(storage), storage->label);
@@ -144,7 +139,7 @@ static void count_saved(onv_simulation *s, bool *seen, uint32_t index)
     bool counts = storage->kind == ONV_STORAGE_INPUT || storage->kind >= ONV_STORAGE_ACTIVATION;
     if (seen[index] || !counts || storage->on_host) return;
     seen[index] = true;
-    add(&s->program->saved_bytes, storage->bytes);
+    s->program->saved_bytes = onv_u64_plus(s->program->saved_bytes, storage->bytes);
 }
 
 /* Distinct storages that stay between forward and backward: what operations outside of checkpoints
@@ -308,11 +303,11 @@ static uint64_t part_of(const onv_simulation *s, const onv_eager_storage *storag
 static void keep(onv_simulation *s, uint64_t bytes, const char *label, uint64_t *sum)
 {
     if (s->options->offload != ONV_OFFLOAD_NOTHING) {
-        add(&s->program->parts.host_bytes, bytes);
+        s->program->parts.host_bytes = onv_u64_plus(s->program->parts.host_bytes, bytes);
         return;
     }
     onv_sim_alloc(s, bytes, ONV_BUFFER_STATE, label);
-    add(sum, bytes);
+    *sum = onv_u64_plus(*sum, bytes);
 }
 
 static bool has_master(const onv_simulation *s, const onv_eager_storage *storage)
@@ -350,12 +345,12 @@ static void place_copies(onv_simulation *s)
         uint32_t row = s->row_of[i];
         uint64_t bytes = row != ONV_NO_ROW ? onv_sim_bytes(s, row) : 0;
         onv_sim_alloc(s, bytes, ONV_BUFFER_STATE, "average");
-        add(&s->program->parts.ema_bytes, bytes);
+        s->program->parts.ema_bytes = onv_u64_plus(s->program->parts.ema_bytes, bytes);
         counter = sizeof(int64_t);
     }
     if (counter == 0) return;
     onv_sim_alloc(s, counter, ONV_BUFFER_STATE, "n_averaged");
-    add(&s->program->parts.ema_bytes, counter);
+    s->program->parts.ema_bytes = onv_u64_plus(s->program->parts.ema_bytes, counter);
 }
 
 /* The gradients in float32, which take the place of those of the parameters. */
@@ -389,7 +384,7 @@ static void run_step(onv_simulation *s, const onv_optimizer_temps *temps)
         const onv_eager_storage *storage = &s->eager->storages.at[s->listed[i]];
         if (!storage->trained) continue;
         uint64_t bytes = part_of(s, storage), one = temps->keeps ? before : 0;
-        for (uint32_t k = 0; k < temps->each; k++) add(&one, bytes);
+        for (uint32_t k = 0; k < temps->each; k++) one = onv_u64_plus(one, bytes);
         if (one > most) most = one;
         before = bytes;
     }

@@ -67,12 +67,6 @@ void onv_sim_step(onv_simulation *s, onv_phase phase, onv_node_id node, const ch
     s->n_steps++;
 }
 
-/* Counts for reports end at the largest number. */
-static void add(uint64_t *sum, uint64_t more)
-{
-    if (!onv_u64_add(*sum, more, sum)) *sum = UINT64_MAX;
-}
-
 void onv_sim_count_backward(onv_simulation *s, uint32_t index)
 {
     if (onv_sim_is_counted(s) && s->options->runs != NULL) s->options->runs[index].goes_back = true;
@@ -81,7 +75,7 @@ void onv_sim_count_backward(onv_simulation *s, uint32_t index)
 void onv_sim_count_sum(onv_simulation *s, uint64_t bytes)
 {
     if (!onv_sim_is_counted(s)) return;
-    add(&s->program->summed_bytes, bytes);
+    s->program->summed_bytes = onv_u64_plus(s->program->summed_bytes, bytes);
     s->program->n_sums++;
 }
 
@@ -96,7 +90,8 @@ void onv_sim_work(onv_simulation *s, uint32_t index, bool recompute)
     }
     if (!onv_sim_is_counted(s)) return;
     if (recompute && s->options->runs != NULL) s->options->runs[index].again++;
-    add(recompute ? &s->program->recomputed_macs : &s->program->forward_macs, macs);
+    uint64_t *sum = recompute ? &s->program->recomputed_macs : &s->program->forward_macs;
+    *sum = onv_u64_plus(*sum, macs);
 }
 
 static uint32_t now(const onv_simulation *s)

@@ -2,12 +2,6 @@
 #include "base/checked.h"
 #include "emit/product.h"
 
-static uint64_t sum_of(uint64_t a, uint64_t b)
-{
-    uint64_t sum;
-    return onv_u64_add(a, b, &sum) ? sum : UINT64_MAX;
-}
-
 /* _trilinear_backward, one of the outputs after the other: for the first input the products of the gradient and the weight, of
  * each row; for the weight those of the gradient and a row, and the products of rows; for the second input those of rows and
  * the weight. Each adds up in zeros. */
@@ -20,12 +14,12 @@ static uint64_t bilinear_temps(onv_emitter *e, const uint32_t in[3])
         !onv_u64_mul((uint64_t)x.dims[x.rank - 1], inputs, &matrix) ||
         !onv_u64_mul(matrix, elem, &matrix))
         return UINT64_MAX;
-    const uint64_t temps[] = {sum_of(all, x.bytes), sum_of(x.bytes, matrix),
-                              sum_of(y.bytes, y.bytes)};
+    const uint64_t temps[] = {onv_u64_plus(all, x.bytes), onv_u64_plus(x.bytes, matrix),
+                              onv_u64_plus(y.bytes, y.bytes)};
     for (uint32_t i = 0; i < 3; i++) {
         if (!onv_tensor_needs_grad(e, in[i])) continue;
-        made = sum_of(made, onv_tensor_at(e, in[i]).bytes);
-        uint64_t now = sum_of(made, temps[i]);
+        made = onv_u64_plus(made, onv_tensor_at(e, in[i]).bytes);
+        uint64_t now = onv_u64_plus(made, temps[i]);
         if (now > most) most = now;
     }
     return most > made ? most - made : 0;
@@ -55,7 +49,7 @@ uint32_t onv_emit_bilinear(onv_emitter *e, uint32_t x, uint32_t w, uint32_t y, u
         onv_emit_in(e, in[k], ONV_GRAD_NEW);
         onv_emit_save(e, in[k]);
     }
-    onv_emit_temps(e, sum_of(b.bytes, column), bilinear_temps(e, in));
+    onv_emit_temps(e, onv_u64_plus(b.bytes, column), bilinear_temps(e, in));
     out = onv_emit_out(e, out);
     onv_emit_end(e);
     if (shape->rank != 2) out = onv_emit_reshape(e, out, shape->rank, shape->dims);

@@ -33,7 +33,7 @@ typedef struct memory {
 /* What does not fit is caught where it is counted. */
 static void grow(memory *m, uint64_t bytes)
 {
-    if (!onv_u64_add(m->now, bytes, &m->now)) m->now = UINT64_MAX;
+    m->now = onv_u64_plus(m->now, bytes);
     if (m->now > m->most) m->most = m->now;
 }
 
@@ -134,7 +134,7 @@ uint64_t onv_derivative_temps(const onv_emitter *e)
         o.other = onv_tensor_at(e, in[other_of(f, k, n_in)].tensor);
         uint64_t bytes = run(text_of(f, k), &o, &m);
         if (k < MAX_INPUTS) made[k] = bytes;
-        if (!onv_u64_add(all, o.self.bytes, &all)) all = UINT64_MAX;
+        all = onv_u64_plus(all, o.self.bytes);
     }
     for (uint32_t k = 0; k < n_in && k < MAX_INPUTS; k++) {
         uint64_t bytes = onv_tensor_at(e, in[k].tensor).bytes;

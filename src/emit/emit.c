@@ -27,7 +27,7 @@ static void fail_overflow(onv_emitter *e)
 void onv_tally_add(onv_tally *tally, const char *name, uint64_t bytes)
 {
     if (tally->count++ == 0) tally->first = name;
-    if (!onv_u64_add(tally->bytes, bytes, &tally->bytes)) tally->bytes = UINT64_MAX;
+    tally->bytes = onv_u64_plus(tally->bytes, bytes);
 }
 
 void onv_emitter_cleanup(onv_emitter *e)

@@ -46,11 +46,6 @@ static bool hands_on(onv_emitter *e, const onv_added *c, uint32_t out)
     return !c->scales_bias && onv_tensor_has_dims(e, c->bias, y.rank, y.dims);
 }
 
-static void grow(uint64_t *sum, uint64_t bytes)
-{
-    if (!onv_u64_add(*sum, bytes, sum)) *sum = UINT64_MAX;
-}
-
 /* mm_mat1_backward, mm_mat2_backward and maybe_multiply: each product of the gradient is multiplied by alpha, into a new
  * tensor; what is added has a gradient as large as the result, times beta, before that is summed. Gradients are made in the
  * order of their names: mat1, mat2, self; mat, self, vec of addmv; self, vec1, vec2 of addr. */
@@ -69,14 +64,14 @@ static uint64_t factor_temps(onv_emitter *e, uint32_t a, uint32_t b, const onv_a
         uint64_t bytes = onv_tensor_at(e, order[i]).bytes, now = made;
         bool is_added = order[i] == c->bias;
         if (!onv_tensor_needs_grad(e, order[i]) || (is_added && hands_on(e, c, out))) continue;
-        grow(&made, bytes);
+        made = onv_u64_plus(made, bytes);
         if (is_added) {
             uint64_t whole = onv_tensor_at(e, out).bytes;
-            grow(&now, c->scales_bias ? whole : bytes);
-            if (c->scales_bias && bytes != whole) grow(&now, bytes);
+            now = onv_u64_plus(now, c->scales_bias ? whole : bytes);
+            if (c->scales_bias && bytes != whole) now = onv_u64_plus(now, bytes);
         } else {
-            grow(&now, bytes);
-            grow(&now, c->scales_product ? bytes : 0);
+            now = onv_u64_plus(now, bytes);
+            now = onv_u64_plus(now, c->scales_product ? bytes : 0);
         }
         most = now > most ? now : most;
     }
@@ -99,10 +94,10 @@ static uint64_t copied_bytes(onv_emitter *e, uint32_t x)
 static void emit_copies(onv_emitter *e, uint32_t a, uint32_t b, uint64_t backward)
 {
     uint64_t of_a = copied_bytes(e, a), of_b = copied_bytes(e, b), forward = of_a;
-    grow(&forward, of_b);
+    forward = onv_u64_plus(forward, of_b);
     if (!onv_tensor_needs_grad(e, b)) of_a = 0;
     if (!onv_tensor_needs_grad(e, a)) of_b = 0;
-    grow(&backward, of_a > of_b ? of_a : of_b);
+    backward = onv_u64_plus(backward, of_a > of_b ? of_a : of_b);
     if (forward > 0 || backward > 0) onv_emit_temps(e, forward, backward);
 }
 

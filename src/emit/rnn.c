@@ -14,12 +14,6 @@ static const struct {
 
 enum { RESERVE_OF_MODULE = 256 }; /* beside the layers', however many there are */
 
-static uint64_t sum_of(uint64_t a, uint64_t b)
-{
-    uint64_t sum;
-    return onv_u64_add(a, b, &sum) ? sum : UINT64_MAX;
-}
-
 static uint64_t product_of(uint64_t a, uint64_t b)
 {
     uint64_t product;
@@ -39,12 +33,13 @@ static uint64_t reserve_of(onv_emitter *e, const onv_rnn_layer *r)
     uint64_t each = product_of(out, kinds[r->problem.cell].reserve);
     if (r->width > 0 && r->problem.hidden > 0) {
         cells = product_of(out / (uint64_t)r->problem.hidden, (uint64_t)r->width);
-        each = sum_of(product_of(cells, kinds[r->problem.cell].reserve + 1), out);
+        each = onv_u64_plus(product_of(cells, kinds[r->problem.cell].reserve + 1), out);
     }
     uint64_t between = cells > out ? cells - out : 0;
     if (r->begins)
-        return sum_of(product_of(each, layers), product_of(sum_of(between, out), layers - 1));
-    return sum_of(each, between);
+        return onv_u64_plus(product_of(each, layers),
+                            product_of(onv_u64_plus(between, out), layers - 1));
+    return onv_u64_plus(each, between);
 }
 
 /* What backward makes for the states of a layer beside their gradients, where nothing asks for those: zeros for what comes in,
@@ -60,11 +55,11 @@ static uint64_t layer_temps(onv_emitter *e, const onv_rnn_layer *r)
     if (r->width > 0 && p->hidden > 0)
         cell = product_of(state / (uint64_t)p->hidden, (uint64_t)r->width);
     uint64_t all = product_of(state, 2 - onv_tensor_needs_grad(e, r->h));
-    if (has_cell) all = sum_of(all, product_of(cell, 2 - onv_tensor_needs_grad(e, r->c)));
+    if (has_cell) all = onv_u64_plus(all, product_of(cell, 2 - onv_tensor_needs_grad(e, r->c)));
     if (!r->lacks_bias || p->batch <= 0) return all;
     for (size_t i = 0; i < r->n_weights; i++)
-        all = sum_of(all, onv_tensor_at(e, r->weights[i]).bytes);
-    return sum_of(all, product_of(cell / (uint64_t)p->batch, 2 * gates[p->cell]));
+        all = onv_u64_plus(all, onv_tensor_at(e, r->weights[i]).bytes);
+    return onv_u64_plus(all, product_of(cell / (uint64_t)p->batch, 2 * gates[p->cell]));
 }
 
 uint32_t onv_emit_rnn_output(onv_emitter *e, const onv_rnn_problem *p)
@@ -180,16 +175,16 @@ uint64_t onv_emit_rnn_begin(onv_emitter *e, const onv_rnn_layer *r)
     onv_emit_save(e, r->out);
     bool joins = e->recurrent.op < e->eager->ops.count; /* the module's other layers */
     emit_workspaces(e, r);
-    uint64_t reserve = sum_of(reserve_of(e, r),
-                              sum_of(r->begins ? RESERVE_OF_MODULE : 0, e->recurrent.mask_bytes));
+    uint64_t reserve = onv_u64_plus(
+        reserve_of(e, r), onv_u64_plus(r->begins ? RESERVE_OF_MODULE : 0, e->recurrent.mask_bytes));
     e->recurrent.mask_bytes = 0;
     onv_emit_extra(e, reserve, 1, "cuDNN's reserve");
     const onv_eager_tensor t = onv_tensor_at(e, r->x);
     uint64_t copy = r->x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t) ? t.bytes : 0;
     e->op.copies_first = true;
     e->op.macs = count_macs(r);
-    e->recurrent.temps = sum_of(layer_temps(e, r), joins ? e->recurrent.temps : 0);
-    onv_emit_temps(e, copy, sum_of(copy, e->recurrent.temps));
+    e->recurrent.temps = onv_u64_plus(layer_temps(e, r), joins ? e->recurrent.temps : 0);
+    onv_emit_temps(e, copy, onv_u64_plus(copy, e->recurrent.temps));
     onv_emit_out(e, r->out);
     return reserve;
 }
@@ -200,7 +195,7 @@ void onv_emit_rnn_end(onv_emitter *e, uint64_t reserve)
     if (e->status != ONV_OK || !e->op.has_backward) return;
     uint64_t *sum = &e->eager->reserve_bytes;
     e->eager->recurrent++;
-    if (!onv_u64_add(*sum, reserve, sum)) *sum = UINT64_MAX;
+    *sum = onv_u64_plus(*sum, reserve);
 }
 
 /* The gradients of both products are one tensor in an LSTM. Beside them backward reads a workspace, of 5 states or 4, and the

@@ -27,7 +27,7 @@ static void find_parameters(onv_model *model)
         const onv_tensor *tensor = value->tensor;
         if (!onv_dtype_is_float((onv_dtype)tensor->type.dtype) || tensor->elems < 2) continue;
         uint64_t *sum = &elems[value->kind == ONV_VALUE_CONSTANT];
-        if (!onv_u64_add(*sum, tensor->elems, sum)) *sum = UINT64_MAX;
+        *sum = onv_u64_plus(*sum, tensor->elems);
     }
     /* PyTorch writes no parameter there, but zeros and tables of the code. */
     bool by_pytorch = strncmp(model->producer, "pytorch", strlen("pytorch")) == 0;

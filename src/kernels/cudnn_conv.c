@@ -67,11 +67,6 @@ typedef struct conv {
     uint64_t elem;
 } conv;
 
-static uint64_t add(uint64_t a, uint64_t b)
-{
-    return onv_u64_add(a, b, &a) ? a : UINT64_MAX;
-}
-
 static uint64_t mul(uint64_t a, uint64_t b)
 {
     return onv_u64_mul(a, b, &a) ? a : UINT64_MAX;
@@ -179,7 +174,8 @@ static uint64_t fft_bytes(const conv *c, uint64_t x, uint64_t y, uint64_t w)
     if (c->rank != 2) return 0;
     uint64_t side = 16, need = 0;
     for (uint32_t i = 0; i < 2; i++) {
-        uint64_t padded = add((uint64_t)c->in_dims[i], mul(2, (uint64_t)c->problem->pad_begin[i]));
+        uint64_t padded =
+            onv_u64_plus((uint64_t)c->in_dims[i], mul(2, (uint64_t)c->problem->pad_begin[i]));
         if (padded > need) need = padded;
     }
     if (need > UINT32_MAX) return UINT64_MAX;
@@ -190,11 +186,13 @@ static uint64_t fft_bytes(const conv *c, uint64_t x, uint64_t y, uint64_t w)
     uint64_t made = forward ? nk
                     : data  ? nc
                             : ck,
-             read = forward ? add(nc, ck)
-                    : data  ? add(nk, ck)
-                            : add(nc, nk);
-    uint64_t copies = c->groups > GROUPS_AT_ONCE ? add(w, add(x, y)) : forward || data ? w : y;
-    uint64_t group = add(copies / c->groups, mul(spectrum, made > read ? made : read));
+             read = forward ? onv_u64_plus(nc, ck)
+                    : data  ? onv_u64_plus(nk, ck)
+                            : onv_u64_plus(nc, nk);
+    uint64_t copies = c->groups > GROUPS_AT_ONCE ? onv_u64_plus(w, onv_u64_plus(x, y))
+                      : forward || data          ? w
+                                                 : y;
+    uint64_t group = onv_u64_plus(copies / c->groups, mul(spectrum, made > read ? made : read));
     return mul(groups_at_once(c), group);
 }
 
@@ -204,15 +202,15 @@ static uint64_t winograd_bytes(const conv *c)
     if (c->rank != 2) return 0;
     const int64_t *made = c->pass == ONV_CONV_BACKWARD_DATA ? c->in_dims : c->out_dims;
     uint64_t tiles = mul3(c->n, ceil_div((uint64_t)made[0], 4), ceil_div((uint64_t)made[1], 4));
-    uint64_t values = add(mul(tiles, add(c->c, c->k)), mul(c->c, c->k));
+    uint64_t values = onv_u64_plus(mul(tiles, onv_u64_plus(c->c, c->k)), mul(c->c, c->k));
     return mul3(UINT64_C(36) * 4, values, groups_at_once(c));
 }
 
 static uint64_t eight_bytes(const conv *c, bool weights)
 {
-    uint64_t images = mul(c->n, add(mul(c->c, c->in), mul(c->k, c->out)));
+    uint64_t images = mul(c->n, onv_u64_plus(mul(c->c, c->in), mul(c->k, c->out)));
     uint64_t group = weights ? mul3(c->c, c->k, c->kernel) : 0;
-    return mul3(groups_at_once(c), add(images, group), c->elem);
+    return mul3(groups_at_once(c), onv_u64_plus(images, group), c->elem);
 }
 
 static uint64_t power_of(const conv *c)
@@ -225,7 +223,7 @@ static uint64_t power_of(const conv *c)
 static uint64_t power_bytes(const conv *c)
 {
     uint64_t power = power_of(c);
-    uint64_t values = add(mul(c->n, add(c->in, c->out)), mul(power, c->kernel));
+    uint64_t values = onv_u64_plus(mul(c->n, onv_u64_plus(c->in, c->out)), mul(power, c->kernel));
     return mul3(mul(c->groups, power), values, c->elem);
 }
 
@@ -241,13 +239,13 @@ static uint64_t base_bytes(const conv *c, conv_base base)
     switch (base) {
     case BASE_NONE: return 0;
     case BASE_X_Y_W:
-    case BASE_PAD_X_Y_W: return add(add(x, y), w);
+    case BASE_PAD_X_Y_W: return onv_u64_plus(onv_u64_plus(x, y), w);
     case BASE_X_W:
-    case BASE_PAD_X_W: return add(x, w);
+    case BASE_PAD_X_W: return onv_u64_plus(x, w);
     case BASE_Y_W:
-    case BASE_PAD_Y_W: return add(y, w);
+    case BASE_PAD_Y_W: return onv_u64_plus(y, w);
     case BASE_X_Y:
-    case BASE_PAD_X_Y: return add(x, y);
+    case BASE_PAD_X_Y: return onv_u64_plus(x, y);
     case BASE_X:
     case BASE_PAD_X: return x;
     case BASE_Y:
@@ -337,8 +335,8 @@ static uint64_t form_bytes(const conv *c, const onv_conv_form *part)
 {
     conv_base base = (conv_base)part->base;
     uint64_t splits = part->splits > 0 ? mul(part->splits, split_bytes(c, base)) : 0;
-    uint64_t whole = add(base_bytes(c, base), splits);
-    return add(add(whole, partial_bytes(c, &part->tiles)), part->tail);
+    uint64_t whole = onv_u64_plus(base_bytes(c, base), splits);
+    return onv_u64_plus(onv_u64_plus(whole, partial_bytes(c, &part->tiles)), part->tail);
 }
 
 /* The largest power of two up to 32 that divides `v`. */
@@ -484,7 +482,7 @@ static void doubt(onv_conv_workspace *ws, const conv *c)
 {
     enum { MOST_PIXELS = 2048 * 2048 };
     if (c->in <= MOST_PIXELS && c->out <= MOST_PIXELS) return;
-    uint64_t copies = add(base_bytes(c, BASE_X_Y_W), 256); /* and what aligns them */
+    uint64_t copies = onv_u64_plus(base_bytes(c, BASE_X_Y_W), 256); /* and what aligns them */
     if (ws->high < copies) ws->high = copies;
     ws->exact = false;
 }
@@ -495,7 +493,7 @@ static void doubt(onv_conv_workspace *ws, const conv *c)
 static void span_forms(onv_conv_workspace *ws, const conv *c, uint32_t capability)
 {
     if (capability < 90) return;
-    uint64_t copies = add(base_bytes(c, BASE_X_Y_W), 256);
+    uint64_t copies = onv_u64_plus(base_bytes(c, BASE_X_Y_W), 256);
     if (!ws->exact && ws->high < copies) ws->high = copies;
     ws->low = 0;
 }

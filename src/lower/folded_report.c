@@ -161,6 +161,6 @@ void onv_folded_report_constants(onv_lowering *l, bool lacks)
         onv_say(l->said, ONV_SAID_folded_layers, value->name, value->tensor->bytes, NULL);
         if (!onv_u64_add(said->more, most_results(value, &of), &said->more))
             said->more = UINT64_MAX;
-        if (!onv_u64_add(said->rest, multiplied_bytes(l, i), &said->rest)) said->rest = UINT64_MAX;
+        said->rest = onv_u64_plus(said->rest, multiplied_bytes(l, i));
     }
 }

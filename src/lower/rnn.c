@@ -194,7 +194,7 @@ static void note_dropout(onv_saying *said, uint64_t values, bool bidirectional)
 {
     onv_tally *more = &said[ONV_SAID_deep_calls].of;
     uint64_t mask = onv_cudnn_rnn_dropout_bytes(values, bidirectional);
-    if (!onv_u64_add(more->bytes, mask, &more->bytes)) more->bytes = UINT64_MAX;
+    more->bytes = onv_u64_plus(more->bytes, mask);
 }
 
 void onv_lower_unrolled(onv_lowering *l, const onv_recurrence *call, onv_value_id out)

@@ -152,8 +152,8 @@ static void reduce_scratch(kernel *k)
         in->rank < 1 || !count(in, in->rank, &elems) || !onv_u64_mul(elems, number, &bytes) ||
         !find_axes(k, in, goes))
         return;
-    int n_turns =
-        0; /* from axes that stay to axes that go, and back; those of one element are either */
+    /* From axes that stay to axes that go, and back. Axes with one element are either. */
+    int n_turns = 0;
     for (int i = 0; i < in->rank; i++) {
         if (in->dims[i].raw == 1) continue;
         bool is_only = rows * columns == 1;

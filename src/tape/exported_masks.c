@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/quota.h"
 #include "tape/state.h"
@@ -136,7 +137,7 @@ void onv_tape_count_mask(onv_tape *t, uint64_t bytes)
 {
     bool all_at_once = !t->emit.options->inference;
     if (all_at_once || t->bytes_of_masks < bytes)
-        t->bytes_of_masks = bytes + (all_at_once ? t->bytes_of_masks : 0);
+        t->bytes_of_masks = onv_u64_plus(bytes, all_at_once ? t->bytes_of_masks : 0);
 }
 
 /* What is there at the peak at least: parameters, and in training what is kept for backward. */
@@ -148,7 +149,7 @@ static uint64_t least_peak(onv_tape *t)
         t->emit.status = onv_eager_saved(t->emit.model, eager, &bytes, NULL, t->emit.err);
     for (size_t i = 0; i < eager->storages.count; i++)
         if (eager->storages.at[i].kind == ONV_STORAGE_PARAMETER)
-            bytes += eager->storages.at[i].bytes;
+            bytes = onv_u64_plus(bytes, eager->storages.at[i].bytes);
     return bytes;
 }
 

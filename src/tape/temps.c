@@ -4,12 +4,6 @@
 #include "base/checked.h"
 #include "tape/state.h"
 
-static uint64_t sum_of(uint64_t a, uint64_t b)
-{
-    uint64_t sum;
-    return onv_u64_add(a, b, &sum) ? sum : UINT64_MAX;
-}
-
 static uint64_t times(uint64_t n, uint64_t bytes)
 {
     uint64_t product;
@@ -25,8 +19,8 @@ static uint64_t column_bytes(const onv_eager_tensor *t)
 
 static void add_temps(onv_eager_op *op, uint64_t forward, uint64_t backward)
 {
-    op->forward_temp_bytes = sum_of(op->forward_temp_bytes, forward);
-    if (op->has_backward) op->backward_temp_bytes = sum_of(op->backward_temp_bytes, backward);
+    op->forward_temp_bytes = onv_u64_plus(op->forward_temp_bytes, forward);
+    if (op->has_backward) op->backward_temp_bytes = onv_u64_plus(op->backward_temp_bytes, backward);
 }
 
 /* --- Distances --------------------------------------------------------------------------------- */
@@ -46,14 +40,15 @@ static void add_distances(const onv_tape *t, onv_aten_id id, onv_eager_op *op)
     bool is_small = x.dims[x.rank - 2] <= MAX_ROWS_APART && y.dims[y.rank - 2] <= MAX_ROWS_APART;
     if (id == ONV_ATEN__cdist_forward || (id == ONV_ATEN_cdist && is_small)) {
         uint64_t swapped = onv_tensor_needs_grad(&t->emit, op->in[1].tensor) ? 2 : 0;
-        add_temps(
-            op, 0,
-            sum_of(times((uint64_t)x.dims[x.rank - 1], out.bytes), times(swapped, out.bytes)));
+        add_temps(op, 0,
+                  onv_u64_plus(times((uint64_t)x.dims[x.rank - 1], out.bytes),
+                               times(swapped, out.bytes)));
         return;
     }
-    uint64_t sides = sum_of(x.bytes, y.bytes), columns = sum_of(column_bytes(&x), column_bytes(&y));
-    add_temps(op, sum_of(sides, times(2, columns)),
-              sum_of(out.bytes, sum_of(columns, times(2, sides))));
+    uint64_t sides = onv_u64_plus(x.bytes, y.bytes),
+             columns = onv_u64_plus(column_bytes(&x), column_bytes(&y));
+    add_temps(op, onv_u64_plus(sides, times(2, columns)),
+              onv_u64_plus(out.bytes, onv_u64_plus(columns, times(2, sides))));
 }
 
 /* --- Scatters ---------------------------------------------------------------------------------- */
@@ -64,8 +59,8 @@ static void add_distances(const onv_tape *t, onv_aten_id id, onv_eager_op *op)
 static uint64_t extreme_bytes(const onv_eager_tensor *base, const onv_eager_tensor *source,
                               bool trains_base)
 {
-    return sum_of(times(trains_base ? 3 : 4, base->bytes),
-                  sum_of(times(3, source->bytes), source->elems));
+    return onv_u64_plus(times(trains_base ? 3 : 4, base->bytes),
+                        onv_u64_plus(times(3, source->bytes), source->elems));
 }
 
 /* Of a product, without what share zeros have. Of the base's size: that without zeros and what it gives, what the source gives
@@ -74,8 +69,9 @@ static uint64_t extreme_bytes(const onv_eager_tensor *base, const onv_eager_tens
 static uint64_t product_bytes(const onv_eager_tensor *base, const onv_eager_tensor *source,
                               bool trains_base)
 {
-    return sum_of(sum_of(times(trains_base ? 5 : 6, base->bytes), times(6, source->bytes)),
-                  times(2, source->elems));
+    return onv_u64_plus(
+        onv_u64_plus(times(trains_base ? 5 : 6, base->bytes), times(6, source->bytes)),
+        times(2, source->elems));
 }
 
 /* To a mean. Forward: ones like the source, how many were added, which are none. Backward: that again, the base's gradient,
@@ -83,9 +79,10 @@ static uint64_t product_bytes(const onv_eager_tensor *base, const onv_eager_tens
 static void add_mean(onv_eager_op *op, const onv_eager_tensor *base, const onv_eager_tensor *source,
                      bool trains_base)
 {
-    uint64_t gathered = sum_of(times(2, source->bytes), times(trains_base ? 1 : 2, base->bytes));
-    uint64_t cleared = sum_of(source->bytes, times(trains_base ? 2 : 3, base->bytes));
-    add_temps(op, sum_of(source->bytes, sum_of(base->bytes, base->elems)),
+    uint64_t gathered =
+        onv_u64_plus(times(2, source->bytes), times(trains_base ? 1 : 2, base->bytes));
+    uint64_t cleared = onv_u64_plus(source->bytes, times(trains_base ? 2 : 3, base->bytes));
+    add_temps(op, onv_u64_plus(source->bytes, onv_u64_plus(base->bytes, base->elems)),
               gathered > cleared ? gathered : cleared);
 }
 
@@ -138,7 +135,7 @@ void onv_tape_det(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
     onv_emit_save(&t->emit, out);
     onv_emit_extra(&t->emit, a.bytes, 1, "LU");
     onv_emit_extra(&t->emit, rows, sizeof(int32_t), "pivots");
-    onv_emit_temps(&t->emit, 0, sum_of(times(3, a.bytes), times(rows, 2 * sizeof(int32_t))));
+    onv_emit_temps(&t->emit, 0, onv_u64_plus(times(3, a.bytes), times(rows, 2 * sizeof(int32_t))));
     onv_tape_set(t, result, onv_emit_out(&t->emit, out));
     onv_emit_end(&t->emit);
 }

@@ -50,7 +50,7 @@ static onv_tally find(onv_tape *t, inside_fn is_inside)
                 storage->kind == ONV_STORAGE_ACTIVATION || storage->kind == ONV_STORAGE_EXTRA;
             if (!is_own || seen[op->saved[k]]) continue;
             seen[op->saved[k]] = true;
-            if (!onv_u64_add(found.bytes, storage->bytes, &found.bytes)) found.bytes = UINT64_MAX;
+            found.bytes = onv_u64_plus(found.bytes, storage->bytes);
         }
     }
     return found;
