@@ -180,6 +180,11 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
 {
     if (cli->genai != NULL || cli->triton != NULL)
         return onv_cli_check_deployment(cli) == ONV_CLI_RUN ? finish(cli) : ONV_CLI_USAGE;
+    const char *train = cli->analysis.train;
+    if (cli->n_models == 0 && train != NULL && access(train, F_OK) == 0)
+        return onv_cli_reject("--train takes an optimizer, not the file '%s': write --train adamw "
+                              "%s",
+                              train, train);
     if (cli->n_models == 0)
         return onv_cli_reject("no model is given: give an ONNX file, as in onnxvram %s%smodel.onnx",
                               cli->command == &onv_cli_commands[0] ? "" : cli->command->name,

@@ -23,6 +23,7 @@ typedef struct mistake {
 static const mistake mistakes[] = {
     /* Words that are no option, no command, no file */
     {"", 2, NULL, "an ONNX file", "onnxvram model.onnx"},
+    {"--train " MODEL, 2, "'" MODEL "'", "an optimizer", "--train adamw " MODEL},
     {"--bacth 4 " MODEL, 2, "'--bacth'", "option", "did you mean '--batch'?"},
     {"--trian sgd " MODEL, 2, "'--trian'", "option", "did you mean '--train'?"},
     {"--bogus " MODEL, 2, "'--bogus'", "option", "--help"},
