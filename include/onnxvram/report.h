@@ -60,7 +60,7 @@ typedef enum onv_format {
     ONV_FORMAT_SVG, /* live memory over the steps as a picture: likewise */
     /* For viewers of other projects, of one model with all sizes; likewise. */
     ONV_FORMAT_MEMORY_VIZ,     /* PyTorch's: the pickle of torch.cuda.memory._dump_snapshot */
-    ONV_FORMAT_PERFETTO,       /* a trace of TrackEvents */
+    ONV_FORMAT_PERFETTO,       /* trace events as JSON */
     ONV_FORMAT_MODEL_EXPLORER, /* Model Explorer's node data, JSON */
     ONV_FORMAT_DUMP_PROGRAM,   /* the calls of PyTorch's program, one per line */
     ONV_FORMAT_MEASURED, /* what was measured next to the prediction, onv_options.snapshot: text, */

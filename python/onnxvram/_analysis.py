@@ -112,7 +112,7 @@ class Analysis:
         return b"".join(self._parts(format, width, top, verbosity, color)).decode("utf-8", "surrogateescape")
 
     def write(self, path: Path, format: str = "text", *, width: int = 0, top: int = 0, verbosity: int = 0) -> None:
-        """The same into a file; bytes too: "onnx" of an analysis with onnx_out=True, "memory-viz" and "perfetto" with timelines=True."""
+        """The same into a file; bytes too: "onnx" of an analysis with onnx_out=True, "memory-viz" with timelines=True."""
         parts = self._parts(format, width, top, verbosity, False)
         with open(path, "wb") as file:
             file.writelines(parts)

@@ -200,7 +200,7 @@ READERS = {
     "html": (["-q", "-b", "2", "--html={out}"], read_html),
     "svg": (["-q", "-b", "2", "--svg", "{out}"], read_svg),
     "memory-viz": (["-q", "-b", "2", "--runtime", "torch", "--memory-viz", "{out}"], read_pickle),
-    "perfetto": (["-q", "-b", "2", "--perfetto", "{out}"], read_protobuf),
+    "perfetto": (["-q", "-b", "2", "--perfetto", "{out}"], read_json),
     "model-explorer": (["-q", "-b", "2", "--model-explorer", "{out}"], read_json),
     "onnx-out": (["-q", "-b", "2", "--onnx-out", "{out}"], read_protobuf),
     "plan.json": (["-q", "-b", "2", "--train", "adam", "--checkpoint", "sqrt", "--plan-out", "{out}"], read_json),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What --memory-viz, --perfetto and --model-explorer write, read by the Python packages of these viewers: torch, perfetto and
+# What --memory-viz, --perfetto and --model-explorer write, read as JSON and pickle, and by the Python packages of these viewers: torch and
 # ai-edge-model-explorer, each from python3 or from a Python of $ONV_VIEWERS (paths with : between). Skipped where one is missing,
 # once the others have passed.
 set -euo pipefail
@@ -10,11 +10,13 @@ command -v python3 >/dev/null || exit 77
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 export PYTHONDONTWRITEBYTECODE=1
-python3 tests/viewers/viewers.py snapshot "$build/onnxvram" samples "$scratch"
+for check in snapshot perfetto; do
+    python3 tests/viewers/viewers.py "$check" "$build/onnxvram" samples "$scratch"
+done
 
 IFS=: read -r -a pythons <<<"${ONV_VIEWERS:-}:python3"
 missing=
-for viewer in torch perfetto model-explorer; do
+for viewer in torch model-explorer; do
     status=77
     for python in "${pythons[@]}"; do
         [ -n "$python" ] || continue

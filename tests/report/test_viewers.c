@@ -1,4 +1,4 @@
-/* Files for viewers of other projects, decoded by hand: the pickle by its opcodes, the trace by its wire format. */
+/* Files for viewers of other projects, the pickle decoded by hand, by its opcodes. */
 #include "report/pickle.h"
 #include "report/report.h"
 #include "support/capture.h"
@@ -253,99 +253,44 @@ TEST(the_snapshot_adds_up)
 
 /* --- The trace --------------------------------------------------------------------------------- */
 
-typedef struct reader {
-    const unsigned char *at, *end;
-} reader;
-
-typedef struct field {
-    uint64_t number, value; /* of a varint */
-    reader part;            /* of a message or text */
-} field;
-
-static uint64_t varint(reader *r)
+static void check_text(json_t *text)
 {
-    uint64_t value = 0;
-    unsigned shift = 0;
-    for (;; shift += 7) {
-        assert_true(r->at < r->end && shift < 64);
-        value |= (uint64_t)(*r->at & 0x7f) << shift;
-        if ((*r->at++ & 0x80) == 0) return value;
-    }
-}
-
-static bool next_field(reader *r, field *f)
-{
-    if (r->at == r->end) return false;
-    uint64_t key = varint(r);
-    *f = (field){.number = key >> 3};
-    if ((key & 7) == 0) {
-        f->value = varint(r);
-        return true;
-    }
-    assert_int_equal(key & 7, 2);
-    uint64_t n = varint(r);
-    assert_true(n <= (uint64_t)(r->end - r->at));
-    f->part = (reader){r->at, r->at + n};
-    r->at += n;
-    return true;
-}
-
-/* The first field with a number; an empty one where there is none. */
-static field find(reader message, uint64_t number)
-{
-    field f;
-    while (next_field(&message, &f))
-        if (f.number == number) return f;
-    return (field){0};
-}
-
-static void check_text(reader text)
-{
-    char copy[1024];
-    size_t n = (size_t)(text.end - text.at);
-    assert_true(n > 0 && n < 512);
-    memcpy(copy, text.at, n);
-    copy[n] = '\0';
-    expect_safe(copy, 0);
-    expect_lacks(copy, "\n");
+    if (text == NULL) return;
+    const char *shown = json_string_value(text);
+    assert_true(shown[0] != '\0' && strlen(shown) < 512);
+    expect_safe(shown, 0);
+    expect_lacks(shown, "\n");
 }
 
 TEST(the_trace_has_the_peak)
 {
     onv_error err;
-    capture caught = report_of(256, "ideal", ONV_FORMAT_PERFETTO, ONV_OK, &err);
-    reader all = {(unsigned char *)caught.text, (unsigned char *)caught.text + caught.length};
-    field packet;
-    unsigned begins = 0, ends = 0, peaks = 0, tracks = 0;
+    OWNED_CAPTURE caught = report_of(256, "ideal", ONV_FORMAT_PERFETTO, ONV_OK, &err);
+    OWNED_JSON root = json_loadb(caught.text, caught.length, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(root);
+    unsigned slices = 0, peaks = 0, names = 0;
     uint64_t most = 0, at_peak = 0;
-    while (next_field(&all, &packet)) {
-        assert_int_equal(packet.number, 1);
-        assert_int_equal(find(packet.part, 10).value, 1);
-        reader event = find(packet.part, 11).part;
-        if (event.at == NULL) {
-            assert_non_null(find(packet.part, 60).part.at);
-            tracks++;
-            continue;
-        }
-        uint64_t type = find(event, 9).value;
-        begins += type == 1;
-        ends += type == 2;
-        peaks += type == 3;
-        if (type == 1) check_text(find(event, 23).part);
-        if (type == 1 && find(event, 4).part.at != NULL) {
-            field name = find(find(event, 4).part, 6); /* of the node */
-            if (name.part.at != NULL) check_text(name.part);
-        }
-        if (type == 3) at_peak = find(find(event, 4).part, 3).value;
-        if (type == 4 && find(event, 30).value > most) most = find(event, 30).value;
+    size_t index;
+    json_t *event;
+    json_array_foreach(json_object_get(root, "traceEvents"), index, event)
+    {
+        json_t *arguments = json_object_get(event, "args");
+        char type = json_string_value(json_object_get(event, "ph"))[0];
+        uint64_t bytes = type == 'C' || type == 'i' ? (uint64_t)json_number(arguments, "bytes") : 0;
+        assert_int_equal((int)json_number(event, "pid"), 1);
+        check_text(json_object_get(event, "name"));
+        check_text(json_object_get(arguments, "node"));
+        names += type == 'M';
+        slices += type == 'X';
+        peaks += type == 'i';
+        if (type == 'i') at_peak = bytes;
+        if (type == 'C' && bytes > most) most = bytes;
     }
-    assert_int_equal(tracks, 5);
-    assert_int_equal(begins, N_HOSTILE + 2); /* a step for each node, the run around them */
-    assert_int_equal(ends, begins);
+    assert_int_equal(names, 2);              /* the execution and its steps */
+    assert_int_equal(slices, N_HOSTILE + 2); /* a step for each node, the run around them */
     assert_int_equal(peaks, 1);
     assert_int_equal(at_peak, 2 << 20);
     assert_int_equal(most, at_peak);
-    capture_free(&caught);
 }
 
 /* --- Node data --------------------------------------------------------------------------------- */

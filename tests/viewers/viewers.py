@@ -2,7 +2,7 @@
 
     viewers.py snapshot|torch|perfetto|model-explorer PROGRAM SAMPLES SCRATCH
 
-Exits with 77 where the package that the check is named after is missing. "snapshot" needs Python alone.
+Exits with 77 where the package that the check is named after is missing. "snapshot" and "perfetto" need Python alone.
 """
 
 import json
@@ -120,46 +120,31 @@ def torch(program, samples, scratch):
 
 
 def perfetto(program, samples, scratch):
-    try:
-        from google.protobuf.unknown_fields import UnknownFieldSet
-        from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
-    except ImportError:
-        return 77
     for name, options in CASES:
         out, model = analyse(program, samples, scratch, name, options, "--perfetto")
-        trace = Trace()
-        trace.ParseFromString(out.read_bytes())
-        tracks, processes, most, depth, steps, peaks = {}, {}, {}, {}, {}, {}
-        for packet in trace.packet:
-            assert len(UnknownFieldSet(packet)) == 0
-            if packet.HasField("track_descriptor"):
-                d = packet.track_descriptor
-                tracks[d.uuid] = d
-                if d.HasField("process"):
-                    processes[d.uuid] = d.process.process_name
-                continue
-            e = packet.track_event
-            key = (tracks[e.track_uuid].parent_uuid, tracks[e.track_uuid].name)
-            if e.type == TrackEvent.TYPE_COUNTER:
-                assert tracks[e.track_uuid].counter.unit == 3  # bytes
-                most[key] = max(most.get(key, 0), e.counter_value)
-            elif e.type == TrackEvent.TYPE_SLICE_BEGIN:
-                depth[key] = depth.get(key, 0) + 1
-                steps[key[0]] = steps.get(key[0], 0) + (depth[key] == 2)
-                assert depth[key] <= 2 and e.name
-            elif e.type == TrackEvent.TYPE_SLICE_END:
-                depth[key] -= 1
-            else:
-                assert e.type == TrackEvent.TYPE_INSTANT and e.name == "peak"
-                peaks[key[0]] = (packet.timestamp // 1000, e.debug_annotations[0].uint_value)
-        runs = [e for e in model["timelines"]["executions"]]
-        assert len(processes) == len(runs)
-        for (uuid, title), e in zip(processes.items(), runs):
-            assert most[uuid, "allocated bytes"] == e["allocated_peak_bytes"], (title, e["allocated_peak_bytes"])
-            assert most[uuid, "reserved bytes"] == e["reserved_peak_bytes"], title
-            assert most[uuid, "live bytes"] >= e["peak_bytes"] and peaks[uuid] == (e["peak_step"], e["peak_bytes"]), title
-            assert steps[uuid] == e["steps"]["count"] and depth[uuid, "steps"] == 0
-        print(f"{name} {' '.join(options)}: {', '.join(processes.values())}")
+        titles, most, slices, peaks = {}, {}, {}, {}
+        for e in json.loads(out.read_text())["traceEvents"]:
+            pid, arguments = e["pid"], e["args"]
+            if e["ph"] == "M" and e["name"] == "process_name":
+                titles[pid] = arguments["name"]
+            elif e["ph"] == "C":
+                most[pid, e["name"]] = max(most.get((pid, e["name"]), 0), arguments["bytes"])
+            elif e["ph"] == "X":
+                slices.setdefault(pid, []).append((e["ts"], e["dur"], arguments.get("step")))
+            elif e["ph"] == "i":
+                peaks[pid] = (e["ts"], arguments["bytes"])
+        runs = model["timelines"]["executions"]
+        assert len(titles) == len(runs)
+        for (pid, title), e in zip(titles.items(), runs):
+            steps = [s for s in slices[pid] if s[2] is not None]
+            groups = [s for s in slices[pid] if s[2] is None]
+            assert most[pid, "allocated"] == e["allocated_peak_bytes"], (title, e["allocated_peak_bytes"])
+            assert most[pid, "reserved"] == e["reserved_peak_bytes"], title
+            assert most[pid, "live"] >= e["peak_bytes"] and peaks[pid] == (e["peak_step"], e["peak_bytes"]), title
+            assert [s[:2] for s in steps] == [(i, 1) for i in range(e["steps"]["count"])]
+            assert sum(length for _, length, _ in groups) == e["steps"]["count"]
+            assert all(a[0] + a[1] == b[0] for a, b in zip(groups, groups[1:]))
+        print(f"{name} {' '.join(options)}: {', '.join(titles.values())}")
     return 0
 
 
