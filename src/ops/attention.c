@@ -102,8 +102,7 @@ static onv_status infer_attention(onv_op_ctx *c)
     set_present(c, PRESENT_KEY, K, &k);
     set_present(c, PRESENT_VALUE, V, &v);
     onv_dim scores[4] = {q.batch, q.count, q.length, k.length};
-    onv_op_set_out(c, QK_MATMUL_OUTPUT, dtype, scores, 4);
-    return ONV_OK;
+    return onv_op_set_out(c, QK_MATMUL_OUTPUT, dtype, scores, 4);
 }
 
 /* Scores (queries times keys) and their product with the values; masks leave nothing out. */
@@ -154,8 +153,7 @@ static onv_status infer_flex_attention(onv_op_ctx *c)
     ONV_TRY(run_modifier(c, "score_mod", scores));
     ONV_TRY(run_modifier(c, "prob_mod", scores));
     onv_dim dims[4] = {q.batch, q.count, q.length, v.size};
-    onv_op_set_out(c, Y, onv_op_in_dtype(c, Q), dims, 4);
-    return ONV_OK;
+    return onv_op_set_out(c, Y, onv_op_in_dtype(c, Q), dims, 4);
 }
 
 /* --- LinearAttention --------------------------------------------------------------------------- */
@@ -199,8 +197,7 @@ static onv_status infer_linear_attention(onv_op_ctx *c)
     onv_dim wide[3] = {q.batch, q.length, onv_dim_mul(c->dims, q.count, v.size)};
     onv_dim state[4] = {q.batch, k.count, k.size, v.size};
     onv_op_set_out(c, 0, onv_op_in_dtype(c, Q), wide, 3);
-    onv_op_set_out(c, 1, onv_op_in_dtype(c, onv_op_has_in(c, STATE) ? STATE : Q), state, 4);
-    return ONV_OK;
+    return onv_op_set_out(c, 1, onv_op_in_dtype(c, onv_op_has_in(c, STATE) ? STATE : Q), state, 4);
 }
 
 /* Per step: a product with the state for each query head, an outer product for each head of keys,

@@ -114,17 +114,17 @@ onv_dim onv_alias_macs(onv_op_ctx *c)
 
 /* --- Shared rules ------------------------------------------------------------------------------ */
 
-void onv_contrib_like(onv_op_ctx *c, uint32_t k, uint32_t i)
+onv_status onv_contrib_like(onv_op_ctx *c, uint32_t k, uint32_t i)
 {
-    onv_op_set_out_like(c, k, i, onv_op_in_dtype(c, i));
+    return onv_op_set_out_like(c, k, i, onv_op_in_dtype(c, i));
 }
 
-void onv_contrib_last(onv_op_ctx *c, uint32_t k, onv_dtype dtype, onv_dim last)
+onv_status onv_contrib_last(onv_op_ctx *c, uint32_t k, onv_dtype dtype, onv_dim last)
 {
     onv_dim dims[ONV_MAX_RANK];
     int rank = onv_op_in_rank(c, 0);
     for (int i = 0; i < rank; i++) dims[i] = i < rank - 1 ? onv_op_in_dim(c, 0, i) : last;
-    onv_op_set_out(c, k, dtype, dims, rank);
+    return onv_op_set_out(c, k, dtype, dims, rank);
 }
 
 onv_status onv_contrib_attr(onv_op_ctx *c, const char *name, int64_t *value)
@@ -134,15 +134,4 @@ onv_status onv_contrib_attr(onv_op_ctx *c, const char *name, int64_t *value)
     if (*value >= ONV_DIM_INFINITY_RAW)
         return onv_op_fail(c, "attribute %s is %lld", name, (long long)*value);
     return ONV_OK;
-}
-
-onv_dim onv_contrib_product(onv_op_ctx *c, uint32_t k, int first, int end)
-{
-    int rank = onv_op_in_rank(c, k);
-    if (rank < 0) return ONV_DIM_UNKNOWN;
-    if (end <= 0) end += rank;
-    onv_dim product = onv_dim_const(1);
-    for (int i = first; i < end && i < rank; i++)
-        product = onv_dim_mul(c->dims, product, onv_op_in_dim(c, k, i));
-    return product;
 }

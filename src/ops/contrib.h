@@ -54,15 +54,12 @@ onv_dim onv_alias_macs(onv_op_ctx *c);
 /* --- Rules that many of these operators share -------------------------------------------------- */
 
 /* Output k has the shape and dtype of input i. */
-void onv_contrib_like(onv_op_ctx *c, uint32_t k, uint32_t i);
+onv_status onv_contrib_like(onv_op_ctx *c, uint32_t k, uint32_t i);
 
 /* Output k: the shape of input 0 with its last dim replaced. */
-void onv_contrib_last(onv_op_ctx *c, uint32_t k, onv_dtype dtype, onv_dim last);
+onv_status onv_contrib_last(onv_op_ctx *c, uint32_t k, onv_dtype dtype, onv_dim last);
 
 /* A positive integer that the operator requires, as a size. */
 onv_status onv_contrib_attr(onv_op_ctx *c, const char *name, int64_t *value);
-
-/* The product of the dims of input k in [first, end); end counts from the back where it is <= 0. */
-onv_dim onv_contrib_product(onv_op_ctx *c, uint32_t k, int first, int end);
 
 #endif

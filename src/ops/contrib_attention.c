@@ -126,8 +126,7 @@ static onv_status infer_projected(onv_op_ctx *c)
     onv_dim dims[3] = {p.a.batch, p.a.q_length, p.v_width};
     onv_dim present[5] = {onv_dim_const(2), p.a.batch, p.a.heads, p.a.kv_length, p.a.size};
     onv_op_set_out(c, 0, dtype, dims, 3);
-    onv_op_set_out(c, 1, dtype, present, 5);
-    return ONV_OK;
+    return onv_op_set_out(c, 1, dtype, present, 5);
 }
 
 static onv_dim macs_projected(onv_op_ctx *c)
@@ -213,8 +212,7 @@ static onv_status infer_multi_head(onv_op_ctx *c)
     onv_op_set_out(c, 0, dtype, dims, 3);
     set_cache(c, 1, dtype, &a, a.size);
     set_cache(c, 2, dtype, &a, a.v_size);
-    onv_op_set_out(c, 3, dtype, scores, 4);
-    return ONV_OK;
+    return onv_op_set_out(c, 3, dtype, scores, 4);
 }
 
 static onv_dim macs_multi_head(onv_op_ctx *c)
@@ -239,8 +237,7 @@ static onv_status infer_packed_multi_head(onv_op_ctx *c)
     onv_dim q_width, dims[2] = {onv_op_in_dim(c, QUERY, 0)};
     ONV_TRY(onv_tensor_need_rank(c, QUERY, 2, 4));
     packed_widths(c, &q_width, &dims[1]);
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, QUERY), dims, 2);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, QUERY), dims, 2);
 }
 
 static onv_dim macs_packed_multi_head(onv_op_ctx *c)
@@ -309,8 +306,7 @@ static onv_status infer_group_query(onv_op_ctx *c)
         set_cache(c, 1 + k, cached ? onv_op_in_dtype(c, PAST_KEY + k) : dtype, &a,
                   cached ? onv_op_in_dim(c, PAST_KEY + k, 3) : a.size);
     }
-    onv_op_set_out(c, 3, dtype, scores, 4);
-    return ONV_OK;
+    return onv_op_set_out(c, 3, dtype, scores, 4);
 }
 
 /* From what infer found, so that no second symbol is made for the length. */
@@ -340,9 +336,8 @@ static onv_status infer_linear(onv_op_ctx *c)
     onv_contrib_last(c, 0, onv_op_in_dtype(c, QUERY),
                      times(c, onv_dim_max(c->dims, q_heads, kv_heads), v_size));
     onv_dim state[5] = {onv_dim_const(window), onv_op_in_dim(c, QUERY, 0), kv_heads, size, v_size};
-    onv_op_set_out(c, 1, onv_op_in_dtype(c, onv_op_has_in(c, 3) ? 3 : QUERY),
-                   window > 0 ? state : state + 1, window > 0 ? 5 : 4);
-    return ONV_OK;
+    return onv_op_set_out(c, 1, onv_op_in_dtype(c, onv_op_has_in(c, 3) ? 3 : QUERY),
+                          window > 0 ? state : state + 1, window > 0 ? 5 : 4);
 }
 
 /* --- Rows -------------------------------------------------------------------------------------- */

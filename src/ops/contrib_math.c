@@ -8,8 +8,7 @@
 static onv_status infer_murmur_hash(onv_op_ctx *c)
 {
     bool positive = onv_op_attr_int(c, "positive", 1) != 0;
-    onv_op_set_out_like(c, 0, 0, positive ? ONV_UINT32 : ONV_INT32);
-    return ONV_OK;
+    return onv_op_set_out_like(c, 0, 0, positive ? ONV_UINT32 : ONV_INT32);
 }
 
 /* --- FusedMatMul ------------------------------------------------------------------------------- */
@@ -75,7 +74,7 @@ static onv_dim macs_of_experts(onv_op_ctx *c, onv_dim expert)
 {
     int64_t experts = onv_op_attr_int(c, "k", 1);
     if (experts < 1 || onv_op_in_rank(c, 0) < 2) return ONV_DIM_UNKNOWN;
-    onv_dim tokens = onv_contrib_product(c, 0, 0, -1);
+    onv_dim tokens = onv_op_in_product(c, 0, 0, -1);
     tokens = onv_dim_mul(c->dims, tokens, onv_dim_const(experts));
     return onv_dim_mul(c->dims, tokens, expert);
 }

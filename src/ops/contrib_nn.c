@@ -96,10 +96,7 @@ static onv_status infer_causal_conv(onv_op_ctx *c)
     bool last = onv_op_attr_int(c, "channels_last", 0) != 0;
     int64_t window = onv_op_attr_int(c, "state_window", 0);
     onv_infer_same(c);
-    if (onv_op_has_in(c, PAST)) {
-        onv_contrib_like(c, 1, PAST);
-        return ONV_OK;
-    }
+    if (onv_op_has_in(c, PAST)) return onv_contrib_like(c, 1, PAST);
     onv_op_set_out(c, 1, onv_op_in_dtype(c, 0), NULL, -1);
     if (onv_op_attr_int(c, "ndim", 1) != 1 || onv_op_in_rank(c, 0) != 3) return ONV_OK;
     onv_dim length = onv_dim_sub(c->dims, onv_op_in_dim(c, W, 2), onv_dim_const(1));
@@ -107,15 +104,15 @@ static onv_status infer_causal_conv(onv_op_ctx *c)
     onv_dim channels = onv_op_in_dim(c, 0, last ? 2 : 1);
     onv_dim dims[4] = {onv_dim_const(window), onv_op_in_dim(c, 0, 0), last ? length : channels,
                        last ? channels : length};
-    onv_op_set_out(c, 1, onv_op_in_dtype(c, 0), window > 0 ? dims : dims + 1, window > 0 ? 4 : 3);
-    return ONV_OK;
+    return onv_op_set_out(c, 1, onv_op_in_dtype(c, 0), window > 0 ? dims : dims + 1,
+                          window > 0 ? 4 : 3);
 }
 
 /* Every output element reads the kernel of its channel. */
 static onv_dim macs_depthwise(onv_op_ctx *c)
 {
     if (onv_op_in_rank(c, 1) < 2) return ONV_DIM_UNKNOWN;
-    return onv_dim_mul(c->dims, onv_count_out_elems(c), onv_contrib_product(c, 1, 2, 0));
+    return onv_dim_mul(c->dims, onv_count_out_elems(c), onv_op_in_product(c, 1, 2, ONV_MAX_RANK));
 }
 
 /* --- Rows -------------------------------------------------------------------------------------- */

@@ -16,31 +16,28 @@ static onv_status infer_expand_dims(onv_op_ctx *c)
     ONV_TRY(onv_op_axis(c, at.raw, rank + 1, &axis));
     for (int i = 0; i <= rank; i++)
         dims[i] = i == axis ? onv_dim_const(1) : onv_op_in_dim(c, 0, i < axis ? i : i - 1);
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank + 1);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank + 1);
 }
 
 /* UnfoldTensor: windows of `size` along an axis, `step` apart, become a new last axis. */
 static onv_status infer_unfold(onv_op_ctx *c)
 {
     int64_t size, step = onv_op_attr_int(c, "step", 1);
-    int rank = onv_op_in_rank(c, 0), axis;
     onv_dim dims[ONV_MAX_RANK + 1];
+    int rank = onv_op_in_dims(c, 0, dims), axis;
     onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
     ONV_TRY(onv_contrib_attr(c, "size", &size));
     if (step < 1) return onv_op_fail(c, "attribute step is %lld", (long long)step);
     if (rank < 0) return ONV_OK;
     ONV_TRY(onv_tensor_check_rank(c, rank + 1));
     ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "dim", -1), rank, &axis));
-    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
     if (onv_dim_always_lt(c->dims, dims[axis], onv_dim_const(size)))
         return onv_op_fail(c, "size %lld is larger than the axis", (long long)size);
     onv_dim room = onv_dim_sub(c->dims, dims[axis], onv_dim_const(size));
     room = onv_dim_floordiv(c->dims, room, onv_dim_const(step));
     dims[axis] = onv_dim_add(c->dims, room, onv_dim_const(1));
     dims[rank] = onv_dim_const(size);
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank + 1);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank + 1);
 }
 
 /* Unique: of a vector; values and counts are as many as there are different ones. */
@@ -51,8 +48,7 @@ static onv_status infer_unique(onv_op_ctx *c)
     onv_dim unique = onv_dim_is(all, 0) ? all : onv_dim_fresh(c->dims, "unique", all);
     onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), &unique, 1);
     onv_op_set_out(c, 1, ONV_INT64, &all, 1);
-    onv_op_set_out(c, 2, ONV_INT64, &unique, 1);
-    return ONV_OK;
+    return onv_op_set_out(c, 2, ONV_INT64, &unique, 1);
 }
 
 /* --- Lookups ----------------------------------------------------------------------------------- */
@@ -64,8 +60,7 @@ static onv_status look_up(onv_op_ctx *c, uint32_t table, uint32_t indices, int64
 {
     int rank = onv_op_in_rank(c, table), q = onv_op_in_rank(c, indices), at, n = 0;
     onv_dim dims[2 * ONV_MAX_RANK];
-    onv_op_set_out(c, 0, dtype, NULL, -1);
-    if (rank < 0 || q < 0) return ONV_OK;
+    if (rank < 0 || q < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
     ONV_TRY(onv_op_axis(c, axis, rank, &at));
     ONV_TRY(onv_tensor_check_rank(c, rank - 1 + q));
     for (int i = 0; i < rank; i++) {
@@ -74,8 +69,7 @@ static onv_status look_up(onv_op_ctx *c, uint32_t table, uint32_t indices, int64
         if (i != at) dims[n++] = d;
         for (int k = 0; i == at && k < q; k++) dims[n++] = onv_op_in_dim(c, indices, k);
     }
-    onv_op_set_out(c, 0, dtype, dims, n);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, n);
 }
 
 /* GatherBlockQuantized: data, indices, scales. Bytes hold 8 / bits elements of the last axis each;
@@ -98,15 +92,14 @@ static onv_status infer_gather_quantized(onv_op_ctx *c)
 static onv_status infer_pre_mix(onv_op_ctx *c)
 {
     int64_t branches = onv_op_attr_int(c, "num_branches", 0);
-    int rank = onv_op_in_rank(c, 0);
-    onv_dim dims[ONV_MAX_RANK], width = onv_op_in_dim(c, 0, -1);
+    onv_dim dims[ONV_MAX_RANK];
+    int rank = onv_op_in_dims(c, 0, dims);
+    onv_dim width = onv_op_in_dim(c, 0, -1);
     ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
-    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
     if (branches > 0) width = onv_dim_exact_div(c->dims, width, onv_dim_const(branches));
     if (branches <= 0 && rank >= 0) rank--;
     if (rank > 0) dims[rank - 1] = width;
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
 }
 
 /* --- Rows -------------------------------------------------------------------------------------- */

@@ -75,15 +75,12 @@ static onv_status infer_beam(onv_op_ctx *c)
 /* Tokenizer: as many tokens as the longest text has. */
 static onv_status infer_tokenizer(onv_op_ctx *c)
 {
-    int rank = onv_op_in_rank(c, 0);
-    onv_dim dims[3];
-    onv_op_set_out(c, 0, ONV_STRING, NULL, -1);
-    if (rank < 0) return ONV_OK;
+    onv_dim dims[ONV_MAX_RANK];
+    int rank = onv_op_in_dims(c, 0, dims);
+    if (rank < 0) return onv_op_set_out(c, 0, ONV_STRING, NULL, -1);
     ONV_TRY(onv_tensor_need_rank(c, 0, 1, 2));
-    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
     dims[rank] = onv_dim_fresh(c->dims, "tokens", ONV_DIM_UNKNOWN);
-    onv_op_set_out(c, 0, ONV_STRING, dims, rank + 1);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, ONV_STRING, dims, rank + 1);
 }
 
 /* --- Rows -------------------------------------------------------------------------------------- */

@@ -17,8 +17,7 @@ static onv_status infer_random(onv_op_ctx *c)
         if (shape[i] < 0) return onv_op_fail(c, "the shape has a dim of %lld", (long long)shape[i]);
         dims[i] = onv_dim_const(shape[i]);
     }
-    onv_op_set_out(c, 0, onv_op_attr_dtype(c, "dtype", ONV_FLOAT), dims, (int)rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_attr_dtype(c, "dtype", ONV_FLOAT), dims, (int)rank);
 }
 
 /* --- EyeLike ---------------------------------------------------------------------------------- */
@@ -81,8 +80,7 @@ static onv_status infer_range(onv_op_ctx *c)
         count = steps_between(c, dtype, span, delta);
     count = onv_dim_max(c->dims, count, onv_dim_const(0));
     if (!onv_dim_is_known(count)) count = onv_dim_fresh(c->dims, "range", ONV_DIM_UNKNOWN);
-    onv_op_set_out(c, 0, dtype, &count, 1);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, &count, 1);
 }
 
 static onv_status fold_range(onv_op_ctx *c)
@@ -128,8 +126,7 @@ static onv_status infer_constant_of_shape(onv_op_ctx *c)
             return onv_op_fail(c, "the shape has a dim of %lld", (long long)dims[i].raw);
         if (onv_dim_is_infinite(dims[i])) return onv_op_fail(c, "the shape has a dim without end");
     }
-    onv_op_set_out(c, 0, dtype, dims, (int)rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, (int)rank);
 }
 
 static onv_status fold_constant_of_shape(onv_op_ctx *c)

@@ -17,8 +17,7 @@ static onv_status infer_grid_sample(onv_op_ctx *c)
                            onv_op_shape_text(c, onv_op_in(c, 0)),
                            onv_op_shape_text(c, onv_op_in(c, 1)));
     if (rank < 0) rank = x_rank;
-    onv_op_set_out(c, 0, dtype, NULL, -1);
-    if (rank < 0) return ONV_OK;
+    if (rank < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
     if (onv_dim_always_ne(c->dims, onv_op_in_dim(c, 1, -1), onv_dim_const(rank - 2)))
         return onv_op_fail(c, "grid %s does not hold %d coordinates per point",
                            onv_op_shape_text(c, onv_op_in(c, 1)), rank - 2);
@@ -26,8 +25,7 @@ static onv_status infer_grid_sample(onv_op_ctx *c)
                              onv_op_in_dim(c, 1, 0), &dims[0]));
     dims[1] = onv_op_in_dim(c, 0, 1);
     for (int i = 2; i < rank; i++) dims[i] = onv_op_in_dim(c, 1, i - 1);
-    onv_op_set_out(c, 0, dtype, dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
 /* AffineGrid: theta [n, 2, 3] or [n, 3, 4], size (n, c, sizes ...) -> [n, sizes ..., coordinates]. */
@@ -39,8 +37,7 @@ static onv_status infer_affine_grid(onv_op_ctx *c)
     ONV_TRY(onv_tensor_need_rank(c, 1, 1, 1));
     count = onv_dim_sub(c->dims, count, onv_dim_const(2));
     ONV_TRY(onv_tensor_unify(c, "the axes of theta and size", rows, count, &axes));
-    onv_op_set_out(c, 0, dtype, NULL, -1);
-    if (!onv_dim_is_const(axes)) return ONV_OK;
+    if (!onv_dim_is_const(axes)) return onv_op_set_out(c, 0, dtype, NULL, -1);
     if (axes.raw != 2 && axes.raw != 3)
         return onv_op_fail(c, "a grid of %lld axes; 2 or 3 are possible", (long long)axes.raw);
     int n = (int)axes.raw;
@@ -49,20 +46,17 @@ static onv_status infer_affine_grid(onv_op_ctx *c)
                              &dims[0]));
     for (int i = 0; i < n; i++) ONV_TRY(onv_tensor_size_at(c, 1, (uint32_t)i + 2, &dims[i + 1]));
     dims[n + 1] = axes;
-    onv_op_set_out(c, 0, dtype, dims, n + 2);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, n + 2);
 }
 
 /* CenterCropPad: the axes get the sizes of input 1. */
 static onv_status infer_center_crop_pad(onv_op_ctx *c)
 {
-    int rank = onv_op_in_rank(c, 0);
+    onv_dim dims[ONV_MAX_RANK];
+    int rank = onv_op_in_dims(c, 0, dims);
     uint32_t given, seen = 0;
     const int64_t *axes = onv_op_attr_ints(c, "axes", &given);
-    onv_dim dims[ONV_MAX_RANK];
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
-    if (rank < 0) return ONV_OK;
-    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
+    if (rank < 0) return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
     uint32_t count = given > 0 ? given : (uint32_t)rank;
     if (onv_dim_always_ne(c->dims, onv_op_in_elems(c, 1), onv_dim_const(count)))
         return onv_op_fail(c, "shape %s does not have one size for each of %u axes",
@@ -74,8 +68,7 @@ static onv_status infer_center_crop_pad(onv_op_ctx *c)
         seen |= ONV_BIT(axis);
         ONV_TRY(onv_tensor_size_at(c, 1, i, &dims[axis]));
     }
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
 }
 
 /* ImageDecoder: only the encoded stream knows the size. */
@@ -89,8 +82,7 @@ static onv_status infer_image_decoder(onv_op_ctx *c)
     onv_dim dims[3] = {onv_dim_fresh(c->dims, "image_height", ONV_DIM_UNKNOWN),
                        onv_dim_fresh(c->dims, "image_width", ONV_DIM_UNKNOWN),
                        onv_dim_const(gray ? 1 : 3)};
-    onv_op_set_out(c, 0, ONV_UINT8, dims, 3);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, ONV_UINT8, dims, 3);
 }
 
 static const onv_op rows[] = {

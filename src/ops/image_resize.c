@@ -16,10 +16,9 @@ static onv_status read_axes(onv_op_ctx *c, resize *r)
 {
     uint32_t given, seen = 0;
     const int64_t *axes = onv_op_attr_ints(c, "axes", &given);
-    r->rank = onv_op_in_rank(c, 0);
+    r->rank = onv_op_in_dims(c, 0, r->dims);
     r->n_axes = given > 0 ? (int)given : r->rank;
     if (r->n_axes > r->rank) return onv_op_fail(c, "%u axes are given for rank %d", given, r->rank);
-    for (int i = 0; i < r->rank; i++) r->dims[i] = onv_op_in_dim(c, 0, i);
     for (int i = 0; i < r->n_axes; i++) {
         ONV_TRY(onv_op_axis(c, given > 0 ? axes[i] : i, r->rank, &r->axes[i]));
         if (seen & ONV_BIT(r->axes[i])) return onv_op_fail(c, "axis %d is given twice", r->axes[i]);
@@ -154,27 +153,23 @@ static onv_status infer_resize(onv_op_ctx *c)
         return onv_op_fail(c, "keep_aspect_ratio_policy is '%s'", policy);
     if (!stretch && scales)
         return onv_op_fail(c, "scales cannot be used with keep_aspect_ratio_policy '%s'", policy);
-    onv_op_set_out(c, 0, dtype, NULL, -1);
-    if (onv_op_in_rank(c, 0) < 0) return ONV_OK;
+    if (onv_op_in_rank(c, 0) < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
     ONV_TRY(read_axes(c, &r));
     if (sizes)
         ONV_TRY(resize_to_sizes(c, SIZES, &r, policy));
     else
         ONV_TRY(scale_by_input(c, SCALES, &r, 0));
-    onv_op_set_out(c, 0, dtype, r.dims, r.rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, r.dims, r.rank);
 }
 
 /* Resize 10 and Upsample 9: X, scales. Upsample never shrinks. */
 static onv_status infer_scale(onv_op_ctx *c)
 {
     resize r;
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
-    if (onv_op_in_rank(c, 0) < 0) return ONV_OK;
+    if (onv_op_in_rank(c, 0) < 0) return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
     ONV_TRY(read_axes(c, &r));
     ONV_TRY(scale_by_input(c, 1, &r, strcmp(c->op->name, "Upsample") == 0 ? 1 : 0));
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), r.dims, r.rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), r.dims, r.rank);
 }
 
 /* Upsample 7: the factors of all axes in an attribute. */
@@ -191,8 +186,7 @@ static onv_status infer_upsample_attr(onv_op_ctx *c)
     ONV_TRY(check_count(c, &r, "scales", onv_dim_const(attr->count)));
     for (int i = 0; i < r.n_axes; i++) scales[i] = onv_scalar_real((double)attr->floats[i]);
     ONV_TRY(scale_axes(c, &r, scales, 1));
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), r.dims, r.rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), r.dims, r.rank);
 }
 
 /* Upsample 1: an image, with one factor for its height and one for its width. */
@@ -202,10 +196,9 @@ static onv_status infer_upsample_image(onv_op_ctx *c)
     onv_scalar scales[2] = {onv_scalar_real(onv_op_attr_float(c, "height_scale", 0)),
                             onv_scalar_real(onv_op_attr_float(c, "width_scale", 0))};
     ONV_TRY(onv_tensor_need_rank(c, 0, 4, 4));
-    for (int i = 0; i < r.rank; i++) r.dims[i] = onv_op_in_dim(c, 0, i);
+    onv_op_in_dims(c, 0, r.dims);
     ONV_TRY(scale_axes(c, &r, scales, 1));
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), r.dims, r.rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), r.dims, r.rank);
 }
 
 static const onv_op rows[] = {

@@ -100,18 +100,16 @@ static onv_status topk_count(onv_op_ctx *c, onv_dim size, onv_dim *k)
 
 static onv_status infer_topk(onv_op_ctx *c)
 {
-    int rank = onv_op_in_rank(c, 0), axis;
+    onv_dim dims[ONV_MAX_RANK];
+    int rank = onv_op_in_dims(c, 0, dims), axis;
     onv_dtype dtype = onv_op_in_dtype(c, 0);
     onv_op_set_out(c, 0, dtype, NULL, -1);
     onv_op_set_out(c, 1, ONV_INT64, NULL, -1);
     if (rank < 0) return ONV_OK;
     ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", -1), rank, &axis));
-    onv_dim dims[ONV_MAX_RANK];
-    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
     ONV_TRY(topk_count(c, dims[axis], &dims[axis]));
     onv_op_set_out(c, 0, dtype, dims, rank);
-    onv_op_set_out(c, 1, ONV_INT64, dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 1, ONV_INT64, dims, rank);
 }
 
 /* --- Losses ----------------------------------------------------------------------------------- */

@@ -192,8 +192,7 @@ static onv_status infer_einsum(onv_op_ctx *c)
         for (int k = 0; k < e.n_dots; k++) dims[rank++] = e.dots[k];
     }
     if (rank > ONV_MAX_RANK) return onv_op_fail(c, "the result has %d dims", rank);
-    onv_op_set_out(c, 0, dtype, dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
 /* --- Cost ------------------------------------------------------------------------------------- */

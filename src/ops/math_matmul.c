@@ -34,8 +34,7 @@ onv_status onv_math_matmul_as(onv_op_ctx *c, uint32_t a, uint32_t b, onv_dtype d
     }
     if (ra > 1) dims[rank++] = onv_op_in_dim(c, a, -2);
     if (rb > 1) dims[rank++] = onv_op_in_dim(c, b, -1);
-    onv_op_set_out(c, 0, dtype, dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
 onv_dim onv_math_matmul_macs(onv_op_ctx *c, uint32_t a, uint32_t b)
@@ -110,8 +109,7 @@ static onv_status infer_gemm(onv_op_ctx *c)
     ONV_TRY(onv_tensor_unify(c, "inner dims", gemm_dim(c, 0, 1), gemm_dim(c, 1, 0), &inner));
     onv_dim dims[2] = {gemm_dim(c, 0, 0), gemm_dim(c, 1, 1)};
     ONV_TRY(check_bias(c, dims));
-    onv_op_set_out(c, 0, onv_rule_dtype(c, 0, c->n_in), dims, 2);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_rule_dtype(c, 0, c->n_in), dims, 2);
 }
 
 static onv_dim macs_gemm(onv_op_ctx *c)

@@ -23,8 +23,7 @@ onv_status onv_math_same_as(onv_op_ctx *c, onv_dtype dtype)
         }
         rank = r;
     }
-    onv_op_set_out(c, 0, dtype, dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
 onv_status onv_math_legacy_as(onv_op_ctx *c, onv_dtype dtype)
@@ -33,8 +32,8 @@ onv_status onv_math_legacy_as(onv_op_ctx *c, onv_dtype dtype)
     onv_dim dims[ONV_MAX_RANK];
     int rank = onv_op_in_rank(c, 0), part = onv_op_in_rank(c, 1);
     for (int axis = 0; axis < rank; axis++) dims[axis] = onv_op_in_dim(c, 0, axis);
-    onv_op_set_out(c, 0, dtype, dims, rank);
-    if (rank < 0 || part < 0 || onv_dim_is(onv_op_in_elems(c, 1), 1)) return ONV_OK;
+    if (rank < 0 || part < 0 || onv_dim_is(onv_op_in_elems(c, 1), 1))
+        return onv_op_set_out(c, 0, dtype, dims, rank);
     int64_t start = onv_op_attr_int(c, "axis", rank - part);
     if (start < 0) start += rank;
     if (start < 0 || part > rank || start > rank - part)
@@ -47,8 +46,7 @@ onv_status onv_math_legacy_as(onv_op_ctx *c, onv_dtype dtype)
         if (onv_dim_is(b, 1)) continue;
         ONV_TRY(onv_tensor_unify(c, "dims", dims[start + axis], b, &dims[start + axis]));
     }
-    onv_op_set_out(c, 0, dtype, dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
 onv_status onv_infer_legacy(onv_op_ctx *c)

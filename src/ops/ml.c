@@ -29,10 +29,10 @@ static onv_dim rows_of(const onv_op_ctx *c, uint32_t k)
     return rank <= 1 ? onv_dim_const(1) : onv_op_in_dim(c, k, 0);
 }
 
-static void set_rows(onv_op_ctx *c, uint32_t k, onv_dtype dtype, onv_dim columns)
+static onv_status set_rows(onv_op_ctx *c, uint32_t k, onv_dtype dtype, onv_dim columns)
 {
     onv_dim dims[2] = {rows_of(c, 0), columns};
-    onv_op_set_out(c, k, dtype, dims, 2);
+    return onv_op_set_out(c, k, dtype, dims, 2);
 }
 
 /* --- Elementwise ------------------------------------------------------------------------------- */
@@ -44,8 +44,7 @@ static onv_status infer_category_mapper(onv_op_ctx *c)
         return onv_op_fail(c, "cats_strings and cats_int64s differ in length");
     if (from == ONV_STRING) to = ONV_INT64;
     if (from == ONV_INT64) to = ONV_STRING;
-    onv_op_set_out_like(c, 0, 0, to);
-    return ONV_OK;
+    return onv_op_set_out_like(c, 0, 0, to);
 }
 
 /* LabelEncoder-1 knows strings and their positions; later ones take the type of the values. */
@@ -64,25 +63,22 @@ static onv_dtype label_dtype(const onv_op_ctx *c)
 
 static onv_status infer_label_encoder(onv_op_ctx *c)
 {
-    onv_op_set_out_like(c, 0, 0, label_dtype(c));
-    return ONV_OK;
+    return onv_op_set_out_like(c, 0, 0, label_dtype(c));
 }
 
 /* --- Features ---------------------------------------------------------------------------------- */
 
 static onv_status infer_array_feature_extractor(onv_op_ctx *c)
 {
-    int rank = onv_op_in_rank(c, 0);
     onv_dim dims[ONV_MAX_RANK];
+    int rank = onv_op_in_dims(c, 0, dims);
     ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
-    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
     if (rank == 1) {
         dims[0] = onv_dim_const(1);
         rank = 2;
     }
     if (rank > 0) dims[rank - 1] = onv_op_in_elems(c, 1);
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
 }
 
 static onv_status infer_feature_vectorizer(onv_op_ctx *c)
@@ -102,21 +98,18 @@ static onv_status infer_feature_vectorizer(onv_op_ctx *c)
         ONV_TRY(onv_tensor_unify(c, "the batches", batch, rows_of(c, k), &batch));
     }
     onv_dim dims[2] = {batch, total};
-    onv_op_set_out(c, 0, ONV_FLOAT, dims, 2);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, ONV_FLOAT, dims, 2);
 }
 
 static onv_status infer_one_hot_encoder(onv_op_ctx *c)
 {
-    int rank = onv_op_in_rank(c, 0);
-    uint32_t categories = either_count(c, "cats_int64s", "cats_strings");
     onv_dim dims[ONV_MAX_RANK];
+    int rank = onv_op_in_dims(c, 0, dims);
+    uint32_t categories = either_count(c, "cats_int64s", "cats_strings");
     if (categories == 0) return onv_op_fail(c, "no categories are given");
     ONV_TRY(onv_tensor_check_rank(c, rank + 1));
-    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
     if (rank >= 0) dims[rank] = onv_dim_const(categories);
-    onv_op_set_out(c, 0, ONV_FLOAT, dims, rank < 0 ? -1 : rank + 1);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, ONV_FLOAT, dims, rank < 0 ? -1 : rank + 1);
 }
 
 /* --- Maps -------------------------------------------------------------------------------------- */
@@ -145,8 +138,7 @@ static onv_status infer_cast_map(onv_op_ctx *c)
     } else {
         dims[1] = onv_dim_fresh(c->dims, "map", ONV_DIM_UNKNOWN);
     }
-    onv_op_set_out(c, 0, dtype, dims, 2);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, 2);
 }
 
 static onv_status infer_dict_vectorizer(onv_op_ctx *c)
@@ -157,8 +149,7 @@ static onv_status infer_dict_vectorizer(onv_op_ctx *c)
     if (words == 0) return onv_op_fail(c, "no vocabulary is given");
     onv_dim dims[2] = {onv_dim_const(1), onv_dim_const(words)};
     onv_dtype dtype = map->elem != NULL ? (onv_dtype)map->elem->dtype : ONV_UNDEFINED;
-    onv_op_set_out(c, 0, dtype, dims, 2);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, 2);
 }
 
 /* One map per row. */
@@ -181,8 +172,7 @@ static onv_status infer_zip_map(onv_op_ctx *c)
                       .length = ONV_DIM_UNKNOWN};
     onv_type sequence = {
         .kind = ONV_TYPE_SEQUENCE, .rank = -1, .elem = map, .length = rows_of(c, 0)};
-    onv_op_set_out_type(c, 0, &sequence);
-    return ONV_OK;
+    return onv_op_set_out_type(c, 0, &sequence);
 }
 
 /* --- Models ------------------------------------------------------------------------------------ */
@@ -193,8 +183,7 @@ static onv_status set_classes(onv_op_ctx *c, bool strings, uint32_t labels, int6
     onv_dim rows = rows_of(c, 0);
     if (labels == 0) return onv_op_fail(c, "no class labels are given");
     onv_op_set_out(c, 0, strings ? ONV_STRING : ONV_INT64, &rows, 1);
-    set_rows(c, 1, ONV_FLOAT, onv_dim_const(scores));
-    return ONV_OK;
+    return set_rows(c, 1, ONV_FLOAT, onv_dim_const(scores));
 }
 
 /* `with`: the attribute with the labels that are numbers. */
@@ -219,14 +208,13 @@ static onv_status infer_regressor(onv_op_ctx *c)
     int64_t targets = onv_op_attr_int(c, c->op->with, 1);
     if (targets < 1)
         return onv_op_fail(c, "%s is %lld", (const char *)c->op->with, (long long)targets);
-    set_rows(c, 0, c->op->since < 5 ? ONV_FLOAT : onv_op_in_dtype(c, 0), onv_dim_const(targets));
-    return ONV_OK;
+    return set_rows(c, 0, c->op->since < 5 ? ONV_FLOAT : onv_op_in_dtype(c, 0),
+                    onv_dim_const(targets));
 }
 
 static onv_status infer_svm_regressor(onv_op_ctx *c)
 {
-    set_rows(c, 0, ONV_FLOAT, onv_dim_const(1));
-    return ONV_OK;
+    return set_rows(c, 0, ONV_FLOAT, onv_dim_const(1));
 }
 
 /* Every row meets every coefficient. */

@@ -4,36 +4,17 @@
 
 /* --- Flatten ----------------------------------------------------------------------------------- */
 
-static onv_dim product(onv_op_ctx *c, const onv_type *type, int first, int end)
-{
-    onv_type part = {.kind = ONV_TYPE_TENSOR,
-                     .rank = (int16_t)(end - first),
-                     .dims = end > first ? type->dims + first : NULL};
-    return onv_type_elems(c->dims, &part);
-}
-
 static onv_status infer_flatten(onv_op_ctx *c)
 {
-    const onv_type *type = onv_op_in(c, 0);
     onv_dtype dtype = onv_op_in_dtype(c, 0);
     int rank = onv_op_in_rank(c, 0);
     int64_t axis = onv_op_attr_int(c, "axis", 1);
-    if (rank < 0) {
-        onv_op_set_out_rank(c, 0, dtype, 2);
-        return ONV_OK;
-    }
+    if (rank < 0) return onv_op_set_out_rank(c, 0, dtype, 2);
     if (axis < -rank || axis > rank)
         return onv_op_fail(c, "axis %lld is out of range for rank %d", (long long)axis, rank);
     int split = (int)(axis < 0 ? axis + rank : axis);
-    onv_dim dims[2] = {product(c, type, 0, split), product(c, type, split, rank)};
-    onv_op_set_out(c, 0, dtype, dims, 2);
-    return ONV_OK;
-}
-
-static onv_status fold_same_elements(onv_op_ctx *c)
-{
-    onv_fold_copy(c, 0, onv_op_in_known(c, 0));
-    return ONV_OK;
+    onv_dim dims[2] = {onv_op_in_product(c, 0, 0, split), onv_op_in_product(c, 0, split, rank)};
+    return onv_op_set_out(c, 0, dtype, dims, 2);
 }
 
 /* --- Dropout ----------------------------------------------------------------------------------- */
@@ -67,15 +48,12 @@ static onv_status infer_dropout(onv_op_ctx *c)
             return onv_op_fail(c, "input %u must be a scalar, not %s", k,
                                onv_op_shape_text(c, onv_op_in(c, k)));
     onv_op_set_out_like(c, 0, 0, dtype);
-    onv_op_set_out_like(c, 1, 0, c->version < 10 ? dtype : ONV_BOOL);
-    return ONV_OK;
+    return onv_op_set_out_like(c, 1, 0, c->version < 10 ? dtype : ONV_BOOL);
 }
 
 static onv_status fold_dropout(onv_op_ctx *c)
 {
-    if (!passes_through(c)) return ONV_OK;
-    onv_fold_copy(c, 0, onv_op_in_known(c, 0));
-    return ONV_OK;
+    return passes_through(c) ? onv_fold_same(c) : ONV_OK;
 }
 
 static onv_op_traits dropout_traits(onv_op_ctx *c)
@@ -94,7 +72,7 @@ static const onv_op rows[] = {
     DROPOUT(1, 1, ONV_OP_RANDOM),
     DROPOUT(7, 1, 0),
     DROPOUT(12, 3, ONV_OP_RANDOM),
-    ONV_OP("Flatten", 1, 1, 1, 1, 1, infer_flatten, .fold = fold_same_elements,
+    ONV_OP("Flatten", 1, 1, 1, 1, 1, infer_flatten, .fold = onv_fold_same,
            .traits = {.view_of = 1}),
 };
 

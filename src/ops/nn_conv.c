@@ -61,8 +61,7 @@ static onv_status infer_conv_as(onv_op_ctx *c, onv_dtype dtype)
     uint32_t w = weights_input(c);
     int rank;
     ONV_TRY(conv_rank(c, w, &rank));
-    onv_op_set_out(c, 0, dtype, NULL, -1);
-    if (rank < 0) return ONV_OK;
+    if (rank < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
     onv_dim group, dims[ONV_MAX_RANK];
     onv_window window;
     ONV_TRY(read_group(c, "group", &group));
@@ -81,8 +80,7 @@ static onv_status infer_conv_as(onv_op_ctx *c, onv_dtype dtype)
                            (long long)dims[1].raw, (long long)group.raw);
     for (int i = 0; i < window.axes; i++)
         ONV_TRY(onv_window_places(c, &window, i, onv_op_in_dim(c, 0, i + 2), &dims[i + 2]));
-    onv_op_set_out(c, 0, dtype, dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
 static onv_status infer_conv(onv_op_ctx *c)
@@ -123,11 +121,8 @@ static onv_status infer_deform_conv(onv_op_ctx *c)
 /* Every output element reads Cin / group * kernel inputs: the weights without their first axis. */
 static onv_dim macs_conv(onv_op_ctx *c)
 {
-    uint32_t w = weights_input(c);
-    onv_dim macs = onv_count_out_elems(c);
-    for (int axis = 1; axis < onv_op_in_rank(c, w); axis++)
-        macs = onv_dim_mul(c->dims, macs, onv_op_in_dim(c, w, axis));
-    return onv_op_in_rank(c, w) < 0 ? ONV_DIM_UNKNOWN : macs;
+    onv_dim taps = onv_op_in_product(c, weights_input(c), 1, ONV_MAX_RANK);
+    return onv_dim_mul(c->dims, onv_count_out_elems(c), taps);
 }
 
 /* --- ConvTranspose ----------------------------------------------------------------------------- */
@@ -181,10 +176,8 @@ static onv_status infer_conv_transpose(onv_op_ctx *c)
 /* Every input element is spread over Cout / group * kernel outputs. */
 static onv_dim macs_conv_transpose(onv_op_ctx *c)
 {
-    onv_dim macs = onv_op_in_elems(c, 0);
-    for (int axis = 1; axis < onv_op_in_rank(c, W); axis++)
-        macs = onv_dim_mul(c->dims, macs, onv_op_in_dim(c, W, axis));
-    return onv_op_in_rank(c, W) < 0 ? ONV_DIM_UNKNOWN : macs;
+    onv_dim taps = onv_op_in_product(c, W, 1, ONV_MAX_RANK);
+    return onv_dim_mul(c->dims, onv_op_in_elems(c, 0), taps);
 }
 
 /* --- CausalConvWithState ----------------------------------------------------------------------- */
@@ -209,8 +202,7 @@ static onv_status infer_causal_conv(onv_op_ctx *c)
     onv_dim state = onv_dim_sub(c->dims, onv_op_in_dim(c, W, 2), onv_dim_const(1));
     ONV_TRY(
         onv_tensor_unify(c, "the length of the state", state, onv_op_in_dim(c, PAST, 2), &dims[2]));
-    onv_op_set_out(c, 1, dtype, dims, 3);
-    return ONV_OK;
+    return onv_op_set_out(c, 1, dtype, dims, 3);
 }
 
 /* --- Col2Im ------------------------------------------------------------------------------------ */
@@ -258,8 +250,7 @@ static onv_status infer_col2im(onv_op_ctx *c)
     dims[1] = onv_dim_exact_div(c->dims, onv_op_in_dim(c, 0, 1), block);
     if (!onv_dim_is_known(dims[1]))
         dims[1] = onv_dim_floordiv(c->dims, onv_op_in_dim(c, 0, 1), block);
-    onv_op_set_out(c, 0, dtype, dims, window.axes + 2);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, window.axes + 2);
 }
 
 #define SAVES_X_W .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}

@@ -45,8 +45,7 @@ static onv_status infer_global_pool(onv_op_ctx *c)
     onv_dim dims[ONV_MAX_RANK];
     if (rank >= 0) ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
     for (int i = 0; i < rank; i++) dims[i] = i < 2 ? onv_op_in_dim(c, 0, i) : onv_dim_const(1);
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
 }
 
 /* MaxUnpool: input 2 gives the whole output shape; otherwise the pooling is inverted. */
@@ -68,8 +67,7 @@ static onv_status infer_max_unpool(onv_op_ctx *c)
         ONV_TRY(onv_window_inverse(c, &window, i, onv_op_in_dim(c, 0, i + 2), 0, &dims[i + 2]));
     for (int i = 0; i < rank && onv_op_has_in(c, 2); i++)
         ONV_TRY(onv_tensor_size_at(c, 2, (uint32_t)i, &dims[i]));
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
 }
 
 #define SAVES_X .traits = {.save_in = ONV_BIT(0)}

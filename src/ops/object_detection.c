@@ -25,8 +25,7 @@ static onv_status infer_non_max_suppression(onv_op_ctx *c)
     bool none = onv_dim_is(kept, 0) || onv_dim_is(most, 0);
     onv_dim dims[2] = {none ? onv_dim_const(0) : onv_dim_fresh(c->dims, "selected", most),
                        onv_dim_const(3)};
-    onv_op_set_out(c, 0, ONV_INT64, dims, 2);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, ONV_INT64, dims, 2);
 }
 
 static const onv_op rows[] = {

@@ -112,9 +112,27 @@ onv_dim onv_op_in_dim(const onv_op_ctx *c, uint32_t k, int axis)
     return type->dims[axis];
 }
 
+int onv_op_in_dims(const onv_op_ctx *c, uint32_t k, onv_dim *dims)
+{
+    int rank = onv_op_in_rank(c, k);
+    for (int i = 0; i < rank; i++) dims[i] = c->in[k].type.dims[i];
+    return rank;
+}
+
 onv_dim onv_op_in_elems(const onv_op_ctx *c, uint32_t k)
 {
     return onv_type_elems(c->dims, onv_op_in(c, k));
+}
+
+onv_dim onv_op_in_product(const onv_op_ctx *c, uint32_t k, int first, int end)
+{
+    onv_type part = *onv_op_in(c, k);
+    if (!onv_type_has_rank(&part)) return ONV_DIM_UNKNOWN;
+    if (end < 0) end += part.rank;
+    if (end > part.rank) end = part.rank;
+    part.rank = (int16_t)(end > first ? end - first : 0);
+    if (part.rank > 0) part.dims += first;
+    return onv_type_elems(c->dims, &part);
 }
 
 const onv_known *onv_op_in_known(onv_op_ctx *c, uint32_t k)
@@ -225,40 +243,43 @@ onv_status onv_op_axis(onv_op_ctx *c, int64_t axis, int rank, int *normal)
 
 /* --- Outputs ----------------------------------------------------------------------------------- */
 
-void onv_op_set_out(onv_op_ctx *c, uint32_t k, onv_dtype dtype, const onv_dim *dims, int rank)
+onv_status onv_op_set_out(onv_op_ctx *c, uint32_t k, onv_dtype dtype, const onv_dim *dims, int rank)
 {
-    if (!onv_op_has_out(c, k)) return;
+    if (!onv_op_has_out(c, k)) return ONV_OK;
     onv_type *type = &c->out[k].type;
     *type = (onv_type){
         .kind = ONV_TYPE_TENSOR, .dtype = (uint8_t)dtype, .rank = -1, .length = ONV_DIM_UNKNOWN};
-    if (rank < 0) return;
+    if (rank < 0) return ONV_OK;
     onv_dim *copy = onv_arena_copy(c->arena, dims, (size_t)rank * sizeof *dims);
-    if (copy == NULL) return;
+    if (copy == NULL) return ONV_OK;
     type->dims = copy;
     type->rank = (int16_t)rank;
+    return ONV_OK;
 }
 
-void onv_op_set_out_type(onv_op_ctx *c, uint32_t k, const onv_type *type)
+onv_status onv_op_set_out_type(onv_op_ctx *c, uint32_t k, const onv_type *type)
 {
     if (onv_op_has_out(c, k)) c->out[k].type = *type;
+    return ONV_OK;
 }
 
-void onv_op_set_out_like(onv_op_ctx *c, uint32_t k, uint32_t i, onv_dtype dtype)
+onv_status onv_op_set_out_like(onv_op_ctx *c, uint32_t k, uint32_t i, onv_dtype dtype)
 {
     const onv_type *type = onv_op_in(c, i);
     /* Dims are immutable once set, so the two types may share them. */
-    if (!onv_op_has_out(c, k)) return;
+    if (!onv_op_has_out(c, k)) return ONV_OK;
     onv_op_set_out(c, k, dtype, NULL, -1);
-    if (!onv_type_has_rank(type)) return;
+    if (!onv_type_has_rank(type)) return ONV_OK;
     c->out[k].type.dims = type->dims;
     c->out[k].type.rank = type->rank;
+    return ONV_OK;
 }
 
-void onv_op_set_out_rank(onv_op_ctx *c, uint32_t k, onv_dtype dtype, int rank)
+onv_status onv_op_set_out_rank(onv_op_ctx *c, uint32_t k, onv_dtype dtype, int rank)
 {
     onv_dim dims[ONV_MAX_RANK];
     for (int i = 0; i < rank && i < ONV_MAX_RANK; i++) dims[i] = ONV_DIM_UNKNOWN;
-    onv_op_set_out(c, k, dtype, dims, rank);
+    return onv_op_set_out(c, k, dtype, dims, rank);
 }
 
 onv_known *onv_op_new_known(onv_op_ctx *c, uint32_t k)

@@ -170,7 +170,12 @@ const onv_type *onv_op_in(const onv_op_ctx *c, uint32_t k);
 onv_dtype onv_op_in_dtype(const onv_op_ctx *c, uint32_t k);
 int onv_op_in_rank(const onv_op_ctx *c, uint32_t k);              /* -1: unknown */
 onv_dim onv_op_in_dim(const onv_op_ctx *c, uint32_t k, int axis); /* axis may be negative */
+/* All of them, into dims[ONV_MAX_RANK]: the rank, -1 where it is unknown. */
+int onv_op_in_dims(const onv_op_ctx *c, uint32_t k, onv_dim *dims);
 onv_dim onv_op_in_elems(const onv_op_ctx *c, uint32_t k);
+/* The product of the dims from `first` to before `end`, which counts from the back where it is negative; unknown
+ * without a rank. */
+onv_dim onv_op_in_product(const onv_op_ctx *c, uint32_t k, int first, int end);
 
 /* Known contents, or NULL. */
 const onv_known *onv_op_in_known(onv_op_ctx *c, uint32_t k);
@@ -202,13 +207,15 @@ onv_status onv_op_axis(onv_op_ctx *c, int64_t axis, int rank, int *normal);
 
 /* --- Outputs ----------------------------------------------------------------------------------- */
 
-/* Sets output k; a no-op where it is not asked for. rank -1: unknown. `dims` is copied. */
-void onv_op_set_out(onv_op_ctx *c, uint32_t k, onv_dtype dtype, const onv_dim *dims, int rank);
-void onv_op_set_out_type(onv_op_ctx *c, uint32_t k, const onv_type *type);
+/* Sets output k; a no-op where it is not asked for. rank -1: unknown. `dims` is copied. Each of these returns
+ * ONV_OK, with which a rule ends. */
+onv_status onv_op_set_out(onv_op_ctx *c, uint32_t k, onv_dtype dtype, const onv_dim *dims,
+                          int rank);
+onv_status onv_op_set_out_type(onv_op_ctx *c, uint32_t k, const onv_type *type);
 /* Same shape as input i, with that dtype. */
-void onv_op_set_out_like(onv_op_ctx *c, uint32_t k, uint32_t i, onv_dtype dtype);
+onv_status onv_op_set_out_like(onv_op_ctx *c, uint32_t k, uint32_t i, onv_dtype dtype);
 /* A shape of unknown dims. */
-void onv_op_set_out_rank(onv_op_ctx *c, uint32_t k, onv_dtype dtype, int rank);
+onv_status onv_op_set_out_rank(onv_op_ctx *c, uint32_t k, onv_dtype dtype, int rank);
 
 /* New contents for output k, whose type must be set and static (or have a known count through
  * `dims`); elements start unknown. NULL where the output is not asked for, not static, or larger

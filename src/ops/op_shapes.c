@@ -258,10 +258,7 @@ static onv_status infer_out(const said *s, uint32_t k)
     if (dtype == ONV_UNDEFINED && out->dtype_like >= 0)
         dtype = onv_op_in_dtype(c, (uint32_t)out->dtype_like);
     if (out->dtype_attr != NULL) dtype = onv_op_attr_dtype(c, out->dtype_attr, dtype);
-    if (!out->listed) {
-        onv_op_set_out_like(c, k, (uint32_t)out->like, dtype);
-        return ONV_OK;
-    }
+    if (!out->listed) return onv_op_set_out_like(c, k, (uint32_t)out->like, dtype);
     for (uint32_t i = 0; i < out->n_items; i++) {
         onv_dim d;
         if (out->item[i].code == NULL) {
@@ -275,8 +272,7 @@ static onv_status infer_out(const said *s, uint32_t k)
         if (rank == ONV_MAX_RANK) return refuse(s, "more than %d dims", ONV_MAX_RANK);
         if (rank >= 0) dims[rank++] = d;
     }
-    onv_op_set_out(c, k, dtype, dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, k, dtype, dims, rank);
 }
 
 onv_status onv_op_shapes_infer(onv_op_ctx *c)

@@ -16,8 +16,7 @@ static onv_status infer_optional(onv_op_ctx *c)
                          .rank = -1,
                          .elem = copy,
                          .length = onv_dim_const(holds ? 1 : 0)};
-    onv_op_set_out_type(c, 0, &optional);
-    return ONV_OK;
+    return onv_op_set_out_type(c, 0, &optional);
 }
 
 /* Since opset 18 a plain tensor or sequence is its own element. */

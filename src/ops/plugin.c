@@ -21,8 +21,7 @@ static onv_status infer_embedding(onv_op_ctx *c)
     if (beta != NULL && beta->kind == ONV_ATTR_FLOATS) dims[2] = onv_dim_const(beta->count);
     ONV_TRY(onv_tensor_need_rank(c, 0, 2, 2));
     onv_op_set_out(c, 0, half ? ONV_FLOAT16 : ONV_FLOAT, dims, 5);
-    onv_op_set_out(c, 1, ONV_INT32, &batch, 1);
-    return ONV_OK;
+    return onv_op_set_out(c, 1, ONV_INT32, &batch, 1);
 }
 
 #define PLUGIN(op, least, most, outs, line) ONV_SAYS(op, 1, least, most, 1, outs, line)

@@ -17,7 +17,7 @@ static onv_status reduced_axes(onv_op_ctx *c, int rank, uint32_t *mask, int *cou
 }
 
 /* The shape of input 0 with the axes of `mask` made 1 or dropped. */
-static void set_reduced(onv_op_ctx *c, onv_dtype dtype, uint32_t mask, bool keep)
+static onv_status set_reduced(onv_op_ctx *c, onv_dtype dtype, uint32_t mask, bool keep)
 {
     onv_dim dims[ONV_MAX_RANK];
     int rank = onv_op_in_rank(c, 0), kept = 0;
@@ -28,12 +28,12 @@ static void set_reduced(onv_op_ctx *c, onv_dtype dtype, uint32_t mask, bool keep
         else if (keep)
             dims[kept++] = onv_dim_const(1);
     }
-    onv_op_set_out(c, 0, dtype, dims, kept);
+    return onv_op_set_out(c, 0, dtype, dims, kept);
 }
 
 /* The shape where only the number of reduced axes is known, or 0 of those that are kept as 1: each
  * dim is at most the largest of the input's dims that may have come to stand there. */
-static void set_some_reduced(onv_op_ctx *c, onv_dtype dtype, int dropped)
+static onv_status set_some_reduced(onv_op_ctx *c, onv_dtype dtype, int dropped)
 {
     onv_dim dims[ONV_MAX_RANK];
     int rank = onv_op_in_rank(c, 0) - dropped;
@@ -45,7 +45,7 @@ static void set_some_reduced(onv_op_ctx *c, onv_dtype dtype, int dropped)
                       ? most
                       : onv_dim_fresh(c->dims, "reduced", most);
     }
-    onv_op_set_out(c, 0, dtype, dims, rank);
+    return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
 static onv_status infer_reduce(onv_op_ctx *c)
@@ -54,19 +54,12 @@ static onv_status infer_reduce(onv_op_ctx *c)
     bool keep = onv_op_attr_int(c, "keepdims", 1) != 0, known;
     uint32_t mask;
     onv_dtype dtype = onv_op_in_dtype(c, 0);
-    onv_op_set_out(c, 0, dtype, NULL, -1);
-    if (rank < 0) return ONV_OK;
+    if (rank < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
     ONV_TRY(reduced_axes(c, rank, &mask, &count, &known));
-    if (known) {
-        set_reduced(c, dtype, mask, keep);
-    } else if (keep) {
-        set_some_reduced(c, dtype, 0);
-    } else if (count > rank) {
-        return onv_op_fail(c, "%d axes for a tensor of rank %d", count, rank);
-    } else if (count > 0) {
-        set_some_reduced(c, dtype, count);
-    }
-    return ONV_OK;
+    if (known) return set_reduced(c, dtype, mask, keep);
+    if (keep) return set_some_reduced(c, dtype, 0);
+    if (count > rank) return onv_op_fail(c, "%d axes for a tensor of rank %d", count, rank);
+    return count > 0 ? set_some_reduced(c, dtype, count) : onv_op_set_out(c, 0, dtype, NULL, -1);
 }
 
 static onv_status fold_by(onv_op_ctx *c, onv_fold_step step, onv_fold_finish finish,
@@ -123,8 +116,7 @@ static onv_status infer_arg(onv_op_ctx *c)
         return ONV_OK;
     }
     ONV_TRY(onv_op_axis(c, given, rank, &axis));
-    set_reduced(c, ONV_INT64, ONV_BIT(axis), onv_op_attr_int(c, "keepdims", 1) != 0);
-    return ONV_OK;
+    return set_reduced(c, ONV_INT64, ONV_BIT(axis), onv_op_attr_int(c, "keepdims", 1) != 0);
 }
 
 /* The index of the extreme among `length` elements that lie `stride` apart; unknown if two of them

@@ -59,20 +59,17 @@ onv_status onv_rule_broadcast_as(onv_op_ctx *c, onv_dtype dtype)
     onv_dim dims[ONV_MAX_RANK];
     int rank;
     ONV_TRY(onv_rule_broadcast(c, 0, c->n_in, dims, &rank));
-    onv_op_set_out(c, 0, dtype, dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
 onv_status onv_infer_same(onv_op_ctx *c)
 {
-    onv_op_set_out_like(c, 0, 0, onv_op_in_dtype(c, 0));
-    return ONV_OK;
+    return onv_op_set_out_like(c, 0, 0, onv_op_in_dtype(c, 0));
 }
 
 onv_status onv_infer_identity(onv_op_ctx *c)
 {
-    onv_op_set_out_type(c, 0, onv_op_in(c, 0));
-    return ONV_OK;
+    return onv_op_set_out_type(c, 0, onv_op_in(c, 0));
 }
 
 onv_status onv_fold_identity(onv_op_ctx *c)

@@ -44,11 +44,11 @@ static onv_status need_sequence(onv_op_ctx *c)
 }
 
 /* Sets output 0 to a sequence of `length` items of one type. */
-static void set_uniform(onv_op_ctx *c, const onv_type *elem, onv_dim length)
+static onv_status set_uniform(onv_op_ctx *c, const onv_type *elem, onv_dim length)
 {
     onv_type *copy = elem != NULL ? onv_arena_copy(c->arena, elem, sizeof *elem) : NULL;
     onv_type sequence = onv_type_sequence(copy, length);
-    onv_op_set_out_type(c, 0, &sequence);
+    return onv_op_set_out_type(c, 0, &sequence);
 }
 
 /* Sets output 0 to a sequence of the first `n` of these items, which share that type where it is known. */
@@ -61,10 +61,8 @@ static onv_status set_items(onv_op_ctx *c, onv_items *items, uint32_t n, const o
     for (uint32_t i = 1; i < n && !differ; i++)
         differ = !onv_type_same(&items->at[0], &items->at[i]);
     ONV_TRY(onv_sequence_elem(c, &sequence, &elem));
-    if (!differ || n > MAX_ITEMS) {
-        set_uniform(c, n > 0 && !differ ? &items->at[0] : &elem, sequence.length);
-        return ONV_OK;
-    }
+    if (!differ || n > MAX_ITEMS)
+        return set_uniform(c, n > 0 && !differ ? &items->at[0] : &elem, sequence.length);
     sequence.elem = onv_arena_copy(c->arena, &elem, sizeof elem);
     if (sequence.elem != NULL) onv_op_set_out_type(c, 0, &sequence);
     return ONV_OK;
@@ -93,8 +91,7 @@ static onv_status read_position(onv_op_ctx *c, uint32_t k, int64_t n, int64_t fa
 static onv_status infer_sequence_empty(onv_op_ctx *c)
 {
     onv_type elem = onv_type_tensor(c, onv_op_attr_dtype(c, "dtype", ONV_FLOAT), NULL, -1);
-    set_uniform(c, &elem, onv_dim_const(0));
-    return ONV_OK;
+    return set_uniform(c, &elem, onv_dim_const(0));
 }
 
 static onv_status infer_sequence_construct(onv_op_ctx *c)
@@ -140,18 +137,14 @@ static onv_status infer_sequence_insert(onv_op_ctx *c)
         ONV_TRY(onv_type_merge(c, &elem, item, &elem));
     }
     if (items != NULL) return set_items(c, items, (uint32_t)length.raw + 1, &elem);
-    set_uniform(c, &elem, onv_dim_add(c->dims, length, onv_dim_const(1)));
-    return ONV_OK;
+    return set_uniform(c, &elem, onv_dim_add(c->dims, length, onv_dim_const(1)));
 }
 
 static onv_status infer_sequence_erase(onv_op_ctx *c)
 {
     const onv_type *sequence = onv_op_in(c, 0);
     ONV_TRY(need_sequence(c));
-    if (sequence->kind != ONV_TYPE_SEQUENCE) {
-        set_uniform(c, NULL, ONV_DIM_UNKNOWN);
-        return ONV_OK;
-    }
+    if (sequence->kind != ONV_TYPE_SEQUENCE) return set_uniform(c, NULL, ONV_DIM_UNKNOWN);
     if (onv_dim_is(sequence->length, 0)) return onv_op_fail(c, "the sequence is empty");
     int64_t n = sequence->length.raw, position = -1;
     if (has_items(sequence)) ONV_TRY(read_position(c, 1, n, n - 1, &position));
@@ -165,8 +158,7 @@ static onv_status infer_sequence_erase(onv_op_ctx *c)
     }
     onv_type elem;
     ONV_TRY(onv_sequence_elem(c, sequence, &elem));
-    set_uniform(c, &elem, onv_dim_add(c->dims, sequence->length, onv_dim_const(-1)));
-    return ONV_OK;
+    return set_uniform(c, &elem, onv_dim_add(c->dims, sequence->length, onv_dim_const(-1)));
 }
 
 /* --- Reading ----------------------------------------------------------------------------------- */
@@ -178,22 +170,17 @@ static onv_status infer_sequence_at(onv_op_ctx *c)
     if (has_items(sequence)) {
         int64_t position;
         ONV_TRY(read_position(c, 1, sequence->length.raw, -1, &position));
-        if (position >= 0) {
-            onv_op_set_out_type(c, 0, onv_sequence_item(sequence, position));
-            return ONV_OK;
-        }
+        if (position >= 0) return onv_op_set_out_type(c, 0, onv_sequence_item(sequence, position));
     }
     onv_type elem;
     ONV_TRY(onv_sequence_elem(c, sequence, &elem));
-    onv_op_set_out_type(c, 0, &elem);
-    return ONV_OK;
+    return onv_op_set_out_type(c, 0, &elem);
 }
 
 static onv_status infer_sequence_length(onv_op_ctx *c)
 {
     ONV_TRY(need_sequence(c));
-    onv_op_set_out(c, 0, ONV_INT64, NULL, 0);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, ONV_INT64, NULL, 0);
 }
 
 static onv_status fold_sequence_length(onv_op_ctx *c)
@@ -230,8 +217,7 @@ static onv_status split_by_list(onv_op_ctx *c, int axis)
     if (!onv_op_ints(c, "", 1, &list, &count)) {
         onv_dim part = onv_dim_is_known(size) ? onv_dim_fresh(c->dims, "split", size) : size;
         onv_type elem = slice_type(c, axis, part, true);
-        set_uniform(c, &elem, onv_op_in_dim(c, 1, 0));
-        return ONV_OK;
+        return set_uniform(c, &elem, onv_op_in_dim(c, 1, 0));
     }
     onv_items *items = onv_sequence_items(c, count);
     if (items == NULL) return ONV_OK;
@@ -260,8 +246,7 @@ static onv_status split_evenly(onv_op_ctx *c, int axis, onv_dim part, bool keep)
         onv_dim most = onv_dim_is_known(part) ? part : size;
         if (!even && onv_dim_is_known(most))
             elem = slice_type(c, axis, onv_dim_fresh(c->dims, "split", most), keep);
-        set_uniform(c, &elem, count);
-        return ONV_OK;
+        return set_uniform(c, &elem, count);
     }
     onv_items *items = onv_sequence_items(c, (uint32_t)count.raw);
     if (items == NULL) return ONV_OK;
@@ -277,8 +262,7 @@ static onv_status infer_split_to_sequence(onv_op_ctx *c)
     bool given = onv_op_has_in(c, 1);
     if (rank < 0 || (given && sizes < 0)) {
         onv_type elem = onv_type_tensor(c, onv_op_in_dtype(c, 0), NULL, -1);
-        set_uniform(c, &elem, ONV_DIM_UNKNOWN);
-        return ONV_OK;
+        return set_uniform(c, &elem, ONV_DIM_UNKNOWN);
     }
     ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), rank, &axis));
     if (given && sizes > 0) return split_by_list(c, axis);
@@ -315,10 +299,7 @@ static onv_status infer_concat_from_sequence(onv_op_ctx *c)
     ONV_TRY(need_sequence(c));
     ONV_TRY(onv_sequence_elem(c, sequence, &elem));
     if (onv_op_attr(c, "axis") == NULL) return onv_op_fail(c, "attribute 'axis' is absent");
-    if (!onv_type_has_rank(&elem)) {
-        onv_op_set_out(c, 0, (onv_dtype)elem.dtype, NULL, -1);
-        return ONV_OK;
-    }
+    if (!onv_type_has_rank(&elem)) return onv_op_set_out(c, 0, (onv_dtype)elem.dtype, NULL, -1);
     ONV_TRY(onv_tensor_check_rank(c, elem.rank + extra));
     ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), elem.rank + extra, &axis));
     if (extra == 0) {
@@ -327,8 +308,7 @@ static onv_status infer_concat_from_sequence(onv_op_ctx *c)
         for (int i = 0, from = 0; i <= elem.rank; i++)
             dims[i] = i == axis ? sequence->length : elem.dims[from++];
     }
-    onv_op_set_out(c, 0, (onv_dtype)elem.dtype, dims, elem.rank + extra);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, (onv_dtype)elem.dtype, dims, elem.rank + extra);
 }
 
 /* --- SequenceMap ------------------------------------------------------------------------------- */

@@ -40,16 +40,15 @@ static onv_status dft_axis(onv_op_ctx *c, int rank, int *axis)
 
 static onv_status infer_dft(onv_op_ctx *c)
 {
-    int rank = onv_op_in_rank(c, 0), axis;
+    onv_dim dims[ONV_MAX_RANK];
+    int rank = onv_op_in_dims(c, 0, dims), axis;
     bool onesided = onv_op_attr_int(c, "onesided", 0) != 0;
     bool inverse = onv_op_attr_int(c, "inverse", 0) != 0;
     onv_dtype dtype = onv_op_in_dtype(c, 0);
-    onv_dim dims[ONV_MAX_RANK], parts, length;
+    onv_dim parts, length;
     ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
     ONV_TRY(read_length(c, 1, 1, &length));
-    onv_op_set_out(c, 0, dtype, NULL, -1);
-    if (rank < 0) return ONV_OK;
-    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
+    if (rank < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
     parts = onv_dim_const(inverse ? 2 : 1);
     if (onesided && onv_dim_always_ne(c->dims, onv_op_in_dim(c, 0, -1), parts))
         return onv_op_fail(c, "a one-sided transform needs %s input, not %s",
@@ -65,8 +64,7 @@ static onv_status infer_dft(onv_op_ctx *c)
         dims[i] = any_axis ? ONV_DIM_UNKNOWN : n;
     }
     dims[rank - 1] = onv_dim_const(onesided && inverse ? 1 : 2);
-    onv_op_set_out(c, 0, dtype, dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
 /* --- STFT -------------------------------------------------------------------------------------- */
@@ -90,8 +88,7 @@ static onv_status infer_stft(onv_op_ctx *c)
     bool onesided = onv_op_attr_int(c, "onesided", 1) != 0;
     onv_dim dims[4] = {onv_op_in_dim(c, 0, 0), onv_dim_add(c->dims, moves, onv_dim_const(1)),
                        onesided ? half_spectrum(c, frame) : frame, onv_dim_const(2)};
-    onv_op_set_out(c, 0, dtype, dims, 4);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, 4);
 }
 
 #define WINDOW "(size): [size[0]] attr.output_datatype or f32"

@@ -32,8 +32,7 @@ static onv_status infer_cast(onv_op_ctx *c)
     onv_dtype to = cast_target(c);
     if (to == ONV_UNDEFINED && strcmp(c->op->name, "CastLike") != 0)
         return onv_op_fail(c, "attribute 'to' is absent or no element type");
-    onv_op_set_out_like(c, 0, 0, to);
-    return ONV_OK;
+    return onv_op_set_out_like(c, 0, 0, to);
 }
 
 static onv_status infer_bitcast(onv_op_ctx *c)
@@ -43,8 +42,7 @@ static onv_status infer_bitcast(onv_op_ctx *c)
     if (from != ONV_UNDEFINED && onv_dtype_bits(from) != onv_dtype_bits(to))
         return onv_op_fail(c, "%s and %s differ in width", onv_dtype_name(from),
                            onv_dtype_name(to));
-    onv_op_set_out_like(c, 0, 0, to);
-    return ONV_OK;
+    return onv_op_set_out_like(c, 0, 0, to);
 }
 
 static onv_status fold_cast(onv_op_ctx *c)
@@ -90,8 +88,7 @@ static onv_status infer_shape(onv_op_ctx *c)
         shape_range(c, rank, &start, &end);
         length = onv_dim_const(end - start);
     }
-    onv_op_set_out(c, 0, ONV_INT64, &length, 1);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, ONV_INT64, &length, 1);
 }
 
 static onv_status fold_shape(onv_op_ctx *c)
@@ -121,8 +118,7 @@ static onv_status infer_where(onv_op_ctx *c)
     onv_dtype dtype = onv_op_in_dtype(c, 1);
     if (dtype == ONV_UNDEFINED) dtype = onv_op_in_dtype(c, 2);
     ONV_TRY(onv_rule_broadcast(c, 0, 3, dims, &rank));
-    onv_op_set_out(c, 0, dtype, dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
 static onv_scalar choose(onv_op_ctx *c, onv_dtype dtype, const onv_scalar *in, uint32_t n)
@@ -167,9 +163,8 @@ static onv_status fold_trilu(onv_op_ctx *c)
     if (!onv_dim_is_const(k)) return ONV_OK;
     trilu how = {
         .rank = onv_op_in_rank(c, 0), .k = k.raw, .upper = onv_op_attr_int(c, "upper", 1) != 0};
-    onv_fold_move(c, 0, onv_fold_source(c, 0), place_trilu, &how,
-                  onv_scalar_zero(onv_op_in_dtype(c, 0)));
-    return ONV_OK;
+    return onv_fold_move(c, 0, onv_fold_source(c, 0), place_trilu, &how,
+                         onv_scalar_zero(onv_op_in_dtype(c, 0)));
 }
 
 /* --- ReverseSequence --------------------------------------------------------------------------- */

@@ -51,12 +51,12 @@ void onv_tensor_strides(const int64_t *dims, int rank, int64_t *strides);
 typedef int64_t (*onv_place)(const void *how, uint32_t i, const int64_t *at);
 
 /* Sets the contents of output k, whose type must be set, from `source`; -1 becomes `filler`. Does
- * nothing where `source` is NULL or the output cannot be tracked. */
-void onv_fold_move(onv_op_ctx *c, uint32_t k, const onv_known *source, onv_place place,
-                   const void *how, onv_scalar filler);
+ * nothing where `source` is NULL or the output cannot be tracked. Gives ONV_OK, with which a fold ends. */
+onv_status onv_fold_move(onv_op_ctx *c, uint32_t k, const onv_known *source, onv_place place,
+                         const void *how, onv_scalar filler);
 
-/* The same elements in the same order under another shape. */
-void onv_fold_copy(onv_op_ctx *c, uint32_t k, const onv_known *source);
+/* Output 0: the elements of input 0 in the same order, under another shape. */
+onv_status onv_fold_same(onv_op_ctx *c);
 
 /* What element offset + sum of at[axis] * strides[axis] of `source` is; not known where there is none. */
 typedef struct onv_strided {
@@ -65,6 +65,7 @@ typedef struct onv_strided {
     int rank;
 } onv_strided;
 
-void onv_fold_strided(onv_op_ctx *c, uint32_t k, const onv_known *source, const onv_strided *how);
+onv_status onv_fold_strided(onv_op_ctx *c, uint32_t k, const onv_known *source,
+                            const onv_strided *how);
 
 #endif

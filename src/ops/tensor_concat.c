@@ -64,8 +64,7 @@ static onv_status infer_concat(onv_op_ctx *c)
     for (uint32_t k = 0; k < c->n_in; k++)
         total = onv_dim_add(c->dims, total, onv_op_in_dim(c, k, axis));
     if (rank >= 0) dims[axis] = total;
-    onv_op_set_out(c, 0, dtype, dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
 static onv_status fold_concat(onv_op_ctx *c)
@@ -157,9 +156,9 @@ static onv_status split_parts(onv_op_ctx *c, onv_dim size, onv_dim *parts)
 
 static onv_status infer_split(onv_op_ctx *c)
 {
-    int rank = onv_op_in_rank(c, 0), axis;
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
     onv_dim dims[ONV_MAX_RANK];
+    int rank = onv_op_in_dims(c, 0, dims), axis;
+    onv_dtype dtype = onv_op_in_dtype(c, 0);
     if (rank < 0) {
         for (uint32_t k = 0; k < c->n_out; k++) onv_op_set_out(c, k, dtype, NULL, -1);
         return ONV_OK;
@@ -168,7 +167,6 @@ static onv_status infer_split(onv_op_ctx *c)
     onv_dim *parts = ONV_ARENA_ARRAY(c->arena, onv_dim, c->n_out);
     if (parts == NULL) return ONV_OK;
     ONV_TRY(split_parts(c, onv_op_in_dim(c, 0, axis), parts));
-    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
     for (uint32_t k = 0; k < c->n_out; k++) {
         dims[axis] = parts[k];
         onv_op_set_out(c, k, dtype, dims, rank);

@@ -14,17 +14,13 @@ static onv_status infer_gather(onv_op_ctx *c)
     onv_dtype dtype = onv_op_in_dtype(c, 0);
     onv_dim dims[2 * ONV_MAX_RANK];
     ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
-    if (rank < 0 || indices < 0) {
-        onv_op_set_out(c, 0, dtype, NULL, -1);
-        return ONV_OK;
-    }
+    if (rank < 0 || indices < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
     ONV_TRY(gather_axis(c, rank, &axis));
     ONV_TRY(onv_tensor_check_rank(c, rank + indices - 1));
     for (int i = 0; i < axis; i++) dims[n++] = onv_op_in_dim(c, 0, i);
     for (int i = 0; i < indices; i++) dims[n++] = onv_op_in_dim(c, 1, i);
     for (int i = axis + 1; i < rank; i++) dims[n++] = onv_op_in_dim(c, 0, i);
-    onv_op_set_out(c, 0, dtype, dims, n);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, n);
 }
 
 /* Known indices of one axis, -1 where one is not known. */
@@ -70,8 +66,7 @@ static onv_status fold_gather(onv_op_ctx *c)
     if (how.indices == NULL) return ONV_OK;
     onv_tensor_strides(from->dims, from->rank, how.strides);
     onv_tensor_strides(indices->dims, indices->rank, how.index_strides);
-    onv_fold_move(c, 0, from, place_gather, &how, onv_scalar_unknown());
-    return ONV_OK;
+    return onv_fold_move(c, 0, from, place_gather, &how, onv_scalar_unknown());
 }
 
 /* --- GatherElements ---------------------------------------------------------------------------- */
@@ -114,8 +109,7 @@ static onv_status fold_gather_elements(onv_op_ctx *c)
     ONV_TRY(read_indices(c, indices, from->dims[how.axis], &how.indices));
     if (how.indices == NULL) return ONV_OK;
     onv_tensor_strides(from->dims, from->rank, how.strides);
-    onv_fold_move(c, 0, from, place_gather_element, &how, onv_scalar_unknown());
-    return ONV_OK;
+    return onv_fold_move(c, 0, from, place_gather_element, &how, onv_scalar_unknown());
 }
 
 /* --- GatherND ---------------------------------------------------------------------------------- */
@@ -145,18 +139,14 @@ static onv_status infer_gather_nd(onv_op_ctx *c)
     ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
     ONV_TRY(onv_tensor_need_rank(c, 1, 1, ONV_MAX_RANK));
     if (rank >= 0 && indices >= 0) ONV_TRY(read_tuples(c, rank, indices, &batch, &tuple));
-    if (tuple < 0) {
-        onv_op_set_out(c, 0, dtype, NULL, -1);
-        return ONV_OK;
-    }
+    if (tuple < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
     ONV_TRY(onv_tensor_check_rank(c, indices - 1 + rank - batch - tuple));
     for (int i = 0; i < indices - 1; i++) dims[n++] = onv_op_in_dim(c, 1, i);
     for (int i = 0; i < batch; i++)
         ONV_TRY(onv_tensor_unify(c, "batch dims of data and indices", onv_op_in_dim(c, 0, i),
                                  dims[i], &dims[i]));
     for (int i = batch + tuple; i < rank; i++) dims[n++] = onv_op_in_dim(c, 0, i);
-    onv_op_set_out(c, 0, dtype, dims, n);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, n);
 }
 
 typedef struct gather_nd {
@@ -197,8 +187,7 @@ static onv_status fold_gather_nd(onv_op_ctx *c)
         int64_t size = how.dims[how.batch + (int)(i % (uint32_t)how.tuple)];
         ONV_TRY(onv_tensor_index(c, how.indices->elems[i].i, size, &checked));
     }
-    onv_fold_move(c, 0, from, place_gather_nd, &how, onv_scalar_unknown());
-    return ONV_OK;
+    return onv_fold_move(c, 0, from, place_gather_nd, &how, onv_scalar_unknown());
 }
 
 /* --- OneHot ------------------------------------------------------------------------------------ */
@@ -210,16 +199,12 @@ static onv_status infer_one_hot(onv_op_ctx *c)
     onv_dim dims[ONV_MAX_RANK + 1];
     if (onv_dim_is_const(depth) && depth.raw < 0)
         return onv_op_fail(c, "a depth of %lld", (long long)depth.raw);
-    if (rank < 0) {
-        onv_op_set_out(c, 0, onv_op_in_dtype(c, 2), NULL, -1);
-        return ONV_OK;
-    }
+    if (rank < 0) return onv_op_set_out(c, 0, onv_op_in_dtype(c, 2), NULL, -1);
     ONV_TRY(onv_tensor_check_rank(c, rank + 1));
     ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", -1), rank + 1, &axis));
     for (int i = 0, from = 0; i <= rank; i++)
         dims[i] = i == axis ? depth : onv_op_in_dim(c, 0, from++);
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 2), dims, rank + 1);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 2), dims, rank + 1);
 }
 
 static onv_status fold_one_hot(onv_op_ctx *c)

@@ -36,8 +36,7 @@ static onv_status infer_transpose(onv_op_ctx *c)
     onv_dim dims[ONV_MAX_RANK];
     ONV_TRY(read_perm(c, perm, &rank));
     for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, perm[i]);
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
 }
 
 static onv_status fold_transpose(onv_op_ctx *c)
@@ -50,8 +49,7 @@ static onv_status fold_transpose(onv_op_ctx *c)
     ONV_TRY(read_perm(c, perm, &how.rank));
     onv_tensor_strides(from->dims, from->rank, strides);
     for (int i = 0; i < how.rank; i++) how.strides[i] = strides[perm[i]];
-    onv_fold_strided(c, 0, from, &how);
-    return ONV_OK;
+    return onv_fold_strided(c, 0, from, &how);
 }
 
 /* --- Expand ------------------------------------------------------------------------------------ */
@@ -65,10 +63,7 @@ static onv_status infer_expand(onv_op_ctx *c)
     onv_dim dims[ONV_MAX_RANK], length = onv_op_in_dim(c, 1, 0);
     bool known = onv_op_ints(c, "", 1, &shape, &count);
     if (known) length = onv_dim_const(count);
-    if (rank < 0 || !onv_dim_is_const(length)) {
-        onv_op_set_out(c, 0, dtype, NULL, -1);
-        return ONV_OK;
-    }
+    if (rank < 0 || !onv_dim_is_const(length)) return onv_op_set_out(c, 0, dtype, NULL, -1);
     ONV_TRY(onv_tensor_check_rank(c, length.raw));
     longest = rank > (int)length.raw ? rank : (int)length.raw;
     for (int axis = 0; axis < longest; axis++) {
@@ -79,8 +74,7 @@ static onv_status infer_expand(onv_op_ctx *c)
             return onv_op_fail(c, "the new shape holds %lld", (long long)other.raw);
         ONV_TRY(onv_rule_broadcast_dim(c, own, other, &dims[axis]));
     }
-    onv_op_set_out(c, 0, dtype, dims, longest);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, longest);
 }
 
 static onv_status fold_expand(onv_op_ctx *c)
@@ -98,18 +92,14 @@ static onv_status fold_expand(onv_op_ctx *c)
 /* Tile-1: one axis, named by an input. */
 static onv_status infer_tile_1(onv_op_ctx *c)
 {
-    int rank = onv_op_in_rank(c, 0), axis;
-    onv_dim at = onv_tensor_scalar_int(c, 2), times = onv_tensor_scalar_int(c, 1);
     onv_dim dims[ONV_MAX_RANK];
-    if (rank < 0 || !onv_dim_is_const(at)) {
-        onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), rank);
-        return ONV_OK;
-    }
+    int rank = onv_op_in_dims(c, 0, dims), axis;
+    onv_dim at = onv_tensor_scalar_int(c, 2), times = onv_tensor_scalar_int(c, 1);
+    if (rank < 0 || !onv_dim_is_const(at))
+        return onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), rank);
     ONV_TRY(onv_op_axis(c, at.raw, rank, &axis));
-    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
     dims[axis] = onv_dim_mul(c->dims, dims[axis], times);
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
 }
 
 static onv_status infer_tile(onv_op_ctx *c)
@@ -134,8 +124,7 @@ static onv_status infer_tile(onv_op_ctx *c)
             return onv_op_fail(c, "repeats holds %lld", (long long)times.raw);
         dims[axis] = onv_dim_mul(c->dims, onv_op_in_dim(c, 0, axis), times);
     }
-    onv_op_set_out(c, 0, dtype, dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
 typedef struct tile {
@@ -158,8 +147,7 @@ static onv_status fold_tile(onv_op_ctx *c)
     tile how = {.from = onv_fold_source(c, 0)};
     if (how.from == NULL) return ONV_OK;
     onv_tensor_strides(how.from->dims, how.from->rank, how.strides);
-    onv_fold_move(c, 0, how.from, place_tile, &how, onv_scalar_unknown());
-    return ONV_OK;
+    return onv_fold_move(c, 0, how.from, place_tile, &how, onv_scalar_unknown());
 }
 
 /* --- Rows -------------------------------------------------------------------------------------- */

@@ -117,10 +117,7 @@ static onv_status infer_reshape(onv_op_ctx *c)
     if (!onv_op_ints(c, "shape", input, &r.want, &count)) {
         onv_dim length = onv_op_in_dim(c, 1, 0);
         onv_dim elems = onv_op_in_elems(c, 0);
-        if (!onv_dim_is_const(length)) {
-            onv_op_set_out(c, 0, dtype, NULL, -1);
-            return ONV_OK;
-        }
+        if (!onv_dim_is_const(length)) return onv_op_set_out(c, 0, dtype, NULL, -1);
         ONV_TRY(onv_tensor_check_rank(c, length.raw));
         if (onv_dim_is(length, 1))
             onv_op_set_out(c, 0, dtype, &elems, 1);
@@ -132,14 +129,7 @@ static onv_status infer_reshape(onv_op_ctx *c)
     r.n = (int)count;
     ONV_TRY(read_shape(c, &r));
     ONV_TRY(balance(c, &r));
-    onv_op_set_out(c, 0, dtype, r.out, r.n);
-    return ONV_OK;
-}
-
-static onv_status fold_same_order(onv_op_ctx *c)
-{
-    onv_fold_copy(c, 0, onv_fold_source(c, 0));
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, r.out, r.n);
 }
 
 /* --- Squeeze and Unsqueeze --------------------------------------------------------------------- */
@@ -189,11 +179,9 @@ static onv_status infer_squeeze(onv_op_ctx *c)
         count = -1;
         known = rank >= 0 && ones(c, &mask);
     }
-    if (!known) {
-        onv_op_set_out_rank(c, 0, dtype,
-                            rank >= 0 && count >= 0 && count <= rank ? rank - count : -1);
-        return ONV_OK;
-    }
+    if (!known)
+        return onv_op_set_out_rank(c, 0, dtype,
+                                   rank >= 0 && count >= 0 && count <= rank ? rank - count : -1);
     int n = 0;
     for (int axis = 0; axis < rank; axis++) {
         onv_dim dim = onv_op_in_dim(c, 0, axis);
@@ -204,8 +192,7 @@ static onv_status infer_squeeze(onv_op_ctx *c)
             return onv_op_fail(c, "cannot squeeze axis %d of %s", axis,
                                onv_op_shape_text(c, onv_op_in(c, 0)));
     }
-    onv_op_set_out(c, 0, dtype, dims, n);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, n);
 }
 
 static onv_status infer_unsqueeze(onv_op_ctx *c)
@@ -218,25 +205,18 @@ static onv_status infer_unsqueeze(onv_op_ctx *c)
     onv_dim dims[ONV_MAX_RANK];
     /* The number of axes decides the rank that they are counted in. */
     ONV_TRY(onv_tensor_axes(c, "axes", input, -1, &mask, &count, &known));
-    if (rank < 0 || count < 0) {
-        onv_op_set_out(c, 0, dtype, NULL, -1);
-        return ONV_OK;
-    }
+    if (rank < 0 || count < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
     ONV_TRY(onv_tensor_check_rank(c, (int64_t)rank + count));
     ONV_TRY(onv_tensor_axes(c, "axes", input, rank + count, &mask, &count, &known));
-    if (!known) {
-        onv_op_set_out_rank(c, 0, dtype, rank + count);
-        return ONV_OK;
-    }
+    if (!known) return onv_op_set_out_rank(c, 0, dtype, rank + count);
     for (int axis = 0, from = 0; axis < rank + count; axis++)
         dims[axis] = mask & ONV_BIT(axis) ? onv_dim_const(1) : onv_op_in_dim(c, 0, from++);
-    onv_op_set_out(c, 0, dtype, dims, rank + count);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, rank + count);
 }
 
 /* --- Rows -------------------------------------------------------------------------------------- */
 
-#define VIEW .fold = fold_same_order, .traits = {.view_of = 1}
+#define VIEW .fold = onv_fold_same, .traits = {.view_of = 1}
 
 static const onv_op rows[] = {
     ONV_OP("Reshape", 1, 1, 1, 1, 1, infer_reshape, VIEW),

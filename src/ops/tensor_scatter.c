@@ -179,8 +179,7 @@ static onv_status infer_tensor_scatter(onv_op_ctx *c)
                            (long long)dims[axis].raw);
     ONV_TRY(onv_tensor_unify(c, "the batch of cache and write_indices", dims[0],
                              onv_op_in_dim(c, 2, 0), &dims[0]));
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
 }
 
 /* --- Rows -------------------------------------------------------------------------------------- */

@@ -42,8 +42,7 @@ static onv_status infer_non_zero(onv_op_ctx *c)
     onv_dim dims[2] = {rank >= 0 ? onv_dim_const(rank) : ONV_DIM_UNKNOWN,
                        count >= 0 ? onv_dim_const(count)
                                   : at_most(c, "nonzero", onv_op_in_elems(c, 0))};
-    onv_op_set_out(c, 0, ONV_INT64, dims, 2);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, ONV_INT64, dims, 2);
 }
 
 static onv_status fold_non_zero(onv_op_ctx *c)
@@ -93,14 +92,12 @@ static onv_status infer_compress(onv_op_ctx *c)
     ONV_TRY(onv_tensor_need_rank(c, 1, 1, 1));
     if (onv_op_attr(c, "axis") == NULL) {
         dims[0] = kept(c, onv_op_in_elems(c, 0));
-        onv_op_set_out(c, 0, dtype, dims, 1);
-        return ONV_OK;
+        return onv_op_set_out(c, 0, dtype, dims, 1);
     }
     if (rank >= 0) ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), rank, &axis));
     for (int i = 0; i < rank; i++)
         dims[i] = i == axis ? kept(c, onv_op_in_dim(c, 0, i)) : onv_op_in_dim(c, 0, i);
-    onv_op_set_out(c, 0, dtype, dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
 typedef struct compress {
@@ -141,8 +138,7 @@ static onv_status fold_compress(onv_op_ctx *c)
     }
     how.rank = from->rank;
     onv_tensor_strides(from->dims, from->rank, how.strides);
-    onv_fold_move(c, 0, from, place_compressed, &how, onv_scalar_unknown());
-    return ONV_OK;
+    return onv_fold_move(c, 0, from, place_compressed, &how, onv_scalar_unknown());
 }
 
 /* --- Unique ------------------------------------------------------------------------------------ */
@@ -247,8 +243,7 @@ static onv_status infer_unique(onv_op_ctx *c)
         onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
     onv_op_set_out(c, 1, ONV_INT64, &count, 1);
     onv_op_set_out(c, 2, ONV_INT64, &size, 1);
-    onv_op_set_out(c, 3, ONV_INT64, &count, 1);
-    return ONV_OK;
+    return onv_op_set_out(c, 3, ONV_INT64, &count, 1);
 }
 
 static void set_numbers(onv_op_ctx *c, uint32_t k, const uint32_t *numbers)

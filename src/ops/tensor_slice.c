@@ -171,8 +171,7 @@ static onv_status infer_slice(onv_op_ctx *c)
     onv_dim dims[ONV_MAX_RANK];
     if (rank >= 0) ONV_TRY(read_cuts(c, cuts, rank));
     for (int axis = 0; axis < rank; axis++) dims[axis] = cuts[axis].size;
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
 }
 
 static int64_t first_position(const cut *k, int64_t size)
@@ -204,8 +203,7 @@ static onv_status fold_slice(onv_op_ctx *c)
         /* An axis of at most one element takes no step, however long. */
         if (onv_dim_is_const(k->size) && k->size.raw > 1) how.strides[axis] *= k->step.raw;
     }
-    onv_fold_strided(c, 0, from, &how);
-    return ONV_OK;
+    return onv_fold_strided(c, 0, from, &how);
 }
 
 /* --- Pad --------------------------------------------------------------------------------------- */
@@ -287,8 +285,7 @@ static onv_status infer_pad(onv_op_ctx *c)
                                (long long)p.before[i].raw, (long long)p.after[i].raw, i,
                                onv_op_shape_text(c, onv_op_in(c, 0)));
     }
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, p.rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, p.rank);
 }
 
 typedef struct padding {
@@ -344,8 +341,7 @@ static onv_status fold_pad(onv_op_ctx *c)
         how.before[axis] = p.before[axis].raw;
     }
     onv_tensor_strides(how.from->dims, how.from->rank, how.strides);
-    onv_fold_move(c, 0, how.from, place_padded, &how, pad_value(c));
-    return ONV_OK;
+    return onv_fold_move(c, 0, how.from, place_padded, &how, pad_value(c));
 }
 
 /* The gradient of mirrored or repeated borders needs the input (its shape alone does not do). */

@@ -177,32 +177,33 @@ static void next_position(int64_t *at, const int64_t *dims, int rank)
     }
 }
 
-void onv_fold_move(onv_op_ctx *c, uint32_t k, const onv_known *source, onv_place place,
-                   const void *how, onv_scalar filler)
+onv_status onv_fold_move(onv_op_ctx *c, uint32_t k, const onv_known *source, onv_place place,
+                         const void *how, onv_scalar filler)
 {
-    if (source == NULL) return;
-    onv_known *known = onv_op_new_known(c, k);
-    if (known == NULL) return;
+    onv_known *known = source != NULL ? onv_op_new_known(c, k) : NULL;
     int64_t at[ONV_MAX_RANK] = {0};
-    for (uint32_t i = 0; i < known->count; i++) {
+    for (uint32_t i = 0; known != NULL && i < known->count; i++) {
         int64_t from = place(how, i, at);
         known->elems[i] = from >= 0 && from < (int64_t)source->count ? source->elems[from] : filler;
         next_position(at, known->dims, known->rank);
     }
+    return ONV_OK;
 }
 
-void onv_fold_copy(onv_op_ctx *c, uint32_t k, const onv_known *source)
+onv_status onv_fold_same(onv_op_ctx *c)
 {
-    if (source == NULL) return;
-    onv_known *known = onv_op_new_known(c, k);
+    const onv_known *source = onv_fold_source(c, 0);
+    onv_known *known = source != NULL ? onv_op_new_known(c, 0) : NULL;
     if (known != NULL && known->count == source->count)
         memcpy(known->elems, source->elems, known->count * sizeof *known->elems);
+    return ONV_OK;
 }
 
-void onv_fold_strided(onv_op_ctx *c, uint32_t k, const onv_known *source, const onv_strided *how)
+onv_status onv_fold_strided(onv_op_ctx *c, uint32_t k, const onv_known *source,
+                            const onv_strided *how)
 {
     onv_known *known = onv_op_new_known(c, k);
-    if (known == NULL || known->rank != how->rank) return;
+    if (known == NULL || known->rank != how->rank) return ONV_OK;
     const int last = known->rank - 1;
     const int64_t row = last >= 0 ? known->dims[last] : 1,
                   step = last >= 0 ? how->strides[last] : 0;
@@ -217,4 +218,5 @@ void onv_fold_strided(onv_op_ctx *c, uint32_t k, const onv_known *source, const 
             at[axis] = 0;
         }
     }
+    return ONV_OK;
 }

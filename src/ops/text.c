@@ -10,21 +10,19 @@ static onv_status infer_string_concat(onv_op_ctx *c)
 /* One more axis, as long as the most parts of any string: nothing but maxsplit bounds it. */
 static onv_status infer_string_split(onv_op_ctx *c)
 {
-    int rank = onv_op_in_rank(c, 0);
+    onv_dim dims[ONV_MAX_RANK];
+    int rank = onv_op_in_dims(c, 0, dims);
     const onv_attr *attr = onv_op_attr(c, "maxsplit");
     int64_t most = onv_op_attr_int(c, "maxsplit", 0);
-    onv_dim dims[ONV_MAX_RANK];
     if (attr != NULL && most < 0) return onv_op_fail(c, "maxsplit is %lld", (long long)most);
     ONV_TRY(onv_tensor_check_rank(c, rank + 1));
-    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
     if (rank >= 0) {
         bool bounded = attr != NULL && most < ONV_DIM_INFINITY_RAW - 1;
         dims[rank] =
             onv_dim_fresh(c->dims, "parts", bounded ? onv_dim_const(most + 1) : ONV_DIM_UNKNOWN);
     }
     onv_op_set_out(c, 0, ONV_STRING, dims, rank < 0 ? -1 : rank + 1);
-    onv_op_set_out_like(c, 1, 0, ONV_INT64);
-    return ONV_OK;
+    return onv_op_set_out_like(c, 1, 0, ONV_INT64);
 }
 
 /* Stop words go; where none remains there is one empty string. */
@@ -41,8 +39,7 @@ static onv_status infer_string_normalizer(onv_op_ctx *c)
     if (rank > 0)
         dims[rank - 1] =
             !stops || onv_dim_is(most, 1) ? most : onv_dim_fresh(c->dims, "words", most);
-    onv_op_set_out(c, 0, ONV_STRING, dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, ONV_STRING, dims, rank);
 }
 
 /* [C] or [N, C] becomes [max(ngram_indexes) + 1] per row. */
@@ -62,8 +59,7 @@ static onv_status infer_tf_idf(onv_op_ctx *c)
     }
     if (rank == 2) dims[0] = onv_op_in_dim(c, 0, 0);
     if (rank > 0) dims[rank - 1] = onv_dim_const(last + 1);
-    onv_op_set_out(c, 0, ONV_FLOAT, dims, rank);
-    return ONV_OK;
+    return onv_op_set_out(c, 0, ONV_FLOAT, dims, rank);
 }
 
 static const onv_op rows[] = {
