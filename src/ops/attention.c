@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ops/controlflow.h"
-#include "ops/op.h"
+#include "ops/rules.h"
 #include "ops/tensor.h"
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, NONPAD };     /* inputs */
@@ -17,15 +17,6 @@ enum { Y, PRESENT_KEY, PRESENT_VALUE, QK_MATMUL_OUTPUT }; /* outputs */
 typedef struct heads {
     onv_dim batch, count, length, size;
 } heads;
-
-static onv_status split_heads(onv_op_ctx *c, onv_dim width, heads *h)
-{
-    if (onv_dim_is_const(width) && onv_dim_is_const(h->count) && width.raw % h->count.raw != 0)
-        return onv_op_fail(c, "a width of %lld does not split into %lld heads",
-                           (long long)width.raw, (long long)h->count.raw);
-    h->size = onv_dim_exact_div(c->dims, width, h->count);
-    return ONV_OK;
-}
 
 static onv_status read_heads(onv_op_ctx *c, uint32_t k, const char *count_attr, heads *h)
 {
@@ -37,7 +28,7 @@ static onv_status read_heads(onv_op_ctx *c, uint32_t k, const char *count_attr, 
     h->count = count > 0 ? onv_dim_const(count) : ONV_DIM_UNKNOWN;
     h->batch = onv_op_in_dim(c, k, 0);
     h->length = onv_op_in_dim(c, k, rank == 3 ? 1 : 2);
-    if (rank == 3) return split_heads(c, onv_op_in_dim(c, k, 2), h);
+    if (rank == 3) return onv_rule_head_size(c, onv_op_in_dim(c, k, 2), h->count, &h->size);
     h->size = onv_op_in_dim(c, k, 3);
     if (rank == 4) h->count = onv_op_in_dim(c, k, 1);
     return ONV_OK;
@@ -48,12 +39,9 @@ static onv_status add_past(onv_op_ctx *c, uint32_t k, heads *h)
 {
     if (!onv_op_has_in(c, k)) return ONV_OK;
     ONV_TRY(onv_tensor_need_rank(c, k, 4, 4));
-    ONV_TRY(onv_tensor_unify(c, "the batch of new and past", h->batch, onv_op_in_dim(c, k, 0),
-                             &h->batch));
-    ONV_TRY(onv_tensor_unify(c, "the heads of new and past", h->count, onv_op_in_dim(c, k, 1),
-                             &h->count));
-    ONV_TRY(onv_tensor_unify(c, "the head size of new and past", h->size, onv_op_in_dim(c, k, 3),
-                             &h->size));
+    ONV_TRY(onv_tensor_unify(c, "the batch of new and past", &h->batch, onv_op_in_dim(c, k, 0)));
+    ONV_TRY(onv_tensor_unify(c, "the heads of new and past", &h->count, onv_op_in_dim(c, k, 1)));
+    ONV_TRY(onv_tensor_unify(c, "the head size of new and past", &h->size, onv_op_in_dim(c, k, 3)));
     h->length = onv_dim_add(c->dims, onv_op_in_dim(c, k, 2), h->length);
     return ONV_OK;
 }
@@ -69,19 +57,16 @@ static onv_status read_attention(onv_op_ctx *c, heads *q, heads *k, heads *v)
     ONV_TRY(read_heads(c, V, "kv_num_heads", v));
     ONV_TRY(add_past(c, PAST_KEY, k));
     ONV_TRY(add_past(c, PAST_VALUE, v));
-    ONV_TRY(onv_tensor_unify(c, "the batch of keys and values", k->batch, v->batch, &k->batch));
-    ONV_TRY(onv_tensor_unify(c, "the batch of queries and keys", q->batch, k->batch, &q->batch));
-    ONV_TRY(onv_tensor_unify(c, "the heads of keys and values", k->count, v->count, &k->count));
-    ONV_TRY(onv_tensor_unify(c, "the length of keys and values", k->length, v->length, &k->length));
-    ONV_TRY(onv_tensor_unify(c, "the head size of queries and keys", q->size, k->size, &k->size));
+    ONV_TRY(onv_tensor_unify(c, "the batch of keys and values", &k->batch, v->batch));
+    ONV_TRY(onv_tensor_unify(c, "the batch of queries and keys", &q->batch, k->batch));
+    ONV_TRY(onv_tensor_unify(c, "the heads of keys and values", &k->count, v->count));
+    ONV_TRY(onv_tensor_unify(c, "the length of keys and values", &k->length, v->length));
+    ONV_TRY(onv_tensor_unify(c, "the head size of queries and keys", &q->size, k->size));
+    k->size = q->size;
     v->count = k->count;
     v->length = k->length;
     k->batch = v->batch = q->batch;
-    if (onv_dim_is_const(q->count) && onv_dim_is_const(k->count) &&
-        (k->count.raw == 0 || q->count.raw % k->count.raw != 0))
-        return onv_op_fail(c, "%lld query heads do not share %lld heads of keys and values",
-                           (long long)q->count.raw, (long long)k->count.raw);
-    return ONV_OK;
+    return onv_rule_share_heads(c, q->count, k->count);
 }
 
 static void set_present(onv_op_ctx *c, uint32_t out, uint32_t in, const heads *h)
@@ -171,23 +156,18 @@ static onv_status read_linear(onv_op_ctx *c, heads *q, heads *k, heads *v)
     ONV_TRY(read_heads(c, Q, "q_num_heads", q));
     ONV_TRY(read_heads(c, K, "kv_num_heads", k));
     ONV_TRY(read_heads(c, V, "kv_num_heads", v));
-    if (q->count.raw % k->count.raw != 0)
-        return onv_op_fail(c, "%lld query heads do not share %lld heads of keys and values",
-                           (long long)q->count.raw, (long long)k->count.raw);
-    ONV_TRY(onv_tensor_unify(c, "the batch of queries and keys", q->batch, k->batch, &q->batch));
-    ONV_TRY(onv_tensor_unify(c, "the batch of keys and values", q->batch, v->batch, &q->batch));
+    ONV_TRY(onv_rule_share_heads(c, q->count, k->count));
+    ONV_TRY(onv_tensor_unify(c, "the batch of queries and keys", &q->batch, k->batch));
+    ONV_TRY(onv_tensor_unify(c, "the batch of keys and values", &q->batch, v->batch));
+    ONV_TRY(onv_tensor_unify(c, "the length of queries and keys", &q->length, k->length));
+    ONV_TRY(onv_tensor_unify(c, "the length of keys and values", &q->length, v->length));
+    ONV_TRY(onv_tensor_unify(c, "the head size of queries and keys", &q->size, k->size));
+    k->size = q->size;
+    ONV_TRY(onv_tensor_unify(c, "the batch of the state", &q->batch, onv_op_in_dim(c, STATE, 0)));
+    ONV_TRY(onv_tensor_unify(c, "the heads of the state", &k->count, onv_op_in_dim(c, STATE, 1)));
     ONV_TRY(
-        onv_tensor_unify(c, "the length of queries and keys", q->length, k->length, &q->length));
-    ONV_TRY(onv_tensor_unify(c, "the length of keys and values", q->length, v->length, &q->length));
-    ONV_TRY(onv_tensor_unify(c, "the head size of queries and keys", q->size, k->size, &k->size));
-    ONV_TRY(onv_tensor_unify(c, "the batch of the state", q->batch, onv_op_in_dim(c, STATE, 0),
-                             &q->batch));
-    ONV_TRY(onv_tensor_unify(c, "the heads of the state", k->count, onv_op_in_dim(c, STATE, 1),
-                             &k->count));
-    ONV_TRY(onv_tensor_unify(c, "the head size of the state", k->size, onv_op_in_dim(c, STATE, 2),
-                             &k->size));
-    return onv_tensor_unify(c, "the value size of the state", v->size, onv_op_in_dim(c, STATE, 3),
-                            &v->size);
+        onv_tensor_unify(c, "the head size of the state", &k->size, onv_op_in_dim(c, STATE, 2)));
+    return onv_tensor_unify(c, "the value size of the state", &v->size, onv_op_in_dim(c, STATE, 3));
 }
 
 static onv_status infer_linear_attention(onv_op_ctx *c)

@@ -29,16 +29,6 @@ static onv_status read_heads(onv_op_ctx *c, const char *attr, onv_dim *heads)
     return ONV_OK;
 }
 
-/* A width that `parts` heads share. */
-static onv_status split_width(onv_op_ctx *c, onv_dim width, onv_dim parts, onv_dim *size)
-{
-    if (onv_dim_is_const(width) && onv_dim_is_const(parts) && width.raw % parts.raw != 0)
-        return onv_op_fail(c, "a width of %lld does not split into %lld heads",
-                           (long long)width.raw, (long long)parts.raw);
-    *size = onv_dim_exact_div(c->dims, width, parts);
-    return ONV_OK;
-}
-
 /* Scores (queries times keys) and their product with the values; masks leave nothing out. */
 static onv_dim macs_of_scores(onv_op_ctx *c, const attention *a)
 {
@@ -85,11 +75,13 @@ static onv_status read_widths(onv_op_ctx *c, const projected_inputs *in, project
         p->q_width = onv_op_in_dim(c, in->weights, 1);
         p->v_width = onv_op_in_dim(c, in->v_weights, 1);
     } else {
-        ONV_TRY(split_width(c, onv_op_in_dim(c, in->weights, 1), onv_dim_const(3), &p->q_width));
+        ONV_TRY(
+            onv_rule_head_size(c, onv_op_in_dim(c, in->weights, 1), onv_dim_const(3), &p->q_width));
         p->v_width = p->q_width;
     }
-    return onv_tensor_unify(c, "the widths of input and weights", onv_op_in_dim(c, 0, -1),
-                            onv_op_in_dim(c, in->weights, 0), &p->in_width);
+    p->in_width = onv_op_in_dim(c, 0, -1);
+    return onv_tensor_unify(c, "the widths of input and weights", &p->in_width,
+                            onv_op_in_dim(c, in->weights, 0));
 }
 
 /* The cache is [2, batch, heads, length, head size]. A buffer that past and present share has its
@@ -109,8 +101,8 @@ static onv_status read_projected(onv_op_ctx *c, const projected_inputs *in, proj
     ONV_TRY(onv_tensor_need_rank(c, 0, 3, 3));
     ONV_TRY(read_widths(c, in, p));
     ONV_TRY(read_heads(c, "num_heads", &p->a.heads));
-    ONV_TRY(split_width(c, p->q_width, p->a.heads, &p->a.size));
-    ONV_TRY(split_width(c, p->v_width, p->a.heads, &p->a.v_size));
+    ONV_TRY(onv_rule_head_size(c, p->q_width, p->a.heads, &p->a.size));
+    ONV_TRY(onv_rule_head_size(c, p->v_width, p->a.heads, &p->a.v_size));
     p->a.batch = onv_op_in_dim(c, 0, 0);
     p->a.q_length = p->a.kv_length = onv_op_in_dim(c, 0, 1);
     p->a.kv_heads = p->a.heads;
@@ -157,7 +149,7 @@ static onv_status read_packed_qkv(onv_op_ctx *c, attention *a)
     if (split)
         a->size = onv_op_in_dim(c, QUERY, -1);
     else
-        ONV_TRY(split_width(c, onv_op_in_dim(c, QUERY, -1), parts, &a->size));
+        ONV_TRY(onv_rule_head_size(c, onv_op_in_dim(c, QUERY, -1), parts, &a->size));
     a->v_size = a->size;
     return ONV_OK;
 }
@@ -167,7 +159,7 @@ static onv_status read_packed_qkv(onv_op_ctx *c, attention *a)
 static onv_status read_keys(onv_op_ctx *c, attention *a)
 {
     int rank = onv_op_in_rank(c, KEY), v_rank = onv_op_in_rank(c, VALUE);
-    ONV_TRY(split_width(c, onv_op_in_dim(c, QUERY, -1), a->heads, &a->size));
+    ONV_TRY(onv_rule_head_size(c, onv_op_in_dim(c, QUERY, -1), a->heads, &a->size));
     a->kv_length = onv_op_in_dim(c, KEY, rank == 4 ? 2 : 1);
     if (!onv_op_has_in(c, VALUE)) {
         a->v_size = a->size;
@@ -176,7 +168,7 @@ static onv_status read_keys(onv_op_ctx *c, attention *a)
     a->v_size = ONV_DIM_UNKNOWN;
     if (v_rank == 4) a->v_size = onv_op_in_dim(c, VALUE, 3);
     if (v_rank != 3) return ONV_OK;
-    return split_width(c, onv_op_in_dim(c, VALUE, 2), a->heads, &a->v_size);
+    return onv_rule_head_size(c, onv_op_in_dim(c, VALUE, 2), a->heads, &a->v_size);
 }
 
 /* `past_length`: input that says how much of a shared buffer is in use; then present is as long as
@@ -256,13 +248,11 @@ static onv_status read_grouped(onv_op_ctx *c, attention *a)
 {
     ONV_TRY(read_heads(c, "num_heads", &a->heads));
     ONV_TRY(read_heads(c, "kv_num_heads", &a->kv_heads));
-    if (a->heads.raw % a->kv_heads.raw != 0)
-        return onv_op_fail(c, "%lld query heads do not share %lld heads of keys and values",
-                           (long long)a->heads.raw, (long long)a->kv_heads.raw);
+    ONV_TRY(onv_rule_share_heads(c, a->heads, a->kv_heads));
     onv_dim parts = a->heads;
     if (!onv_op_has_in(c, KEY))
         parts = onv_dim_add(c->dims, parts, times(c, a->kv_heads, onv_dim_const(2)));
-    ONV_TRY(split_width(c, onv_op_in_dim(c, QUERY, -1), parts, &a->size));
+    ONV_TRY(onv_rule_head_size(c, onv_op_in_dim(c, QUERY, -1), parts, &a->size));
     a->v_size = a->size;
     a->batch = onv_op_in_dim(c, QUERY, 0);
     a->q_length = onv_op_in_dim(c, QUERY, 1);
@@ -331,8 +321,8 @@ static onv_status infer_linear(onv_op_ctx *c)
     for (uint32_t k = QUERY; k <= VALUE; k++) ONV_TRY(onv_tensor_need_rank(c, k, 3, 3));
     ONV_TRY(read_heads(c, "q_num_heads", &q_heads));
     ONV_TRY(read_heads(c, "kv_num_heads", &kv_heads));
-    ONV_TRY(split_width(c, onv_op_in_dim(c, KEY, 2), kv_heads, &size));
-    ONV_TRY(split_width(c, onv_op_in_dim(c, VALUE, 2), kv_heads, &v_size));
+    ONV_TRY(onv_rule_head_size(c, onv_op_in_dim(c, KEY, 2), kv_heads, &size));
+    ONV_TRY(onv_rule_head_size(c, onv_op_in_dim(c, VALUE, 2), kv_heads, &v_size));
     onv_contrib_last(c, 0, onv_op_in_dtype(c, QUERY),
                      times(c, onv_dim_max(c->dims, q_heads, kv_heads), v_size));
     onv_dim state[5] = {onv_dim_const(window), onv_op_in_dim(c, QUERY, 0), kv_heads, size, v_size};

@@ -4,12 +4,6 @@
 #include "ops/rules.h"
 #include "ops/tensor.h"
 
-static onv_status need_vector(onv_op_ctx *c, uint32_t k, const char *what, onv_dim length)
-{
-    ONV_TRY(onv_tensor_need_rank(c, k, 1, 1));
-    return onv_tensor_unify(c, what, length, onv_op_in_dim(c, k, 0), &length);
-}
-
 /* --- Normalisations ---------------------------------------------------------------------------- */
 
 /* GroupNorm, SkipGroupNorm: channels last by default. */
@@ -22,11 +16,11 @@ static onv_status infer_group_norm(onv_op_ctx *c)
     onv_contrib_like(c, 1, 0); /* the sum, of SkipGroupNorm */
     ONV_TRY(onv_tensor_need_rank(c, 0, 3, ONV_MAX_RANK));
     ONV_TRY(onv_contrib_attr(c, "groups", &groups));
-    if (onv_dim_is_const(channels) && channels.raw % groups != 0)
+    if (onv_tensor_never_splits(channels, onv_dim_const(groups)))
         return onv_op_fail(c, "%lld channels do not split into %lld groups",
                            (long long)channels.raw, (long long)groups);
-    ONV_TRY(need_vector(c, 1, "channels and gamma", channels));
-    return need_vector(c, 2, "channels and beta", channels);
+    ONV_TRY(onv_tensor_need_vector(c, 1, "channels and gamma", &channels));
+    return onv_tensor_need_vector(c, 2, "channels and beta", &channels);
 }
 
 /* --- Dropout ----------------------------------------------------------------------------------- */

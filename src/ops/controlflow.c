@@ -346,7 +346,7 @@ static onv_status infer_scan(onv_op_ctx *c)
         ONV_TRY(drop_axis(c, onv_op_in(c, at), axis_of(c, "scan_input_axes", k), &length,
                           &loop.in[at].type));
         loop.in[at].bound = c->in[at].bound;
-        ONV_TRY(onv_tensor_unify(c, "the lengths of scanned inputs", trips, length, &trips));
+        ONV_TRY(onv_tensor_unify(c, "the lengths of scanned inputs", &trips, length));
     }
     loop.most_trips = onv_dim_substitute_bounds(c->dims, trips);
     ONV_TRY(onv_loop_settle(c, &loop));
@@ -368,12 +368,12 @@ static onv_status infer_scan_8(onv_op_ctx *c)
     for (uint32_t k = 0; k < loop.n_in; k++) {
         onv_type type;
         ONV_TRY(drop_axis(c, onv_op_in(c, k + 1), 0, &size, &loop.in[k].type));
-        ONV_TRY(onv_tensor_unify(c, "the batches", batch, size, &batch));
+        ONV_TRY(onv_tensor_unify(c, "the batches", &batch, size));
         loop.in[k].known = NULL;
         if (k < loop.n_states) continue;
         type = loop.in[k].type;
         ONV_TRY(drop_axis(c, &type, 0, &size, &loop.in[k].type));
-        ONV_TRY(onv_tensor_unify(c, "the lengths of scanned inputs", trips, size, &trips));
+        ONV_TRY(onv_tensor_unify(c, "the lengths of scanned inputs", &trips, size));
     }
     loop.most_trips = onv_dim_substitute_bounds(c->dims, trips);
     ONV_TRY(onv_loop_settle(c, &loop));

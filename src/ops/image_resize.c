@@ -14,17 +14,8 @@ typedef struct resize {
 
 static onv_status read_axes(onv_op_ctx *c, resize *r)
 {
-    uint32_t given, seen = 0;
-    const int64_t *axes = onv_op_attr_ints(c, "axes", &given);
     r->rank = onv_op_in_dims(c, 0, r->dims);
-    r->n_axes = given > 0 ? (int)given : r->rank;
-    if (r->n_axes > r->rank) return onv_op_fail(c, "%u axes are given for rank %d", given, r->rank);
-    for (int i = 0; i < r->n_axes; i++) {
-        ONV_TRY(onv_op_axis(c, given > 0 ? axes[i] : i, r->rank, &r->axes[i]));
-        if (seen & ONV_BIT(r->axes[i])) return onv_op_fail(c, "axis %d is given twice", r->axes[i]);
-        seen |= ONV_BIT(r->axes[i]);
-    }
-    return ONV_OK;
+    return onv_tensor_axis_list(c, "axes", r->rank, r->axes, &r->n_axes);
 }
 
 static onv_status check_count(onv_op_ctx *c, const resize *r, const char *what, onv_dim count)

@@ -65,9 +65,8 @@ ONV_FOLD(bit_xor, bits(numbers(in), in[0].i.raw ^ in[1].i.raw))
 ONV_FOLD(bit_not, bits(onv_dim_is_const(in[0].i), ~in[0].i.raw))
 
 /* A shift of an unsigned number is a product or a quotient by a power of two. */
-static onv_scalar shift_of(onv_op_ctx *c, onv_dtype t, const onv_scalar *in, uint32_t n)
+static onv_scalar shifted(onv_op_ctx *c, onv_dtype t, const onv_scalar *in)
 {
-    (void)n;
     if (!onv_dim_is_const(in[1].i) || in[1].i.raw < 0 || in[1].i.raw > 60)
         return onv_scalar_unknown();
     onv_scalar power = onv_scalar_int(onv_dim_const((int64_t)1 << in[1].i.raw));
@@ -76,10 +75,7 @@ static onv_scalar shift_of(onv_op_ctx *c, onv_dtype t, const onv_scalar *in, uin
                  : onv_scalar_mul(c->dims, t, in[0], power);
 }
 
-static onv_status fold_shift(onv_op_ctx *c)
-{
-    return onv_fold_elementwise(c, shift_of);
-}
+ONV_FOLD(shift, shifted(c, t, in))
 
 static onv_status infer_shift(onv_op_ctx *c)
 {

@@ -48,8 +48,9 @@ static void cumulate(onv_op_ctx *c, const onv_known *in, onv_scalar *out, uint32
     }
 }
 
-static onv_status fold_cumulative(onv_op_ctx *c, onv_fold_step step, int neutral)
+static onv_status fold_cumulative(onv_op_ctx *c)
 {
+    bool adds = strcmp(c->op->name, "CumSum") == 0;
     onv_dim given = onv_op_in_scalar(c, 1);
     const onv_known *in = onv_fold_wanted(c) ? onv_op_in_known(c, 0) : NULL;
     if (in == NULL || !onv_dim_is_const(given)) return ONV_OK;
@@ -59,21 +60,12 @@ static onv_status fold_cumulative(onv_op_ctx *c, onv_fold_step step, int neutral
     if (out == NULL || out->count == 0) return ONV_OK;
     uint32_t length = (uint32_t)in->dims[axis], stride = 1;
     for (int k = axis + 1; k < in->rank; k++) stride *= (uint32_t)in->dims[k];
-    onv_scalar start = onv_scalar_number(in->dtype, neutral);
+    onv_scalar start = onv_scalar_number(in->dtype, adds ? 0 : 1);
     for (uint32_t i = 0; i < out->count; i++)
         if (i / stride % length == 0) /* the first element of a run */
-            cumulate(c, in, &out->elems[i], length, stride, step, start);
+            cumulate(c, in, &out->elems[i], length, stride, adds ? onv_scalar_add : onv_scalar_mul,
+                     start);
     return ONV_OK;
-}
-
-static onv_status fold_cumsum(onv_op_ctx *c)
-{
-    return fold_cumulative(c, onv_scalar_add, 0);
-}
-
-static onv_status fold_cumprod(onv_op_ctx *c)
-{
-    return fold_cumulative(c, onv_scalar_mul, 1);
 }
 
 /* --- TopK ------------------------------------------------------------------------------------- */
@@ -123,22 +115,22 @@ static onv_status label_dims(onv_op_ctx *c, onv_dim *dims, int *rank)
                            onv_op_shape_text(c, onv_op_in(c, 1)),
                            onv_op_shape_text(c, onv_op_in(c, 0)));
     *rank = labels >= 0 ? labels : scores >= 0 ? scores - 1 : -1;
-    for (int i = 0; i < *rank; i++)
-        ONV_TRY(onv_tensor_unify(c, "dims of scores and labels",
-                                 onv_op_in_dim(c, 0, i == 0 ? 0 : i + 1), onv_op_in_dim(c, 1, i),
-                                 &dims[i]));
+    for (int i = 0; i < *rank; i++) {
+        dims[i] = onv_op_in_dim(c, 0, i == 0 ? 0 : i + 1);
+        ONV_TRY(onv_tensor_unify(c, "dims of scores and labels", &dims[i], onv_op_in_dim(c, 1, i)));
+    }
     return ONV_OK;
 }
 
 static onv_status infer_loss(onv_op_ctx *c)
 {
-    onv_dim dims[ONV_MAX_RANK] = {0}, classes;
+    onv_dim dims[ONV_MAX_RANK] = {0};
+    onv_dim classes = onv_op_in_rank(c, 0) > 1 ? onv_op_in_dim(c, 0, 1) : ONV_DIM_UNKNOWN;
     int rank = -1;
     const char *reduction = onv_op_attr_string(c, "reduction", "mean");
     ONV_TRY(label_dims(c, dims, &rank));
-    ONV_TRY(onv_tensor_unify(c, "numbers of classes and weights",
-                             onv_op_in_rank(c, 0) > 1 ? onv_op_in_dim(c, 0, 1) : ONV_DIM_UNKNOWN,
-                             onv_op_in_dim(c, 2, 0), &classes));
+    ONV_TRY(
+        onv_tensor_unify(c, "numbers of classes and weights", &classes, onv_op_in_dim(c, 2, 0)));
     bool none = strcmp(reduction, "none") == 0;
     if (!none && strcmp(reduction, "sum") != 0 && strcmp(reduction, "mean") != 0)
         return onv_op_fail(c, "unknown reduction '%s'", reduction);
@@ -150,8 +142,6 @@ static onv_status infer_loss(onv_op_ctx *c)
 /* --- Rows ------------------------------------------------------------------------------------- */
 
 #define SOFTMAX(op, version) ONV_OP(op, version, 1, 1, 1, 1, infer_softmax)
-#define CUMULATIVE(op, version, fold_rule)                                                         \
-    ONV_OP(op, version, 2, 2, 1, 1, infer_cumulative, .fold = fold_rule)
 #define TOPK(version, inputs, ...)                                                                 \
     ONV_OP("TopK", version, inputs, inputs, 2, 2, infer_topk, __VA_ARGS__)
 
@@ -162,8 +152,8 @@ static const onv_op rows[] = {
     SOFTMAX("LogSoftmax", 13),
     SOFTMAX("Hardmax", 1),
     SOFTMAX("Hardmax", 13),
-    CUMULATIVE("CumSum", 11, fold_cumsum),
-    CUMULATIVE("CumProd", 26, fold_cumprod),
+    ONV_OP("CumSum", 11, 2, 2, 1, 1, infer_cumulative, .fold = fold_cumulative),
+    ONV_OP("CumProd", 26, 2, 2, 1, 1, infer_cumulative, .fold = fold_cumulative),
     TOPK(1, 1),
     TOPK(10, 2, .flags = ONV_OP_DATA_DEPENDENT),
     ONV_SAYS("Det", 11, 1, 1, 1, 1, "(x[..., n, n]): [x.:-2]", .traits = {.save_in = ONV_BIT(0)}),

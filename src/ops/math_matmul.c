@@ -13,7 +13,8 @@ static onv_status inner_dim(onv_op_ctx *c, uint32_t a, uint32_t b, onv_dim *inne
         return onv_op_fail(c, "inner dims of %s and %s differ",
                            onv_op_shape_text(c, onv_op_in(c, a)),
                            onv_op_shape_text(c, onv_op_in(c, b)));
-    return onv_tensor_unify(c, "inner dims", x, y, inner);
+    *inner = x;
+    return onv_tensor_unify(c, "inner dims", inner, y);
 }
 
 onv_status onv_math_matmul_as(onv_op_ctx *c, uint32_t a, uint32_t b, onv_dtype dtype)
@@ -45,30 +46,22 @@ onv_dim onv_math_matmul_macs(onv_op_ctx *c, uint32_t a, uint32_t b)
     return onv_dim_mul(c->dims, onv_count_out_elems(c), inner);
 }
 
-static onv_status infer_matmul(onv_op_ctx *c)
+/* QLinearMatMul: a, its scale and zero point, b, its scale and zero point, those of the result. */
+static bool is_qlinear(const onv_op_ctx *c)
 {
-    return onv_math_matmul_as(c, 0, 1, onv_rule_dtype(c, 0, 2));
+    return c->op->in.min == 8;
 }
 
-static onv_status infer_matmul_integer(onv_op_ctx *c)
+static onv_status infer_matmul(onv_op_ctx *c)
 {
-    return onv_math_matmul_as(c, 0, 1, ONV_INT32);
+    if (is_qlinear(c)) return onv_math_matmul_as(c, 0, 3, onv_op_in_dtype(c, 7));
+    bool integers = c->op->in.max == 4;
+    return onv_math_matmul_as(c, 0, 1, integers ? ONV_INT32 : onv_rule_dtype(c, 0, 2));
 }
 
 static onv_dim macs_matmul(onv_op_ctx *c)
 {
-    return onv_math_matmul_macs(c, 0, 1);
-}
-
-/* Inputs: a, its scale and zero point, b, its scale and zero point, those of the result. */
-static onv_status infer_qlinear_matmul(onv_op_ctx *c)
-{
-    return onv_math_matmul_as(c, 0, 3, onv_op_in_dtype(c, 7));
-}
-
-static onv_dim macs_qlinear_matmul(onv_op_ctx *c)
-{
-    return onv_math_matmul_macs(c, 0, 3);
+    return onv_math_matmul_macs(c, 0, is_qlinear(c) ? 3 : 1);
 }
 
 /* --- Gemm ------------------------------------------------------------------------------------- */
@@ -99,14 +92,14 @@ static onv_status check_bias(onv_op_ctx *c, const onv_dim *dims)
 
 static onv_status infer_gemm(onv_op_ctx *c)
 {
-    onv_dim inner;
+    onv_dim inner = gemm_dim(c, 0, 1);
     for (uint32_t k = 0; k < 2; k++) {
         int rank = onv_op_in_rank(c, k);
         if (rank >= 0 && rank != 2)
             return onv_op_fail(c, "input %u must be a matrix, not of shape %s", k,
                                onv_op_shape_text(c, onv_op_in(c, k)));
     }
-    ONV_TRY(onv_tensor_unify(c, "inner dims", gemm_dim(c, 0, 1), gemm_dim(c, 1, 0), &inner));
+    ONV_TRY(onv_tensor_unify(c, "inner dims", &inner, gemm_dim(c, 1, 0)));
     onv_dim dims[2] = {gemm_dim(c, 0, 0), gemm_dim(c, 1, 1)};
     ONV_TRY(check_bias(c, dims));
     return onv_op_set_out(c, 0, onv_rule_dtype(c, 0, c->n_in), dims, 2);
@@ -127,8 +120,8 @@ static onv_dim macs_gemm(onv_op_ctx *c)
 
 static const onv_op rows[] = {
     ONV_OP("MatMul", 1, 2, 2, 1, 1, infer_matmul, .macs = macs_matmul, .traits = {KEEP_BOTH}),
-    ONV_OP("MatMulInteger", 10, 2, 4, 1, 1, infer_matmul_integer, .macs = macs_matmul),
-    ONV_OP("QLinearMatMul", 10, 8, 8, 1, 1, infer_qlinear_matmul, .macs = macs_qlinear_matmul),
+    ONV_OP("MatMulInteger", 10, 2, 4, 1, 1, infer_matmul, .macs = macs_matmul),
+    ONV_OP("QLinearMatMul", 10, 8, 8, 1, 1, infer_matmul, .macs = macs_matmul),
     GEMM(1, 3),
     GEMM(7, 3),
     GEMM(11, 2),

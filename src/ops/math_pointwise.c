@@ -28,18 +28,14 @@ ONV_FOLD(log, by_number(t, in[0], log))
 ONV_FOLD(isnan,
          onv_scalar_is_known(t, in[0]) ? onv_scalar_int(onv_dim_const(0)) : onv_scalar_unknown())
 
-static onv_scalar isinf_of(onv_op_ctx *c, onv_dtype t, const onv_scalar *in, uint32_t n)
+static onv_scalar infinite(onv_op_ctx *c, onv_dtype t, const onv_scalar *in)
 {
-    (void)n;
     if (!onv_scalar_is_known(t, in[0])) return onv_scalar_unknown();
     bool wanted = onv_op_attr_int(c, in[0].f < 0 ? "detect_negative" : "detect_positive", 1) != 0;
     return onv_scalar_int(onv_dim_const(wanted && isinf(in[0].f)));
 }
 
-static onv_status fold_isinf(onv_op_ctx *c)
-{
-    return onv_fold_elementwise(c, isinf_of);
-}
+ONV_FOLD(isinf, infinite(c, t, in))
 
 /* --- Binary and variadic ---------------------------------------------------------------------- */
 
@@ -60,16 +56,11 @@ static onv_scalar over_all(onv_dims *pool, onv_dtype dtype, const onv_scalar *in
     return sum;
 }
 
-static onv_scalar mean_of_all(onv_dims *pool, onv_dtype dtype, const onv_scalar *in, uint32_t n)
-{
-    onv_scalar sum = over_all(pool, dtype, in, n, onv_scalar_add);
-    return onv_scalar_div(pool, dtype, sum, onv_scalar_real(n));
-}
-
 ONV_FOLD(sum, over_all(pool, t, in, n, onv_scalar_add))
 ONV_FOLD(min, over_all(pool, t, in, n, onv_scalar_min))
 ONV_FOLD(max, over_all(pool, t, in, n, onv_scalar_max))
-ONV_FOLD(mean, mean_of_all(pool, t, in, n))
+ONV_FOLD(mean,
+         onv_scalar_div(pool, t, over_all(pool, t, in, n, onv_scalar_add), onv_scalar_real(n)))
 
 /* The exponent has a type of its own. */
 static onv_status infer_pow(onv_op_ctx *c)
@@ -101,7 +92,7 @@ static bool has_limit(onv_op_ctx *c, uint32_t k)
     return onv_op_has_in(c, k) || onv_op_attr(c, k == 1 ? "min" : "max") != NULL;
 }
 
-static onv_scalar clip_of(onv_op_ctx *c, onv_dtype t, const onv_scalar *in, uint32_t n)
+static onv_scalar clipped(onv_op_ctx *c, onv_dtype t, const onv_scalar *in, uint32_t n)
 {
     onv_scalar s = in[0];
     if (has_limit(c, 1)) s = onv_scalar_max(c->dims, t, s, limit_of(c, t, in, n, 1));
@@ -109,10 +100,7 @@ static onv_scalar clip_of(onv_op_ctx *c, onv_dtype t, const onv_scalar *in, uint
     return s;
 }
 
-static onv_status fold_clip(onv_op_ctx *c)
-{
-    return onv_fold_elementwise(c, clip_of);
-}
+ONV_FOLD(clip, clipped(c, t, in, n))
 
 static onv_status infer_prelu(onv_op_ctx *c)
 {

@@ -19,7 +19,8 @@ onv_status onv_math_same_as(onv_op_ctx *c, onv_dtype dtype)
         if (rank >= 0 && r != rank) return fail_shapes(c, k);
         for (int axis = 0; axis < r; axis++) {
             onv_dim d = onv_op_in_dim(c, k, axis);
-            ONV_TRY(onv_tensor_unify(c, "dims", rank < 0 ? d : dims[axis], d, &dims[axis]));
+            if (rank < 0) dims[axis] = d;
+            ONV_TRY(onv_tensor_unify(c, "dims", &dims[axis], d));
         }
         rank = r;
     }
@@ -44,7 +45,7 @@ onv_status onv_math_legacy_as(onv_op_ctx *c, onv_dtype dtype)
         onv_dim b = onv_op_in_dim(c, 1, axis);
         /* The text rules out dims of 1 here, the runtimes of the time did not. */
         if (onv_dim_is(b, 1)) continue;
-        ONV_TRY(onv_tensor_unify(c, "dims", dims[start + axis], b, &dims[start + axis]));
+        ONV_TRY(onv_tensor_unify(c, "dims", &dims[start + axis], b));
     }
     return onv_op_set_out(c, 0, dtype, dims, rank);
 }

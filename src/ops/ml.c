@@ -95,7 +95,7 @@ static onv_status infer_feature_vectorizer(onv_op_ctx *c)
         if (sizes != NULL && sizes[k] < 0)
             return onv_op_fail(c, "inputdimensions holds %lld", (long long)sizes[k]);
         total = onv_dim_add(c->dims, total, size);
-        ONV_TRY(onv_tensor_unify(c, "the batches", batch, rows_of(c, k), &batch));
+        ONV_TRY(onv_tensor_unify(c, "the batches", &batch, rows_of(c, k)));
     }
     onv_dim dims[2] = {batch, total};
     return onv_op_set_out(c, 0, ONV_FLOAT, dims, 2);

@@ -45,15 +45,7 @@ static onv_status read_group(onv_op_ctx *c, const char *name, onv_dim *group)
 
 static onv_status check_bias(onv_op_ctx *c, uint32_t bias, onv_dim channels)
 {
-    if (!onv_op_has_in(c, bias)) return ONV_OK;
-    ONV_TRY(onv_tensor_need_rank(c, bias, 1, 1));
-    return onv_tensor_unify(c, "the length of the bias", channels, onv_op_in_dim(c, bias, 0),
-                            &channels);
-}
-
-static bool never_divides(onv_dim divisor, onv_dim size)
-{
-    return onv_dim_is_const(divisor) && onv_dim_is_const(size) && size.raw % divisor.raw != 0;
+    return onv_tensor_need_vector(c, bias, "the length of the bias", &channels);
 }
 
 static onv_status infer_conv_as(onv_op_ctx *c, onv_dtype dtype)
@@ -75,7 +67,7 @@ static onv_status infer_conv_as(onv_op_ctx *c, onv_dtype dtype)
                            onv_op_shape_text(c, onv_op_in(c, w)), (long long)group.raw);
     dims[0] = onv_op_in_dim(c, 0, 0);
     dims[1] = onv_op_in_dim(c, w, 0);
-    if (never_divides(group, dims[1]))
+    if (onv_tensor_never_splits(dims[1], group))
         return onv_op_fail(c, "%lld output channels do not split into %lld groups",
                            (long long)dims[1].raw, (long long)group.raw);
     for (int i = 0; i < window.axes; i++)
@@ -113,8 +105,7 @@ static onv_status infer_deform_conv(onv_op_ctx *c)
     ONV_TRY(onv_tensor_need_rank(c, 2, rank, rank));
     onv_dim points = onv_dim_mul(c->dims, onv_window_kernel_elems(c, &window), groups);
     onv_dim offsets = onv_dim_mul(c->dims, points, onv_dim_const(rank - 2));
-    ONV_TRY(onv_tensor_unify(c, "the channels of the offsets", onv_op_in_dim(c, 2, 1), offsets,
-                             &offsets));
+    ONV_TRY(onv_tensor_unify(c, "the channels of the offsets", &offsets, onv_op_in_dim(c, 2, 1)));
     return check_bias(c, 3, onv_op_in_dim(c, W, 0));
 }
 
@@ -156,14 +147,13 @@ static onv_status infer_conv_transpose(onv_op_ctx *c)
     ONV_TRY(conv_rank(c, W, &rank));
     onv_op_set_out(c, 0, dtype, NULL, -1);
     if (rank < 0) return ONV_OK;
-    onv_dim group, channels, dims[ONV_MAX_RANK];
+    onv_dim group, channels = onv_op_in_dim(c, 0, 1), dims[ONV_MAX_RANK];
     onv_window window;
     ONV_TRY(read_group(c, "group", &group));
     ONV_TRY(onv_window_read(c, rank - 2, &window));
     ONV_TRY(onv_window_weights(c, W, &window));
-    ONV_TRY(onv_tensor_unify(c, "the input channels", onv_op_in_dim(c, 0, 1),
-                             onv_op_in_dim(c, W, 0), &channels));
-    if (never_divides(group, channels))
+    ONV_TRY(onv_tensor_unify(c, "the input channels", &channels, onv_op_in_dim(c, W, 0)));
+    if (onv_tensor_never_splits(channels, group))
         return onv_op_fail(c, "%lld input channels do not split into %lld groups",
                            (long long)channels.raw, (long long)group.raw);
     dims[0] = onv_op_in_dim(c, 0, 0);
@@ -192,16 +182,15 @@ static onv_status infer_causal_conv(onv_op_ctx *c)
     ONV_TRY(onv_tensor_need_rank(c, 0, 3, 3));
     ONV_TRY(onv_tensor_need_rank(c, W, 3, 3));
     ONV_TRY(onv_tensor_need_rank(c, PAST, 3, 3));
-    ONV_TRY(onv_tensor_unify(c, "the channels of input and weights", dims[1],
-                             onv_op_in_dim(c, W, 0), &dims[1]));
+    ONV_TRY(
+        onv_tensor_unify(c, "the channels of input and weights", &dims[1], onv_op_in_dim(c, W, 0)));
     ONV_TRY(check_bias(c, BIAS, dims[1]));
     if (onv_dim_always_lt(c->dims, onv_op_in_dim(c, W, 2), onv_dim_const(1)))
         return onv_op_fail(c, "the kernel is empty: weights %s",
                            onv_op_shape_text(c, onv_op_in(c, W)));
     onv_op_set_out(c, 0, dtype, dims, 3);
-    onv_dim state = onv_dim_sub(c->dims, onv_op_in_dim(c, W, 2), onv_dim_const(1));
-    ONV_TRY(
-        onv_tensor_unify(c, "the length of the state", state, onv_op_in_dim(c, PAST, 2), &dims[2]));
+    dims[2] = onv_dim_sub(c->dims, onv_op_in_dim(c, W, 2), onv_dim_const(1));
+    ONV_TRY(onv_tensor_unify(c, "the length of the state", &dims[2], onv_op_in_dim(c, PAST, 2)));
     return onv_op_set_out(c, 1, dtype, dims, 3);
 }
 
@@ -222,11 +211,10 @@ static onv_status count_blocks(onv_op_ctx *c, const onv_window *w, onv_dim *bloc
 static onv_status infer_col2im(onv_op_ctx *c)
 {
     onv_dtype dtype = onv_op_in_dtype(c, 0);
-    onv_dim count, blocks, dims[ONV_MAX_RANK];
+    onv_dim count = onv_op_in_dim(c, 1, 0), blocks, dims[ONV_MAX_RANK];
     onv_op_set_out(c, 0, dtype, NULL, -1);
     ONV_TRY(onv_tensor_need_rank(c, 0, 3, 3));
-    ONV_TRY(onv_tensor_unify(c, "the number of spatial axes", onv_op_in_dim(c, 1, 0),
-                             onv_op_in_dim(c, 2, 0), &count));
+    ONV_TRY(onv_tensor_unify(c, "the number of spatial axes", &count, onv_op_in_dim(c, 2, 0)));
     if (!onv_dim_is_const(count)) return ONV_OK;
     if (count.raw < 1 || count.raw > ONV_MAX_RANK - 2)
         return onv_op_fail(c, "image_shape has %lld values", (long long)count.raw);
@@ -243,7 +231,7 @@ static onv_status infer_col2im(onv_op_ctx *c)
                            onv_op_shape_text(c, onv_op_in(c, 0)),
                            onv_dim_text(c->dims, c->arena, blocks));
     onv_dim block = onv_window_kernel_elems(c, &window);
-    if (onv_dim_is_const(block) && never_divides(block, onv_op_in_dim(c, 0, 1)))
+    if (onv_tensor_never_splits(onv_op_in_dim(c, 0, 1), block))
         return onv_op_fail(c, "%lld rows do not split into blocks of %lld",
                            (long long)onv_op_in_dim(c, 0, 1).raw, (long long)block.raw);
     dims[0] = onv_op_in_dim(c, 0, 0);

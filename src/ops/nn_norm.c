@@ -3,13 +3,6 @@
 #include "ops/rules.h"
 #include "ops/tensor.h"
 
-/* Input k, where given, is a vector of that length. */
-static onv_status need_vector(onv_op_ctx *c, uint32_t k, const char *what, onv_dim length)
-{
-    ONV_TRY(onv_tensor_need_rank(c, k, 1, 1));
-    return onv_tensor_unify(c, what, length, onv_op_in_dim(c, k, 0), &length);
-}
-
 static onv_dim channels(const onv_op_ctx *c)
 {
     /* A vector counts as one channel. */
@@ -23,11 +16,8 @@ static onv_status infer_batch_norm(onv_op_ctx *c)
     bool spatial = c->version >= 9 || onv_op_attr_int(c, "spatial", 1) != 0;
     onv_dim length = channels(c);
     if (onv_op_in_rank(c, 0) >= 0) ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
-    for (uint32_t k = 1; spatial && k < 5; k++) {
-        ONV_TRY(onv_tensor_need_rank(c, k, 1, 1));
-        ONV_TRY(onv_tensor_unify(c, "channels and statistics", length, onv_op_in_dim(c, k, 0),
-                                 &length));
-    }
+    for (uint32_t k = 1; spatial && k < 5; k++)
+        ONV_TRY(onv_tensor_need_vector(c, k, "channels and statistics", &length));
     /* Running and, until opset 13, saved mean and variance. */
     for (uint32_t k = 1; k < 5; k++) {
         uint32_t like = k % 2 == 1 ? 3 : 4;
@@ -78,14 +68,14 @@ static onv_status infer_group_norm(onv_op_ctx *c)
     onv_infer_same(c);
     ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
     if (groups < 1) return onv_op_fail(c, "attribute num_groups is missing or not positive");
-    if (onv_dim_is_const(channel) && channel.raw % groups != 0)
+    if (onv_tensor_never_splits(channel, onv_dim_const(groups)))
         return onv_op_fail(c, "%lld channels do not split into %lld groups", (long long)channel.raw,
                            (long long)groups);
     /* One scale per group in opset 18, which was withdrawn for it; exporters wrote one per channel
      * there, too. */
     if (c->version < 21) return ONV_OK;
-    ONV_TRY(need_vector(c, 1, "channels and scale", channel));
-    return need_vector(c, 2, "channels and bias", channel);
+    ONV_TRY(onv_tensor_need_vector(c, 1, "channels and scale", &channel));
+    return onv_tensor_need_vector(c, 2, "channels and bias", &channel);
 }
 
 /* LpNormalization: along one axis. */

@@ -6,13 +6,12 @@
  * many boxes overlap too much is in the data; no class keeps more than there are or may be. */
 static onv_status infer_non_max_suppression(onv_op_ctx *c)
 {
-    onv_dim batch, boxes, kept = onv_op_in_scalar(c, 2);
+    onv_dim batch = onv_op_in_dim(c, 0, 0), boxes = onv_op_in_dim(c, 0, 1),
+            kept = onv_op_in_scalar(c, 2);
     ONV_TRY(onv_tensor_need_rank(c, 0, 3, 3));
     ONV_TRY(onv_tensor_need_rank(c, 1, 3, 3));
-    ONV_TRY(onv_tensor_unify(c, "the batch of boxes and scores", onv_op_in_dim(c, 0, 0),
-                             onv_op_in_dim(c, 1, 0), &batch));
-    ONV_TRY(onv_tensor_unify(c, "the number of boxes and scores", onv_op_in_dim(c, 0, 1),
-                             onv_op_in_dim(c, 1, 2), &boxes));
+    ONV_TRY(onv_tensor_unify(c, "the batch of boxes and scores", &batch, onv_op_in_dim(c, 1, 0)));
+    ONV_TRY(onv_tensor_unify(c, "the number of boxes and scores", &boxes, onv_op_in_dim(c, 1, 2)));
     if (onv_dim_always_ne(c->dims, onv_op_in_dim(c, 0, 2), onv_dim_const(4)))
         return onv_op_fail(c, "boxes are %s, not [batch, boxes, 4]",
                            onv_op_shape_text(c, onv_op_in(c, 0)));

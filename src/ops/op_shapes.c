@@ -196,7 +196,7 @@ static onv_status match_axis(said *s, uint32_t k, int axis, const onv_shape_code
         return refuse(s, "axis %d of input %s is %lld, not %s%s%lld", axis, s->t->inputs[k],
                       (long long)dim.raw, name != NULL ? name : "", name != NULL ? " = " : "",
                       (long long)wanted->raw);
-    return onv_tensor_unify(s->c, "", *wanted, dim, wanted);
+    return onv_tensor_unify(s->c, "", wanted, dim);
 }
 
 static onv_status match_input(said *s, uint32_t k)

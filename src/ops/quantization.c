@@ -12,10 +12,9 @@ enum { MAX_FOLDED = 64 };
 static onv_status check_blocks(onv_op_ctx *c, int axis, int64_t block)
 {
     for (int i = 0; i < onv_op_in_rank(c, 0); i++) {
-        onv_dim dim = onv_op_in_dim(c, 0, i), ignored;
+        onv_dim dim = onv_op_in_dim(c, 0, i);
         if (i == axis) dim = onv_dim_ceildiv(c->dims, dim, onv_dim_const(block));
-        ONV_TRY(
-            onv_tensor_unify(c, "dims of scale and blocks", dim, onv_op_in_dim(c, 1, i), &ignored));
+        ONV_TRY(onv_tensor_unify(c, "dims of scale and blocks", &dim, onv_op_in_dim(c, 1, i)));
     }
     return ONV_OK;
 }
@@ -24,7 +23,6 @@ static onv_status check_scale(onv_op_ctx *c)
 {
     int rank = onv_op_in_rank(c, 0), scale = onv_op_in_rank(c, 1), axis;
     int64_t block = onv_op_attr_int(c, "block_size", 0);
-    onv_dim size = onv_op_in_dim(c, 1, 0), ignored;
     if (rank < 0 || scale < 1 || onv_dim_is(onv_op_in_elems(c, 1), 1)) return ONV_OK;
     if (scale > 1 && block <= 0)
         return onv_op_fail(c, "scale %s is neither a number nor a vector",
@@ -37,8 +35,8 @@ static onv_status check_scale(onv_op_ctx *c)
     int64_t given = rank == 1 ? 0 : onv_op_attr_int(c, "axis", 1);
     ONV_TRY(onv_op_axis(c, given, rank, &axis));
     if (block > 0) return check_blocks(c, axis, block);
-    return onv_tensor_unify(c, "lengths of the scale and its axis", onv_op_in_dim(c, 0, axis), size,
-                            &ignored);
+    onv_dim size = onv_op_in_dim(c, 0, axis);
+    return onv_tensor_unify(c, "lengths of the scale and its axis", &size, onv_op_in_dim(c, 1, 0));
 }
 
 static onv_status infer_quantize(onv_op_ctx *c)

@@ -1,5 +1,7 @@
 /* Reductions over axes. Axes were an attribute and became input 1 (ReduceSum in 13, the others in
  * 18); none means all, unless noop_with_empty_axes says so. */
+#include <string.h>
+
 #include "ops/math.h"
 #include "ops/tensor.h"
 
@@ -62,45 +64,29 @@ static onv_status infer_reduce(onv_op_ctx *c)
     return count > 0 ? set_some_reduced(c, dtype, count) : onv_op_set_out(c, 0, dtype, NULL, -1);
 }
 
-static onv_status fold_by(onv_op_ctx *c, onv_fold_step step, onv_fold_finish finish,
-                          onv_scalar empty)
-{
-    int rank = onv_op_in_rank(c, 0), count;
-    uint32_t mask;
-    bool known;
-    if (rank < 0 || !onv_fold_wanted(c)) return ONV_OK;
-    ONV_TRY(reduced_axes(c, rank, &mask, &count, &known));
-    return known ? onv_fold_reduce(c, mask, step, finish, empty) : ONV_OK;
-}
+/* What becomes of the elements of a group. `with` of a row. */
+typedef struct reducing {
+    onv_fold_step step;
+    onv_fold_finish finish; /* NULL: nothing more */
+    int empty;              /* of no elements, unknown where it is negative */
+} reducing;
 
 static onv_scalar divide_by_count(onv_dims *pool, onv_dtype dtype, onv_scalar sum, uint32_t count)
 {
     return onv_scalar_div(pool, dtype, sum, onv_scalar_number(dtype, (int)count));
 }
 
-static onv_status fold_sum(onv_op_ctx *c)
+static onv_status fold_reduce(onv_op_ctx *c)
 {
-    return fold_by(c, onv_scalar_add, NULL, onv_scalar_number(onv_op_in_dtype(c, 0), 0));
-}
-
-static onv_status fold_prod(onv_op_ctx *c)
-{
-    return fold_by(c, onv_scalar_mul, NULL, onv_scalar_number(onv_op_in_dtype(c, 0), 1));
-}
-
-static onv_status fold_mean(onv_op_ctx *c)
-{
-    return fold_by(c, onv_scalar_add, divide_by_count, onv_scalar_unknown());
-}
-
-static onv_status fold_min(onv_op_ctx *c)
-{
-    return fold_by(c, onv_scalar_min, NULL, onv_scalar_unknown());
-}
-
-static onv_status fold_max(onv_op_ctx *c)
-{
-    return fold_by(c, onv_scalar_max, NULL, onv_scalar_unknown());
+    const reducing *how = c->op->with;
+    int rank = onv_op_in_rank(c, 0), count;
+    uint32_t mask;
+    bool known;
+    if (rank < 0 || !onv_fold_wanted(c)) return ONV_OK;
+    ONV_TRY(reduced_axes(c, rank, &mask, &count, &known));
+    onv_scalar empty = how->empty < 0 ? onv_scalar_unknown()
+                                      : onv_scalar_number(onv_op_in_dtype(c, 0), how->empty);
+    return known ? onv_fold_reduce(c, mask, how->step, how->finish, empty) : ONV_OK;
 }
 
 /* --- ArgMax, ArgMin --------------------------------------------------------------------------- */
@@ -144,8 +130,9 @@ static onv_scalar find_extreme(onv_op_ctx *c, const onv_known *in, uint32_t firs
     return onv_scalar_int(onv_dim_const(best));
 }
 
-static onv_status fold_arg(onv_op_ctx *c, bool largest)
+static onv_status fold_arg(onv_op_ctx *c)
 {
+    bool largest = strcmp(c->op->name, "ArgMax") == 0;
     const onv_known *in = onv_fold_wanted(c) ? onv_op_in_known(c, 0) : NULL;
     if (in == NULL || in->rank == 0) return ONV_OK;
     int axis;
@@ -161,16 +148,6 @@ static onv_status fold_arg(onv_op_ctx *c, bool largest)
     return ONV_OK;
 }
 
-static onv_status fold_argmax(onv_op_ctx *c)
-{
-    return fold_arg(c, true);
-}
-
-static onv_status fold_argmin(onv_op_ctx *c)
-{
-    return fold_arg(c, false);
-}
-
 /* --- Rows ------------------------------------------------------------------------------------- */
 
 #define REDUCE(op, version, inputs, ...)                                                           \
@@ -178,22 +155,26 @@ static onv_status fold_argmin(onv_op_ctx *c)
 /* Axes as an attribute, then as an input since `version`. */
 #define REDUCE_BOTH(op, version, ...)                                                              \
     REDUCE(op, 1, 1, __VA_ARGS__), REDUCE(op, version, 2, __VA_ARGS__)
-#define ARG(op, fold_rule) ONV_OP(op, 1, 1, 1, 1, 1, infer_arg, .fold = fold_rule)
+#define FOLDS(...)                                                                                 \
+    .fold = fold_reduce, .with = &(const reducing)                                                 \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
 
 static const onv_op rows[] = {
-    REDUCE_BOTH("ReduceSum", 13, .fold = fold_sum),
-    REDUCE_BOTH("ReduceMean", 18, .fold = fold_mean),
-    REDUCE_BOTH("ReduceProd", 18, .fold = fold_prod),
-    REDUCE_BOTH("ReduceMax", 18, .fold = fold_max),
-    REDUCE_BOTH("ReduceMin", 18, .fold = fold_min),
+    REDUCE_BOTH("ReduceSum", 13, FOLDS(onv_scalar_add, NULL, 0)),
+    REDUCE_BOTH("ReduceMean", 18, FOLDS(onv_scalar_add, divide_by_count, -1)),
+    REDUCE_BOTH("ReduceProd", 18, FOLDS(onv_scalar_mul, NULL, 1)),
+    REDUCE_BOTH("ReduceMax", 18, FOLDS(onv_scalar_max, NULL, -1)),
+    REDUCE_BOTH("ReduceMin", 18, FOLDS(onv_scalar_min, NULL, -1)),
     REDUCE_BOTH("ReduceL1", 18),
     REDUCE_BOTH("ReduceL2", 18),
     REDUCE_BOTH("ReduceSumSquare", 18),
     /* log(sum(x)) keeps the sum, which has the output's size. */
     REDUCE_BOTH("ReduceLogSum", 18),
     REDUCE_BOTH("ReduceLogSumExp", 18),
-    ARG("ArgMax", fold_argmax),
-    ARG("ArgMin", fold_argmin),
+    ONV_OP("ArgMax", 1, 1, 1, 1, 1, infer_arg, .fold = fold_arg),
+    ONV_OP("ArgMin", 1, 1, 1, 1, 1, infer_arg, .fold = fold_arg),
 };
 
 const onv_op_family onv_ops_reduction = {"", rows, sizeof rows / sizeof rows[0]};

@@ -40,12 +40,11 @@ static onv_status check_weights(onv_op_ctx *c, rnn_sizes *s)
     for (uint32_t k = W; k <= R; k++) {
         onv_dim size = s->directions;
         ONV_TRY(onv_tensor_need_rank(c, k, 3, 3));
-        ONV_TRY(onv_tensor_unify(c, "the directions of the weights", size, onv_op_in_dim(c, k, 0),
-                                 &size));
         ONV_TRY(
-            onv_tensor_unify(c, "the rows of the weights", gates, onv_op_in_dim(c, k, 1), &gates));
+            onv_tensor_unify(c, "the directions of the weights", &size, onv_op_in_dim(c, k, 0)));
+        ONV_TRY(onv_tensor_unify(c, "the rows of the weights", &gates, onv_op_in_dim(c, k, 1)));
     }
-    return onv_tensor_unify(c, "the input size", s->input, onv_op_in_dim(c, W, 2), &s->input);
+    return onv_tensor_unify(c, "the input size", &s->input, onv_op_in_dim(c, W, 2));
 }
 
 static onv_status read_sizes(onv_op_ctx *c, rnn_sizes *s)
@@ -58,18 +57,18 @@ static onv_status read_sizes(onv_op_ctx *c, rnn_sizes *s)
     s->batch = onv_op_in_dim(c, X, s->batch_first ? 0 : 1);
     s->input = onv_op_in_dim(c, X, 2);
     if (hidden < 0) return onv_op_fail(c, "hidden_size is %lld", (long long)hidden);
-    ONV_TRY(onv_tensor_unify(c, "hidden_size and recurrence weights", onv_op_in_dim(c, R, 2),
-                             hidden > 0 ? onv_dim_const(hidden) : ONV_DIM_UNKNOWN, &s->hidden));
+    s->hidden = onv_op_in_dim(c, R, 2);
+    ONV_TRY(onv_tensor_unify(c, "hidden_size and recurrence weights", &s->hidden,
+                             hidden > 0 ? onv_dim_const(hidden) : ONV_DIM_UNKNOWN));
     ONV_TRY(check_weights(c, s));
     int batch_axis = s->batch_first ? 0 : 1;
     for (uint32_t k = INITIAL_H; k <= INITIAL_C; k++) {
         ONV_TRY(onv_tensor_need_rank(c, k, 3, 3));
-        ONV_TRY(onv_tensor_unify(c, "the batch of input and initial state", s->batch,
-                                 onv_op_in_dim(c, k, batch_axis), &s->batch));
+        ONV_TRY(onv_tensor_unify(c, "the batch of input and initial state", &s->batch,
+                                 onv_op_in_dim(c, k, batch_axis)));
     }
-    ONV_TRY(onv_tensor_need_rank(c, SEQUENCE_LENS, 1, 1));
-    return onv_tensor_unify(c, "the batch of input and sequence_lens", s->batch,
-                            onv_op_in_dim(c, SEQUENCE_LENS, 0), &s->batch);
+    return onv_tensor_need_vector(c, SEQUENCE_LENS, "the batch of input and sequence_lens",
+                                  &s->batch);
 }
 
 static onv_status infer_rnn(onv_op_ctx *c)

@@ -211,7 +211,7 @@ static onv_type slice_type(onv_op_ctx *c, int axis, onv_dim size, bool keep)
 /* Parts of the sizes in `split`. */
 static onv_status split_by_list(onv_op_ctx *c, int axis)
 {
-    onv_dim size = onv_op_in_dim(c, 0, axis), sum = onv_dim_const(0);
+    onv_dim size = onv_op_in_dim(c, 0, axis);
     const onv_dim *list;
     uint32_t count;
     if (!onv_op_ints(c, "", 1, &list, &count)) {
@@ -221,15 +221,8 @@ static onv_status split_by_list(onv_op_ctx *c, int axis)
     }
     onv_items *items = onv_sequence_items(c, count);
     if (items == NULL) return ONV_OK;
-    for (uint32_t i = 0; i < count; i++) {
-        if (onv_dim_is_const(list[i]) && list[i].raw < 0)
-            return onv_op_fail(c, "split holds %lld", (long long)list[i].raw);
-        items->at[i] = slice_type(c, axis, list[i], true);
-        sum = onv_dim_add(c->dims, sum, list[i]);
-    }
-    if (onv_dim_is_const(sum) && onv_dim_is_const(size) && sum.raw != size.raw)
-        return onv_op_fail(c, "the split sizes sum to %lld, the dim is %lld", (long long)sum.raw,
-                           (long long)size.raw);
+    ONV_TRY(onv_tensor_check_parts(c, size, list, count));
+    for (uint32_t i = 0; i < count; i++) items->at[i] = slice_type(c, axis, list[i], true);
     return set_items(c, items, count, NULL);
 }
 
@@ -281,10 +274,11 @@ static onv_status concat_items(onv_op_ctx *c, const onv_type *elem, int axis, on
     for (int64_t k = 0; k < sequence->length.raw; k++) {
         const onv_type *item = &sequence->items->at[k];
         total = onv_dim_add(c->dims, total, item->dims[axis]);
-        for (int i = 0; i < elem->rank; i++)
+        for (int i = 0; i < elem->rank; i++) {
+            if (k == 0) dims[i] = item->dims[i];
             if (i != axis)
-                ONV_TRY(onv_tensor_unify(c, "dims of the items", k > 0 ? dims[i] : item->dims[i],
-                                         item->dims[i], &dims[i]));
+                ONV_TRY(onv_tensor_unify(c, "dims of the items", &dims[i], item->dims[i]));
+        }
     }
     dims[axis] = total;
     return ONV_OK;
@@ -357,8 +351,8 @@ static onv_status infer_sequence_map(onv_op_ctx *c)
         in[k] = onv_op_in_value(c, k);
         if (in[k].type.kind != ONV_TYPE_SEQUENCE) continue;
         if (k > 0)
-            ONV_TRY(onv_tensor_unify(c, "the lengths of the sequences", length, in[k].type.length,
-                                     &length));
+            ONV_TRY(
+                onv_tensor_unify(c, "the lengths of the sequences", &length, in[k].type.length));
         ONV_TRY(onv_sequence_elem(c, onv_op_in(c, k), &in[k].type));
     }
     ONV_TRY(map_items(c, body, in, out, n_out, items));

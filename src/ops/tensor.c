@@ -172,13 +172,11 @@ static onv_status fold_trilu(onv_op_ctx *c)
 static onv_status infer_reverse_sequence(onv_op_ctx *c)
 {
     int64_t batch = onv_op_attr_int(c, "batch_axis", 1), time = onv_op_attr_int(c, "time_axis", 0);
-    onv_dim length;
+    onv_dim length = onv_op_in_dim(c, 0, (int)batch);
     ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
-    ONV_TRY(onv_tensor_need_rank(c, 1, 1, 1));
     if (batch < 0 || batch > 1 || time < 0 || time > 1 || batch == time)
         return onv_op_fail(c, "batch_axis and time_axis must be 0 and 1 or 1 and 0");
-    ONV_TRY(onv_tensor_unify(c, "the batch of input and sequence_lens",
-                             onv_op_in_dim(c, 0, (int)batch), onv_op_in_dim(c, 1, 0), &length));
+    ONV_TRY(onv_tensor_need_vector(c, 1, "the batch of input and sequence_lens", &length));
     return onv_infer_same(c);
 }
 

@@ -8,9 +8,22 @@
 
 #include "ops/op.h"
 
-/* Two dims that the operator requires to be equal: the one that says more. Fails on two numbers
+/* Two dims that the operator requires to be equal: *dim becomes the one that says more. Fails on two numbers
  * that differ; `what` names the dim in the message. */
-onv_status onv_tensor_unify(onv_op_ctx *c, const char *what, onv_dim a, onv_dim b, onv_dim *out);
+onv_status onv_tensor_unify(onv_op_ctx *c, const char *what, onv_dim *dim, onv_dim other);
+
+/* Input k, where given, is a vector of that length. */
+onv_status onv_tensor_need_vector(onv_op_ctx *c, uint32_t k, const char *what, onv_dim *length);
+
+/* Whether a size is known not to split into that many equal parts. */
+bool onv_tensor_never_splits(onv_dim size, onv_dim parts);
+
+/* Axes in the order of a list attribute, each once, or where it is absent all: into axes[ONV_MAX_RANK]. */
+onv_status onv_tensor_axis_list(onv_op_ctx *c, const char *attr, int rank, int *axes, int *n_axes);
+
+/* The sizes that an axis of `size` is split into: fails where one is negative, or their sum is another number. */
+onv_status onv_tensor_check_parts(onv_op_ctx *c, onv_dim size, const onv_dim *parts,
+                                  uint32_t count);
 
 /* Fails where an output would have more dims than ONV_MAX_RANK. */
 onv_status onv_tensor_check_rank(onv_op_ctx *c, int64_t rank);

@@ -58,8 +58,8 @@ static onv_status infer_concat(onv_op_ctx *c)
         }
         for (int i = 0; i < rank; i++)
             if (i != axis)
-                ONV_TRY(onv_tensor_unify(c, "the dims other than the axis", dims[i],
-                                         onv_op_in_dim(c, k, i), &dims[i]));
+                ONV_TRY(onv_tensor_unify(c, "the dims other than the axis", &dims[i],
+                                         onv_op_in_dim(c, k, i)));
     }
     for (uint32_t k = 0; k < c->n_in; k++)
         total = onv_dim_add(c->dims, total, onv_op_in_dim(c, k, axis));
@@ -122,19 +122,10 @@ static onv_status even_parts(onv_op_ctx *c, onv_dim size, onv_dim *parts)
 static onv_status given_parts(onv_op_ctx *c, onv_dim size, const onv_dim *list, uint32_t count,
                               onv_dim *parts)
 {
-    onv_dim sum = onv_dim_const(0);
     if (count != c->n_out)
         return onv_op_fail(c, "split has %u sizes for %u outputs", count, c->n_out);
-    for (uint32_t k = 0; k < count; k++) {
-        if (onv_dim_is_const(list[k]) && list[k].raw < 0)
-            return onv_op_fail(c, "split holds %lld", (long long)list[k].raw);
-        sum = onv_dim_add(c->dims, sum, list[k]);
-        parts[k] = list[k];
-    }
-    if (onv_dim_is_const(sum) && onv_dim_is_const(size) && sum.raw != size.raw)
-        return onv_op_fail(c, "the split sizes sum to %lld, the dim is %lld", (long long)sum.raw,
-                           (long long)size.raw);
-    return ONV_OK;
+    memcpy(parts, list, count * sizeof *parts);
+    return onv_tensor_check_parts(c, size, list, count);
 }
 
 /* The sizes along the axis: an attribute before opset 13, an input since (and in Split-1). */

@@ -9,7 +9,8 @@
  * perm. */
 static onv_status read_perm(onv_op_ctx *c, int *perm, int *rank)
 {
-    uint32_t count, seen = 0;
+    uint32_t count;
+    int n_axes;
     const int64_t *given = onv_op_attr_ints(c, "perm", &count);
     *rank = onv_op_in_rank(c, 0);
     if (given == NULL) {
@@ -21,13 +22,7 @@ static onv_status read_perm(onv_op_ctx *c, int *perm, int *rank)
     if (count != (uint32_t)*rank)
         return onv_op_fail(c, "perm has %u axes for an input of shape %s", count,
                            onv_op_shape_text(c, onv_op_in(c, 0)));
-    for (uint32_t i = 0; i < count; i++) {
-        ONV_TRY(onv_op_axis(c, given[i], *rank, &perm[i]));
-        if (seen & ONV_BIT(perm[i]))
-            return onv_op_fail(c, "perm names axis %lld twice", (long long)given[i]);
-        seen |= ONV_BIT(perm[i]);
-    }
-    return ONV_OK;
+    return onv_tensor_axis_list(c, "perm", *rank, perm, &n_axes);
 }
 
 static onv_status infer_transpose(onv_op_ctx *c)

@@ -64,16 +64,16 @@ static void write_elements(onv_op_ctx *c, onv_known *out, const char *how, int64
 static onv_status infer_scatter_elements(onv_op_ctx *c)
 {
     int rank = onv_op_in_rank(c, 0), axis;
-    onv_dim same;
     ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
     if (rank >= 0) {
         ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), rank, &axis));
         ONV_TRY(onv_tensor_need_rank(c, 1, rank, rank));
         ONV_TRY(onv_tensor_need_rank(c, 2, rank, rank));
     }
-    for (int i = 0; i < onv_op_in_rank(c, 1); i++)
-        ONV_TRY(onv_tensor_unify(c, "dims of indices and updates", onv_op_in_dim(c, 1, i),
-                                 onv_op_in_dim(c, 2, i), &same));
+    for (int i = 0; i < onv_op_in_rank(c, 1); i++) {
+        onv_dim same = onv_op_in_dim(c, 1, i);
+        ONV_TRY(onv_tensor_unify(c, "dims of indices and updates", &same, onv_op_in_dim(c, 2, i)));
+    }
     return onv_infer_same(c);
 }
 
@@ -109,7 +109,7 @@ static onv_status fold_scatter_elements(onv_op_ctx *c)
 static onv_status infer_scatter_nd(onv_op_ctx *c)
 {
     int rank = onv_op_in_rank(c, 0), indices = onv_op_in_rank(c, 1), updates;
-    onv_dim tuple = onv_op_in_dim(c, 1, -1), same;
+    onv_dim tuple = onv_op_in_dim(c, 1, -1);
     ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
     ONV_TRY(onv_tensor_need_rank(c, 1, 1, ONV_MAX_RANK));
     if (rank >= 0 && onv_dim_is_const(tuple)) {
@@ -123,8 +123,7 @@ static onv_status infer_scatter_nd(onv_op_ctx *c)
         for (int i = 0; i < updates; i++) {
             onv_dim expected = i < indices - 1 ? onv_op_in_dim(c, 1, i)
                                                : onv_op_in_dim(c, 0, i - (indices - 1) + k);
-            ONV_TRY(onv_tensor_unify(c, "the dims of updates", onv_op_in_dim(c, 2, i), expected,
-                                     &same));
+            ONV_TRY(onv_tensor_unify(c, "the dims of updates", &expected, onv_op_in_dim(c, 2, i)));
         }
     }
     return onv_infer_same(c);
@@ -159,26 +158,24 @@ static onv_status fold_scatter_nd(onv_op_ctx *c)
 
 static onv_status infer_tensor_scatter(onv_op_ctx *c)
 {
-    int rank = onv_op_in_rank(c, 0), axis;
-    onv_dim dim, dims[ONV_MAX_RANK] = {0};
+    onv_dim dim, dims[ONV_MAX_RANK];
+    int rank = onv_op_in_dims(c, 0, dims), axis;
     ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
     ONV_TRY(onv_tensor_need_rank(c, 2, 1, 1));
     if (rank < 0) return onv_infer_same(c);
     ONV_TRY(onv_tensor_need_rank(c, 1, rank, rank));
     ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", -2), rank, &axis));
     if (axis == 0) return onv_op_fail(c, "the axis is the batch dim");
-    for (int i = 0; i < rank; i++) {
-        dims[i] = onv_op_in_dim(c, 0, i);
+    for (int i = 0; i < rank; i++)
         if (i != axis)
-            ONV_TRY(onv_tensor_unify(c, "dims of cache and update", dims[i], onv_op_in_dim(c, 1, i),
-                                     &dims[i]));
-    }
+            ONV_TRY(
+                onv_tensor_unify(c, "dims of cache and update", &dims[i], onv_op_in_dim(c, 1, i)));
     dim = onv_op_in_dim(c, 1, axis);
     if (onv_dim_is_const(dim) && onv_dim_is_const(dims[axis]) && dim.raw > dims[axis].raw)
         return onv_op_fail(c, "an update of %lld for a cache of %lld", (long long)dim.raw,
                            (long long)dims[axis].raw);
-    ONV_TRY(onv_tensor_unify(c, "the batch of cache and write_indices", dims[0],
-                             onv_op_in_dim(c, 2, 0), &dims[0]));
+    ONV_TRY(onv_tensor_unify(c, "the batch of cache and write_indices", &dims[0],
+                             onv_op_in_dim(c, 2, 0)));
     return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
 }
 

@@ -5,17 +5,57 @@
 
 #include "ops/fold.h"
 
-onv_status onv_tensor_unify(onv_op_ctx *c, const char *what, onv_dim a, onv_dim b, onv_dim *out)
+onv_status onv_tensor_unify(onv_op_ctx *c, const char *what, onv_dim *dim, onv_dim other)
 {
-    if (onv_dim_is_const(a) && onv_dim_is_const(b) && a.raw != b.raw)
+    const onv_dim a = *dim;
+    if (onv_dim_is_const(a) && onv_dim_is_const(other) && a.raw != other.raw)
         return onv_op_fail(c, "%s must agree: %lld against %lld", what, (long long)a.raw,
-                           (long long)b.raw);
-    if (!onv_dim_is_known(a) || onv_dim_is_const(b))
-        *out = b;
-    else if (!onv_dim_is_known(b) || onv_dim_is_const(a))
-        *out = a;
-    else /* an exact expression says more than a bound that the data may fall short of */
-        *out = onv_dim_has_bound(c->dims, a) ? b : a;
+                           (long long)other.raw);
+    if (!onv_dim_is_known(other) || (onv_dim_is_const(a) && !onv_dim_is_const(other)))
+        return ONV_OK;
+    /* An exact expression says more than a bound that the data may fall short of. */
+    if (!onv_dim_is_known(a) || onv_dim_is_const(other) || onv_dim_has_bound(c->dims, a))
+        *dim = other;
+    return ONV_OK;
+}
+
+onv_status onv_tensor_need_vector(onv_op_ctx *c, uint32_t k, const char *what, onv_dim *length)
+{
+    ONV_TRY(onv_tensor_need_rank(c, k, 1, 1));
+    return onv_tensor_unify(c, what, length, onv_op_in_dim(c, k, 0));
+}
+
+bool onv_tensor_never_splits(onv_dim size, onv_dim parts)
+{
+    return onv_dim_is_const(size) && onv_dim_is_const(parts) &&
+           (parts.raw == 0 || size.raw % parts.raw != 0);
+}
+
+onv_status onv_tensor_check_parts(onv_op_ctx *c, onv_dim size, const onv_dim *parts, uint32_t count)
+{
+    onv_dim sum = onv_dim_const(0);
+    for (uint32_t k = 0; k < count; k++) {
+        if (onv_dim_is_const(parts[k]) && parts[k].raw < 0)
+            return onv_op_fail(c, "split holds %lld", (long long)parts[k].raw);
+        sum = onv_dim_add(c->dims, sum, parts[k]);
+    }
+    if (onv_dim_is_const(sum) && onv_dim_is_const(size) && sum.raw != size.raw)
+        return onv_op_fail(c, "the split sizes sum to %lld, the dim is %lld", (long long)sum.raw,
+                           (long long)size.raw);
+    return ONV_OK;
+}
+
+onv_status onv_tensor_axis_list(onv_op_ctx *c, const char *attr, int rank, int *axes, int *n_axes)
+{
+    uint32_t given, seen = 0;
+    const int64_t *list = onv_op_attr_ints(c, attr, &given);
+    *n_axes = given > 0 ? (int)given : rank;
+    if (*n_axes > rank) return onv_op_fail(c, "%u axes are given for rank %d", given, rank);
+    for (int i = 0; i < *n_axes; i++) {
+        ONV_TRY(onv_op_axis(c, given > 0 ? list[i] : i, rank, &axes[i]));
+        if (seen & ONV_BIT(axes[i])) return onv_op_fail(c, "%s names axis %d twice", attr, axes[i]);
+        seen |= ONV_BIT(axes[i]);
+    }
     return ONV_OK;
 }
 

@@ -33,8 +33,8 @@ static onv_status infer_string_normalizer(onv_op_ctx *c)
     bool stops = words != NULL && words->count > 0;
     onv_dim dims[2], last = onv_op_in_dim(c, 0, -1), one = onv_dim_const(1);
     ONV_TRY(onv_tensor_need_rank(c, 0, 1, 2));
-    if (rank == 2)
-        ONV_TRY(onv_tensor_unify(c, "the first dim and 1", onv_op_in_dim(c, 0, 0), one, &dims[0]));
+    dims[0] = onv_op_in_dim(c, 0, 0);
+    if (rank == 2) ONV_TRY(onv_tensor_unify(c, "the first dim and 1", &dims[0], one));
     onv_dim most = onv_dim_max(c->dims, last, one);
     if (rank > 0)
         dims[rank - 1] =

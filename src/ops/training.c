@@ -20,12 +20,12 @@ static onv_status infer_optimizer(onv_op_ctx *c)
     for (uint32_t i = 0; i < c->n_in - 2; i++) {
         uint32_t parameter = 2 + i % n, other = 2 + i;
         int rank = onv_op_in_rank(c, parameter);
-        onv_dim dim;
         if (rank >= 0) ONV_TRY(onv_tensor_need_rank(c, other, rank, rank));
-        for (int axis = 0; axis < rank; axis++)
-            ONV_TRY(onv_tensor_unify(c, "dims of a parameter, its gradient and states",
-                                     onv_op_in_dim(c, parameter, axis),
-                                     onv_op_in_dim(c, other, axis), &dim));
+        for (int axis = 0; axis < rank; axis++) {
+            onv_dim dim = onv_op_in_dim(c, parameter, axis);
+            ONV_TRY(onv_tensor_unify(c, "dims of a parameter, its gradient and states", &dim,
+                                     onv_op_in_dim(c, other, axis)));
+        }
     }
     for (uint32_t k = 0; k < c->n_out; k++) {
         uint32_t from = 2 + (k < n ? k : k + n);
