@@ -102,18 +102,18 @@ static bool is_number(void *self, onv_value_id value, char sign, double *number)
 
 static uint32_t n_reads(void *self, onv_node_id node)
 {
-    const onv_finder *s = ((matching *)self)->s;
-    const onv_node *at = onv_find_node(s, node);
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < at->n_outputs; k++)
-        n += onv_is_value(at->outputs[k]) ? s->f->n_uses[at->outputs[k].index] : 0;
-    return n;
+    return onv_find_n_reads(((matching *)self)->s, node);
 }
 
 /* All of the form, from the last node back. */
 static bool matches(matching *m, const char *text)
 {
-    const onv_form_place place = {m->s->model, m, takes, names, is_number, n_reads};
+    const onv_form_place place = {.model = m->s->model,
+                                  .self = m,
+                                  .takes = takes,
+                                  .names = names,
+                                  .number = is_number,
+                                  .n_reads = n_reads};
     if (!onv_form_match_at(&place, onv_find_id(m->s, m->last), text, &m->form)) return false;
     for (uint32_t i = 0; i < m->form.n_nodes; i++)
         if (!onv_find_take(m->s, &m->g, onv_find_node(m->s, m->form.nodes[i]))) return false;

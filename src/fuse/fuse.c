@@ -100,6 +100,15 @@ bool onv_find_is_read_outside(const onv_finder *s, const onv_group *g, onv_value
     return onv_is_value(value) && s->f->n_uses[value.index] != n;
 }
 
+uint32_t onv_find_n_reads(const onv_finder *s, onv_node_id id)
+{
+    const onv_node *node = onv_find_node(s, id);
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < node->n_outputs; k++)
+        n += onv_is_value(node->outputs[k]) ? s->f->n_uses[node->outputs[k].index] : 0;
+    return n;
+}
+
 void onv_find_publish(onv_finder *s, const onv_group *g, onv_fusion fusion)
 {
     if (!onv_vec_push(&s->f->at, fusion)) {

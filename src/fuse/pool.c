@@ -74,11 +74,8 @@ static bool follow(onv_finder *s, parts *p, const onv_node *node, const onv_node
 static bool is_closed(const onv_finder *s, const parts *p, const onv_node *last)
 {
     uint64_t uses = 0;
-    for (size_t i = 0; i < p->at.count; i++) {
-        const onv_node *node = onv_find_node(s, p->at.at[i]);
-        for (uint32_t k = 0; k < node->n_outputs && node != last; k++)
-            uses += onv_is_value(node->outputs[k]) ? s->f->n_uses[node->outputs[k].index] : 0;
-    }
+    for (size_t i = 0; i < p->at.count; i++)
+        if (onv_find_node(s, p->at.at[i]) != last) uses += onv_find_n_reads(s, p->at.at[i]);
     return uses == p->n_inside;
 }
 

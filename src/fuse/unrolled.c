@@ -101,10 +101,8 @@ static bool is_closed(const onv_finder *s, const unrolled *u)
 {
     uint64_t uses = 0, reads = 0;
     for (size_t i = u->first; i < u->last; i++) {
-        const onv_node *node = &s->model->nodes.at[i];
         if (s->f->of_node[i] != 0) return false;
-        for (uint32_t k = 0; k < node->n_outputs; k++)
-            uses += onv_is_value(node->outputs[k]) ? s->f->n_uses[node->outputs[k].index] : 0;
+        uses += onv_find_n_reads(s, (onv_node_id){(uint32_t)i});
     }
     for (size_t i = u->first; i < u->end; i++) {
         const onv_node *node = &s->model->nodes.at[i];

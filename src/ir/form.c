@@ -6,7 +6,8 @@
 typedef struct matching {
     const onv_form_place *place;
     onv_form_match *m;
-    const char *at; /* in the form */
+    const char *at;           /* in the form */
+    const char *behind, *end; /* the bracket that is looked into; of what is behind it */
 } matching;
 
 static bool is_same(onv_value_id a, onv_value_id b)
@@ -79,9 +80,10 @@ static bool match_name(matching *g, onv_value_id value, char letter)
     onv_value_id *named = &g->m->named[letter - 'a'];
     bool is_bound = onv_is_value(*named);
     if (is_bound ? !is_same(*named, value) : !onv_is_value(value)) return false;
-    if (!is_bound && !g->place->names(g->place->self, value, letter)) return false;
+    if (!is_bound && g->place->names != NULL && !g->place->names(g->place->self, value, letter))
+        return false;
     *named = value;
-    if (is_bound || *g->at != '=') return true;
+    if (*g->at != '=') return true;
     g->at++;
     return match_node(g, producer(g, value));
 }
@@ -99,6 +101,37 @@ static bool match_number(matching *g, onv_value_id value, char sign)
     return true;
 }
 
+/* `_`, and on with what comes behind it. */
+static bool match_behind(matching *g, onv_value_id value)
+{
+    const char *behind = g->behind, *at = g->at + 1;
+    g->at = behind;
+    bool found = match(g, value);
+    g->end = g->at;
+    g->at = at;
+    g->behind = behind;
+    return found;
+}
+
+static bool match_between(matching *g, onv_value_id value)
+{
+    const onv_form_match before = *g->m;
+    const char *behind = strchr(g->at, ']') + 1;
+    onv_node_id node = producer(g, value);
+    bool may_go = onv_is_node(node) && g->place->n_reads(g->place->self, node) == 1;
+    for (const char *one = g->at; may_go && one < behind; one += strcspn(one, "|]") + 1) {
+        g->at = one;
+        g->behind = behind;
+        if (match(g, value)) {
+            g->at = g->end;
+            return true;
+        }
+        *g->m = before;
+    }
+    g->at = behind;
+    return match(g, value);
+}
+
 static bool match(matching *g, onv_value_id value)
 {
     char c = *g->at;
@@ -111,13 +144,8 @@ static bool match(matching *g, onv_value_id value)
     case '#':
     case '.':
     case '{': g->at++; return match_number(g, value, c);
-    case '~': {
-        onv_node_id cast = producer(g, value);
-        g->at++;
-        if (!is_op(g, cast, "Cast")) return match_node(g, cast);
-        return onv_form_join(g->m, cast) &&
-               match_node(g, producer(g, g->place->model->nodes.at[cast.index].inputs[0]));
-    }
+    case '[': g->at++; return match_between(g, value);
+    case '_': return match_behind(g, value);
     case '/': { /* output k */
         uint32_t k = (uint32_t)(g->at[1] - '0');
         g->at += 2;
@@ -159,4 +187,20 @@ bool onv_form_match_at(const onv_form_place *place, onv_node_id last, const char
     *m = (onv_form_match){0};
     for (size_t k = 0; k < sizeof m->named / sizeof m->named[0]; k++) m->named[k] = ONV_NO_VALUE;
     return match_node(&g, last) && is_closed(place, m);
+}
+
+enum { MOST_READS = 4 }; /* of a node inside a form, by the form */
+
+bool onv_form_find(const onv_form_place *place, onv_node_id first, const char *form,
+                   onv_form_match *m)
+{
+    onv_node_id last = first;
+    for (uint32_t i = 0; i < ONV_FORM_NODES && onv_is_node(last); i++) {
+        if (onv_form_match_at(place, last, form, m))
+            for (uint32_t k = 0; k < m->n_nodes; k++)
+                if (m->nodes[k].index == first.index) return true;
+        if (place->n_reads(place->self, last) > MOST_READS) break;
+        last = place->reader(place->self, last);
+    }
+    return false;
 }

@@ -151,12 +151,6 @@ static bool takes(void *self, onv_node_id node)
     return onv_fuse_is_float_op(f->e, node, op, f->first, op == ONV_OP_ReduceMean);
 }
 
-static bool names(void *self, onv_value_id value, char letter)
-{
-    (void)self, (void)value, (void)letter;
-    return true;
-}
-
 static bool is_number(void *self, onv_value_id value, char sign, double *number)
 {
     onv_edit *e = ((form_of *)self)->e;
@@ -171,27 +165,26 @@ static uint32_t n_reads(void *self, onv_node_id node)
     return onv_edit_makes_result(e, node) ? UINT32_MAX : onv_edit_n_output_uses(e, node);
 }
 
-static onv_form_place place_of(form_of *f)
+static onv_node_id reader(void *self, onv_node_id node)
 {
-    return (onv_form_place){f->e->model, f, takes, names, is_number, n_reads};
+    return onv_fuse_reader(((form_of *)self)->e, node);
 }
 
-enum { MOST_READS = 4 }; /* of a node inside a form, by the form */
+static onv_form_place place_of(form_of *f)
+{
+    return (onv_form_place){.model = f->e->model,
+                            .self = f,
+                            .takes = takes,
+                            .number = is_number,
+                            .n_reads = n_reads,
+                            .reader = reader};
+}
 
-/* All ways from a node inside lead to the last one. */
 bool onv_fuse_form(onv_edit *e, onv_node_id first, const char *form, onv_form_match *m)
 {
     form_of f = {e, first, *form == '^'};
     const onv_form_place place = place_of(&f);
-    onv_node_id last = first;
-    for (uint32_t i = 0; i < ONV_FORM_NODES && onv_is_node(last); i++) {
-        if (onv_form_match_at(&place, last, form + f.is_any, m))
-            for (uint32_t k = 0; k < m->n_nodes; k++)
-                if (m->nodes[k].index == first.index) return true;
-        if (onv_edit_makes_result(e, last) || onv_edit_n_output_uses(e, last) > MOST_READS) break;
-        last = onv_fuse_reader(e, last);
-    }
-    return false;
+    return onv_form_find(&place, first, form + f.is_any, m);
 }
 
 bool onv_fuse_form_by(onv_edit *e, const onv_form_match *m, onv_new_node made)

@@ -52,7 +52,7 @@ static double epsilon_of(onv_edit *e, onv_node_id add)
 /* With one Sub or two, and with Casts before and behind them, at the Pow and behind the Div. */
 #define CENTRED "*Sub(xm=ReduceMean(x))"
 #define NORM(deviation, power)                                                                     \
-    "*Add(w=*Mul(~Div(" deviation "Sqrt(e=*Add(v=ReduceMean(Pow(" power "?))?)))?)?)"
+    "*Add(w=*Mul([Cast(_)]Div(" deviation "Sqrt(e=*Add(v=ReduceMean(Pow(" power "?))?)))?)?)"
 
 static const char *const norms[] = {NORM(CENTRED, "*Sub(xm)"), NORM("c=Cast(" CENTRED ")", "c"),
                                     NORM(CENTRED, "Cast(*Sub(xm))")};
@@ -103,7 +103,8 @@ bool onv_fuse_simplified_layer_norm(onv_edit *e, onv_node_id pow)
 {
     onv_form_match m;
     bool is_cuda = onv_edit_node_at(e, pow)->provider == ONV_PROVIDER_CUDA;
-    if (!onv_fuse_form(e, pow, is_cuda ? "*Mul(~" SIMPLIFIED "?)" : "*Mul(" SIMPLIFIED "?)", &m))
+    if (!onv_fuse_form(e, pow, is_cuda ? "*Mul([Cast(_)]" SIMPLIFIED "?)" : "*Mul(" SIMPLIFIED "?)",
+                       &m))
         return false;
     if (is_cuda) onv_fuse_form_cast(e, &m, 'x');
     const onv_value_id inputs[2] = {onv_form_value(&m, 'x'), vector_input(e, m.nodes[0])};
