@@ -104,6 +104,8 @@ static bool decide(const onv_size_facts *s, int goal, int64_t size, bool is_exac
         *reaches = known->reaches[goal];
         return true;
     }
+    if (goal == ONV_BY_RELEASE && decide(s, ONV_FITS, size, is_exact, reaches) && *reaches)
+        return true; /* it needs no memory returned */
     if (s->asked[goal] > MOST_ASKED || s->misled[goal] >= MOST_MISLED) return false;
     if (is_far(s, goal, size, reaches)) return true;
     if (!onv_size_line(s, goal, size, &bytes, &times)) return false;

@@ -95,7 +95,7 @@ static bool is_weight_of_unknown(const onv_lowering *l, uint32_t value)
     const onv_value *v = &l->emit.model->values.at[value];
     const onv_weight_read *read = &l->weights.reads.at[l->weights.values[value].first_read - 1];
     return v->folded_from == NULL && v->tensor->elems > 1 && onv_weight_is_view(v->name) &&
-           onv_weight_place_of(&l->emit.model->nodes.at[read->node], read->k) == ONV_PLACE_WEIGHT;
+           read->place == ONV_PLACE_WEIGHT;
 }
 
 /* Is more computed of parameters than is counted? */

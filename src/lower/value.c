@@ -246,8 +246,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     }
     make_parameter(&l->emit, tensor, onv_weight_name(l, id, read),
                    onv_weight_is_shared(l, id) ? NULL : value->name);
-    bool is_weight = read != NULL && onv_weight_place_of(&l->emit.model->nodes.at[read->node],
-                                                         read->k) == ONV_PLACE_WEIGHT;
+    bool is_weight = read != NULL && read->place == ONV_PLACE_WEIGHT;
     if (use == ONV_WEIGHT_DERIVED && !is_weight && onv_folded_is_of_several(l, value) &&
         l->emit.status == ONV_OK) /* a layer's weight is scaled */
         l->emit.eager->storages.at[onv_tensor_at(&l->emit, tensor).storage].is_assumed = true;

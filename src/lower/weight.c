@@ -17,7 +17,6 @@
 #include "ir/origin.h"
 #include "ir/path.h"
 #include "lower/lowering.h"
-#include "lower/weight_place.h"
 
 /* The exporter keeps one copy of equal tensors up to this many elements. */
 enum { MAX_SHARED_ELEMS = 1024 };
@@ -50,6 +49,7 @@ static onv_status list_reads(onv_lowering *l)
             onv_weight_read read = {.value = node->inputs[k].index,
                                     .node = i,
                                     .k = k,
+                                    .place = onv_weight_place_of(node, k),
                                     .scope = node->scope != NULL ? node->scope : "",
                                     .slot = onv_weight_slot_name(node, k),
                                     .tensor = ONV_NO_TENSOR};
@@ -118,15 +118,14 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
         l->weights.values[read->value].is_statistic ||
         !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
         return ONV_WEIGHT_IS_OTHER;
-    if (onv_weight_place_of(&l->emit.model->nodes.at[read->node], read->k) == ONV_PLACE_WEIGHT)
+    if (read->place == ONV_PLACE_WEIGHT)
         return onv_noted(&l->emit.model->nodes.at[read->node])->takes_buffer ? ONV_WEIGHT_IS_OTHER
                                                                              : ONV_WEIGHT_IS_TAKEN;
     bool made = true;
     for (const onv_weight_read *at = reads_of(l, read->value);
          at != NULL && at < end_of_reads(l) && at->value == read->value; at++) {
-        onv_weight_place p = onv_weight_place_of(&l->emit.model->nodes.at[at->node], at->k);
-        if (p == ONV_PLACE_WEIGHT) return ONV_WEIGHT_IS_OTHER;
-        made &= p == ONV_PLACE_MADE &&
+        if (at->place == ONV_PLACE_WEIGHT) return ONV_WEIGHT_IS_OTHER;
+        made &= at->place == ONV_PLACE_MADE &&
                 !onv_weight_is_bias_of_scores(&l->emit.model->nodes.at[at->node], value);
     }
     if (made || is_made_in_forward(name) || strchr(name, '.') != NULL) return ONV_WEIGHT_IS_OTHER;
@@ -199,19 +198,18 @@ static bool is_told_by_place(const onv_lowering *l, uint32_t index, onv_weight_v
     const onv_value *value = &l->emit.model->values.at[index];
     for (const onv_weight_read *at = v->read; at < end_of_reads(l) && at->value == index; at++) {
         const onv_node *node = &l->emit.model->nodes.at[at->node];
-        onv_weight_place place = onv_weight_place_of(node, at->k);
         /* A filter that code made, a wavelet, say: no listed parameter has its name, nor is left for it. */
-        bool is_filter = place == ONV_PLACE_WEIGHT && !onv_noted(node)->takes_buffer &&
+        bool is_filter = at->place == ONV_PLACE_WEIGHT && !onv_noted(node)->takes_buffer &&
                          l->signature.count > 0 && onv_weight_is_view(value->name) &&
                          find_named(l, index) == NULL;
-        if (place == ONV_PLACE_WEIGHT) {
+        if (at->place == ONV_PLACE_WEIGHT) {
             onv_weight_use use = is_filter                       ? ONV_WEIGHT_MADE
                                  : onv_noted(node)->takes_buffer ? ONV_WEIGHT_BUFFER
                                                                  : ONV_WEIGHT_TRAINED;
             *v = (onv_weight_verdict){use, true, at};
             return true;
         }
-        *made &= place == ONV_PLACE_MADE && !onv_weight_is_bias_of_scores(node, value);
+        *made &= at->place == ONV_PLACE_MADE && !onv_weight_is_bias_of_scores(node, value);
     }
     return false;
 }
@@ -316,8 +314,7 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
         v.read->parameter != NULL &&
         (value->type.rank >= 3 || onv_weight_is_looked_up(value, v.read->parameter)) &&
         is_relative(v.read->parameter) && strstr(v.read->parameter, "proj") == NULL;
-    if (of_distances && value->role == ONV_ROLE_NOT_NOTED &&
-        onv_weight_place_of(&l->emit.model->nodes.at[v.read->node], v.read->k) != ONV_PLACE_WEIGHT)
+    if (of_distances && value->role == ONV_ROLE_NOT_NOTED && v.read->place != ONV_PLACE_WEIGHT)
         return ONV_WEIGHT_BIASES;
     return is_derived(&l->emit, value, v.read) ? ONV_WEIGHT_DERIVED : ONV_WEIGHT_TRAINED;
 }

@@ -7,12 +7,14 @@
 #include "emit/patterns.h"
 #include "ir/model.h"
 #include "load/ptr_map.h"
+#include "lower/weight_place.h"
 
 typedef struct onv_lowering onv_lowering;
 
 /* A place where a node of the main graph reads an initializer; see weight.c. */
 typedef struct onv_weight_read {
     uint32_t value, node, k;
+    onv_weight_place place;
     const char *scope;     /* the module that reads, "" */
     const char *slot;      /* what the module calls it: "weight" */
     const char *parameter; /* its name in the network, where the export tells */
