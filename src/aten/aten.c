@@ -23,6 +23,7 @@
 #define FUSED                      .is_fused = true
 #define COUNTED_AS(id)             .counted_as = ONV_ATEN_##id
 #define PRODUCT                    .multiplies = true
+#define APART                      .is_apart = true
 #define OVERWRITES                 .runs_in_place = true
 
 #define OP(id, arguments, formulas, ...)                                                           \

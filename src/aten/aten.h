@@ -128,6 +128,7 @@ typedef struct onv_aten_op {
     bool
         multiplies; /* matrices: as many multiply-accumulates as the result has elements, times the inner dim */
     bool runs_in_place; /* networks often call it so */
+    bool is_apart;      /* exporters write it as several nodes, or as one that says less */
 } onv_aten_op;
 
 /* By number; that of ONV_ATEN_NONE has an empty name. */

@@ -34,51 +34,6 @@ typedef struct call {
     bool may_be_one; /* node alone */
 } call;
 
-/* Operators that exporters write as several nodes, or as one that says less. */
-static bool find_row(onv_aten_id id, call *made)
-{
-    switch (id) {
-    case ONV_ATEN_fmod:
-    case ONV_ATEN_exp2: *made = (call){id, true}; return true;
-    case ONV_ATEN_atan2:
-    case ONV_ATEN_clamp__Tensor:
-    case ONV_ATEN_div__Tensor_mode:
-    case ONV_ATEN_elu:
-    case ONV_ATEN_expm1:
-    case ONV_ATEN_fmod__Scalar:
-    case ONV_ATEN_frac:
-    case ONV_ATEN_gelu:
-    case ONV_ATEN_glu:
-    case ONV_ATEN_hardsigmoid:
-    case ONV_ATEN_hardswish:
-    case ONV_ATEN_im2col:
-    case ONV_ATEN_lerp__Tensor:
-    case ONV_ATEN_linalg_vector_norm:
-    case ONV_ATEN_log10:
-    case ONV_ATEN_log1p:
-    case ONV_ATEN_log2:
-    case ONV_ATEN_log_sigmoid:
-    case ONV_ATEN_logaddexp:
-    case ONV_ATEN_logaddexp2:
-    case ONV_ATEN_logcumsumexp:
-    case ONV_ATEN_logit:
-    case ONV_ATEN_logsumexp:
-    case ONV_ATEN_mish:
-    case ONV_ATEN_mse_loss:
-    case ONV_ATEN_remainder:
-    case ONV_ATEN_remainder__Scalar:
-    case ONV_ATEN_roll:
-    case ONV_ATEN_rsqrt:
-    case ONV_ATEN_silu:
-    case ONV_ATEN_sinc:
-    case ONV_ATEN_softplus:
-    case ONV_ATEN_std:
-    case ONV_ATEN_var:
-    case ONV_ATEN_xlogy__Tensor: *made = (call){onv_aten_as(&onv_aten_ops[id]), false}; return true;
-    default: return false;
-    }
-}
-
 static bool call_of(onv_finder *s, const onv_node *node, call *made)
 {
     /* "aten.var.default", of later releases "prims.var.default" */
@@ -86,11 +41,13 @@ static bool call_of(onv_finder *s, const onv_node *node, call *made)
     if (op == NULL) return false;
     if (s->note != node->aten_op) {
         bool in_place;
-        const onv_aten_op *row = onv_aten_find(op + 1, &in_place);
-        s->noted = row != NULL && !in_place ? onv_aten_id_of(row) : ONV_ATEN_NONE;
+        const onv_aten_op *found = onv_aten_find(op + 1, &in_place);
+        s->noted = found != NULL && !in_place ? onv_aten_id_of(found) : ONV_ATEN_NONE;
         s->note = node->aten_op;
     }
-    return find_row(s->noted, made);
+    const onv_aten_op *row = &onv_aten_ops[s->noted];
+    *made = (call){onv_aten_as(row), s->noted == ONV_ATEN_fmod || s->noted == ONV_ATEN_exp2};
+    return row->is_apart;
 }
 
 /* A torch.autograd.Function of the network's own. */

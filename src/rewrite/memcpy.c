@@ -47,8 +47,8 @@ static void touch_node(border *b, onv_node_id id)
     }
 }
 
-/* What nodes of this graph read on that side, they read of another value. */
-static void move_readers(border *b, onv_value_id from, onv_value_id to, bool on_host)
+/* What nodes of this graph read on one side, they read of another value; with `others`, nodes of other graphs, too. */
+static void move_readers(border *b, onv_value_id from, onv_value_id to, bool on_host, bool others)
 {
     onv_edit *e = b->e;
     uint32_t at = e->values.at[from.index].first_use;
@@ -56,21 +56,7 @@ static void move_readers(border *b, onv_value_id from, onv_value_id to, bool on_
         onv_use use = e->uses.at[at];
         at = use.next;
         bool is_here = onv_edit_node_at(e, use.node)->graph.index == b->graph.index;
-        if (is_here && reads_on_host(e, use.node, use.input) == on_host)
-            onv_edit_set_input(e, use.node, use.input, to);
-    }
-}
-
-/* All readers that are not of this graph's other side. */
-static void give_back(border *b, onv_value_id from, onv_value_id to)
-{
-    onv_edit *e = b->e;
-    uint32_t at = e->values.at[from.index].first_use;
-    while (at != ONV_NO_USE && e->status == ONV_OK) {
-        onv_use use = e->uses.at[at];
-        at = use.next;
-        bool is_here = onv_edit_node_at(e, use.node)->graph.index == b->graph.index;
-        if (!is_here || reads_on_host(e, use.node, use.input))
+        if (is_here ? reads_on_host(e, use.node, use.input) == on_host : others)
             onv_edit_set_input(e, use.node, use.input, to);
     }
 }
@@ -110,7 +96,7 @@ static void copy_from_host(border *b, onv_value_id value)
     onv_node_id at = place_after(b, value);
     onv_value_id device = twin(b, value, "_CUDAExecutionProvider");
     if (e->status != ONV_OK || !onv_is_node(at)) return;
-    move_readers(b, value, device, false);
+    move_readers(b, value, device, false, false);
     add_copy(b, "MemcpyFromHost", value, device, at);
 }
 
@@ -124,7 +110,7 @@ static void copy_to_host(border *b, onv_value_id value)
     onv_value_id device = twin(b, value, "_CUDAExecutionProvider");
     if (e->status != ONV_OK || !onv_is_node(at)) return;
     onv_edit_take_output(e, maker, index, device);
-    give_back(b, device, value);
+    move_readers(b, device, value, true, true);
     add_copy(b, "MemcpyToHost", device, value, at);
     if (e->status == ONV_OK) onv_edit_value_at(e, value)->is_on_host = true;
 }
@@ -146,7 +132,7 @@ static void place_weight(border *b, onv_value_id id, uint8_t sides)
     copy->tensor = value->tensor;
     copy->known_tried = value->known_tried;
     copy->is_on_host = false;
-    move_readers(b, id, device, false);
+    move_readers(b, id, device, false, false);
 }
 
 static void place_value(border *b, onv_value_id id)

@@ -22,14 +22,12 @@ static bool is_quantized(const onv_edit *e, onv_node_id node)
     return onv_fuse_is(e, onv_edit_only_user(e, onv_edit_out(e, node, 0)), ONV_OP_QuantizeLinear);
 }
 
-/* QuantizeLinear, DequantizeLinear, QuantizeLinear, DequantizeLinear: the pair in the middle. */
+/* The pair in the middle. */
 bool onv_would_remove_double_qdq(onv_edit *e, onv_node_id quantize)
 {
-    onv_node_id before = dequantize_of(e, quantize, 0);
-    if (!onv_is_node(before) || !onv_fuse_has_uses(e, before, 1)) return false;
-    onv_node_id after = onv_edit_only_user(e, onv_edit_out(e, quantize, 0));
-    return onv_fuse_is(e, after, ONV_OP_DequantizeLinear) &&
-           onv_fuse_is(e, onv_edit_in_node(e, before, 0), ONV_OP_QuantizeLinear);
+    onv_form_match m;
+    return onv_fuse_form(
+        e, quantize, "^DequantizeLinear(QuantizeLinear(DequantizeLinear(!QuantizeLinear(?))))", &m);
 }
 
 /* What moves elements alone has a quantized neighbour on one side and none on the other. */

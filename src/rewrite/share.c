@@ -93,37 +93,36 @@ uint32_t onv_rule_constant_sharing(onv_edit *e, onv_graph_id graph)
 
 /* --- Nodes ------------------------------------------------------------------------------------- */
 
-/* Small ones whose bytes are at hand. */
-static bool has_bytes(const onv_tensor *tensor)
+/* What makes an attribute what it is: of tensors, small ones whose bytes are at hand. NULL: it is like no other. */
+static const void *bytes_of(const onv_attr *attr, size_t *size)
 {
-    return tensor->payload.kind == ONV_PAYLOAD_RAW && tensor->payload.data != NULL &&
-           tensor->payload.bytes <= ONV_PAYLOAD_AT_HAND && tensor->type.rank <= 1;
-}
-
-static bool same_tensor(const onv_tensor *a, const onv_tensor *b)
-{
-    return has_bytes(a) && has_bytes(b) && a->type.dtype == b->type.dtype &&
-           a->type.rank == b->type.rank && a->elems == b->elems &&
-           a->payload.bytes == b->payload.bytes &&
-           memcmp(a->payload.data, b->payload.data, (size_t)a->payload.bytes) == 0;
+    const onv_tensor *tensor = attr->tensor;
+    switch ((onv_attr_kind)attr->kind) {
+    case ONV_ATTR_INT: *size = sizeof attr->i; return &attr->i;
+    case ONV_ATTR_FLOAT: *size = sizeof attr->f; return &attr->f;
+    case ONV_ATTR_STRING: *size = strlen(attr->s); return attr->s;
+    case ONV_ATTR_INTS: *size = attr->count * sizeof *attr->ints; return attr->ints;
+    case ONV_ATTR_FLOATS: *size = attr->count * sizeof *attr->floats; return attr->floats;
+    case ONV_ATTR_TENSOR: {
+        bool is_small = tensor->payload.kind == ONV_PAYLOAD_RAW && tensor->type.rank <= 1 &&
+                        tensor->payload.bytes <= ONV_PAYLOAD_AT_HAND;
+        *size = (size_t)tensor->payload.bytes;
+        return is_small ? tensor->payload.data : NULL;
+    }
+    default: return NULL; /* graphs and the like */
+    }
 }
 
 static bool same_attr(const onv_attr *a, const onv_attr *b)
 {
-    if (a->name != b->name || a->kind != b->kind) return false;
-    switch ((onv_attr_kind)a->kind) {
-    case ONV_ATTR_INT: return a->i == b->i;
-    case ONV_ATTR_FLOAT: return same_bits(a->f, b->f);
-    case ONV_ATTR_STRING: return strcmp(a->s, b->s) == 0;
-    case ONV_ATTR_INTS:
-        return a->count == b->count && a->ints != NULL && b->ints != NULL &&
-               memcmp(a->ints, b->ints, a->count * sizeof *a->ints) == 0;
-    case ONV_ATTR_FLOATS:
-        return a->count == b->count && a->floats != NULL && b->floats != NULL &&
-               memcmp(a->floats, b->floats, a->count * sizeof *a->floats) == 0;
-    case ONV_ATTR_TENSOR: return same_tensor(a->tensor, b->tensor);
-    default: return false;
-    }
+    size_t n, n_other;
+    const void *bytes = bytes_of(a, &n), *other = bytes_of(b, &n_other);
+    if (a->name != b->name || a->kind != b->kind || bytes == NULL || other == NULL) return false;
+    if (a->kind == ONV_ATTR_TENSOR &&
+        (a->tensor->type.dtype != b->tensor->type.dtype ||
+         a->tensor->type.rank != b->tensor->type.rank || a->tensor->elems != b->tensor->elems))
+        return false;
+    return n == n_other && memcmp(bytes, other, n) == 0;
 }
 
 static bool same_node(const onv_node *a, const onv_node *b)
@@ -140,26 +139,11 @@ static bool same_node(const onv_node *a, const onv_node *b)
 
 static bool hash_attr(const onv_attr *attr, uint64_t *hash)
 {
-    *hash = onv_hash_word(*hash ^ (uintptr_t)attr->name);
-    switch ((onv_attr_kind)attr->kind) {
-    case ONV_ATTR_INT: *hash = onv_hash_word(*hash + (uint64_t)attr->i); return true;
-    case ONV_ATTR_FLOAT: *hash = onv_hash_bytes(&attr->f, sizeof attr->f, *hash | 1); return true;
-    case ONV_ATTR_STRING: *hash = onv_hash_bytes(attr->s, strlen(attr->s), *hash | 1); return true;
-    case ONV_ATTR_INTS:
-        if (attr->ints == NULL) return attr->count == 0;
-        *hash = onv_hash_bytes(attr->ints, attr->count * sizeof *attr->ints, *hash | 1);
-        return true;
-    case ONV_ATTR_FLOATS:
-        if (attr->floats == NULL) return attr->count == 0;
-        *hash = onv_hash_bytes(attr->floats, attr->count * sizeof *attr->floats, *hash | 1);
-        return true;
-    case ONV_ATTR_TENSOR:
-        if (!has_bytes(attr->tensor)) return false;
-        *hash = onv_hash_bytes(attr->tensor->payload.data, (size_t)attr->tensor->payload.bytes,
-                               *hash | 1);
-        return true;
-    default: return false; /* graphs and the like: never the same */
-    }
+    size_t size;
+    const void *bytes = bytes_of(attr, &size);
+    if (bytes == NULL) return false;
+    *hash = onv_hash_bytes(bytes, size, onv_hash_word(*hash ^ (uintptr_t)attr->name) | 1);
+    return true;
 }
 
 /* False where it is like no other. */
