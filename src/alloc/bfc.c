@@ -37,6 +37,7 @@ typedef struct bfc_state {
     onv_block_set free[ONV_N_STREAMS];
     uint64_t region_bytes;         /* curr_region_allocation_bytes_: how much to ask for next */
     uint64_t ended[ONV_N_STREAMS]; /* how often; the age of a chunk in use is that of its stream */
+    onv_bfc_image *image;          /* whose holes are the first segments; NULL: not resumed */
 } bfc_state;
 
 static uint64_t round_up(uint64_t bytes)
@@ -56,6 +57,7 @@ static onv_status bfc_init(onv_allocator *a, onv_error *err)
         o->max_power_of_two_extend_bytes > ONV_ALLOC_MAX_BYTES)
         return onv_fail(err, ONV_ERR_USAGE, "bfc: a chunk size is more than any device");
     uint64_t initial = o->initial_chunk_bytes;
+    s->image = NULL;
     s->region_bytes = round_up(initial < o->limit_bytes ? initial : o->limit_bytes);
     for (int i = 0; i < ONV_N_STREAMS; i++) {
         onv_block_set_init(&s->free[i], false);
@@ -118,32 +120,76 @@ static bool is_before(const onv_space *space, uint32_t block, uint32_t other)
     return a->bytes != b->bytes ? a->bytes < b->bytes : a->address < b->address;
 }
 
-/* The smallest that the stream may use. */
-static uint32_t find_free(const onv_allocator *a, uint64_t rounded)
+/* The smallest that the stream may use, not before (bytes, address). */
+static uint32_t find_free(const onv_allocator *a, uint64_t bytes, uint64_t address)
 {
     const bfc_state *s = a->state;
-    uint32_t of_none = onv_block_set_lower_bound(&s->free[0], &a->space, rounded, 0);
+    uint32_t of_none = onv_block_set_lower_bound(&s->free[0], &a->space, bytes, address);
     if (a->stream == 0) return of_none;
-    uint32_t own = onv_block_set_lower_bound(&s->free[a->stream], &a->space, rounded, 0);
+    uint32_t own = onv_block_set_lower_bound(&s->free[a->stream], &a->space, bytes, address);
     return is_before(&a->space, own, of_none) ? own : of_none;
 }
 
-static bool is_split(const onv_allocator *a, uint64_t found, uint64_t rounded)
+/* Chunks of at least so many bytes are split. */
+static uint64_t split_bytes(const onv_allocator *a, uint64_t rounded)
 {
-    return found / 2 >= rounded || found - rounded >= a->options.bfc.max_dead_bytes;
+    uint64_t dead = a->options.bfc.max_dead_bytes;
+    return rounded + (dead < rounded ? dead : rounded);
+}
+
+/* The sizes of `tail` with which it would be found again. */
+static onv_bfc_hole bound_found(const onv_allocator *a, uint64_t rounded, const onv_block *tail)
+{
+    uint64_t split = split_bytes(a, rounded);
+    bool is_split = tail->bytes >= split;
+    onv_bfc_hole sizes = {.least = is_split ? split : rounded,
+                          .most = is_split ? UINT64_MAX : split - 1};
+    uint32_t next = find_free(a, tail->bytes, tail->address + 1);
+    if (next == ONV_NO_BLOCK) return sizes;
+    const onv_block *larger = onv_space_block(&a->space, next);
+    uint64_t most = larger->bytes - (larger->address < tail->address);
+    if (most < sizes.most) sizes.most = most;
+    return sizes;
+}
+
+/* The last chunk of a hole is as large as the hole leaves it, all others have sizes of requests: bounds each such chunk by
+ * whether it was found, lies behind what was, or is too small. */
+static void bound_holes(const onv_allocator *a, uint64_t rounded, uint32_t found)
+{
+    const onv_bfc_image *image = ((const bfc_state *)a->state)->image;
+    const onv_block *taken = found != ONV_NO_BLOCK ? onv_space_block(&a->space, found) : NULL;
+    for (uint32_t i = 0; i < image->holes.count; i++) {
+        const onv_block *tail = onv_space_block(&a->space, a->space.segments.at[i].last);
+        if (tail->state != ONV_BLOCK_FREE || (tail->stream != 0 && tail->stream != a->stream))
+            continue;
+        onv_bfc_hole *hole = &image->holes.at[i], sizes = {.most = UINT64_MAX};
+        if (tail == taken)
+            sizes = bound_found(a, rounded, tail);
+        else if (tail->bytes < rounded)
+            sizes.most = rounded - 1;
+        else /* what is taken may be a hole's, too, and then grow up to this one */
+            sizes.least = taken->next == ONV_NO_BLOCK && taken->segment < image->holes.count
+                              ? tail->bytes
+                              : taken->bytes + (tail->address < taken->address);
+        uint64_t before = hole->bytes - tail->bytes;
+        if (sizes.least + before > hole->least) hole->least = sizes.least + before;
+        if (sizes.most < UINT64_MAX - before && sizes.most + before < hole->most)
+            hole->most = sizes.most + before;
+    }
 }
 
 static onv_status bfc_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
 {
     const bfc_state *s = a->state;
     uint64_t rounded = round_up(bytes);
-    *block = find_free(a, rounded);
+    *block = find_free(a, rounded, 0);
+    if (s->image != NULL) bound_holes(a, rounded, *block);
     if (*block != ONV_NO_BLOCK)
         onv_block_set_remove(set_of(a, *block), &a->space, *block);
     else
         ONV_TRY(extend(a, rounded, block, err));
     if (*block == ONV_NO_BLOCK) return ONV_OK;
-    if (is_split(a, onv_space_block(&a->space, *block)->bytes, rounded)) {
+    if (onv_space_block(&a->space, *block)->bytes >= split_bytes(a, rounded)) {
         uint32_t rest;
         ONV_TRY(onv_space_split(&a->space, *block, rounded, &rest, err));
         onv_block_set_insert(set_of(a, rest), &a->space, rest);
@@ -242,7 +288,7 @@ static onv_status cut_hole(onv_allocator *a, hole_list *holes, size_t at, uint64
 {
     uint32_t hole = holes->at[at];
     onv_block *block = onv_space_block(&a->space, hole);
-    bool splits = is_split(a, block->bytes, rounded);
+    bool splits = block->bytes >= split_bytes(a, rounded);
     block->address += rounded;
     block->bytes = splits ? block->bytes - rounded : 0;
     if (!splits) {
@@ -287,25 +333,44 @@ onv_status onv_bfc_load(onv_allocator *a, const uint64_t *bytes, const uint32_t 
     for (uint32_t i = a->space.first_segment; i != ONV_NO_BLOCK && status == ONV_OK;
          i = a->space.segments.at[i].next) {
         uint64_t left = onv_space_block(&a->space, a->space.segments.at[i].first)->bytes;
-        if (left > 0 && !onv_vec_push(&image->holes, left)) status = onv_fail_memory(err);
+        if (left > 0 && !onv_vec_push(&image->holes, (onv_bfc_hole){.bytes = left}))
+            status = onv_fail_memory(err);
     }
     onv_vec_cleanup(&holes);
     return status;
 }
 
-onv_status onv_bfc_resume(onv_allocator *a, const onv_bfc_image *image, onv_error *err)
+onv_status onv_bfc_resume(onv_allocator *a, onv_bfc_image *image, onv_error *err)
 {
     bfc_state *s = a->state;
     onv_stat *reserved = &a->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL];
     ONV_TRY(onv_allocator_restart(a, err));
     for (size_t i = 0; i < image->holes.count; i++) {
         uint32_t block;
-        ONV_TRY(onv_space_add_segment(&a->space, image->holes.at[i], ONV_BLOCK_FREE, &block, err));
+        onv_bfc_hole *hole = &image->holes.at[i];
+        ONV_TRY(onv_space_add_segment(&a->space, hole->bytes, ONV_BLOCK_FREE, &block, err));
         onv_block_set_insert(&s->free[0], &a->space, block);
+        hole->least = 0;
+        hole->most = UINT64_MAX;
     }
+    s->image = image;
     s->region_bytes = image->region_bytes;
     reserved->current = reserved->peak = image->reserved_bytes;
     return ONV_OK;
+}
+
+bool onv_bfc_is_alike(const onv_allocator *a, const onv_bfc_image *served,
+                      const onv_bfc_image *other)
+{
+    /* What is left on the device differs with what is reserved. */
+    bool is_limited = a->options.bfc.limit_bytes < UINT64_MAX || a->options.capacity_bytes > 0;
+    bool is_alike = served->region_bytes == other->region_bytes &&
+                    served->holes.count == other->holes.count &&
+                    (!is_limited || served->reserved_bytes == other->reserved_bytes);
+    for (size_t i = 0; i < other->holes.count && is_alike; i++)
+        is_alike = other->holes.at[i].bytes >= served->holes.at[i].least &&
+                   other->holes.at[i].bytes <= served->holes.at[i].most;
+    return is_alike;
 }
 
 onv_status onv_bfc_take(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)

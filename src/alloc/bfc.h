@@ -5,12 +5,17 @@
 
 #include "alloc/alloc.h"
 
+/* A free chunk between what stays. `least` to `most`: sizes with which what was taken and given since the arena resumed
+ * would have found the same chunks, each other hole within its own bounds. */
+typedef struct onv_bfc_hole {
+    uint64_t bytes, least, most;
+} onv_bfc_hole;
+
 /* An arena in which nothing lies but what stays. */
 typedef struct onv_bfc_image {
-    uint64_t reserved_bytes; /* UINT64_MAX: the device had not enough */
-    uint64_t region_bytes;   /* how much it would ask for next */
-    ONV_VEC(uint64_t)
-    holes; /* bytes of the free chunks, by address: each is alone between what stays */
+    uint64_t reserved_bytes;     /* UINT64_MAX: the device had not enough */
+    uint64_t region_bytes;       /* how much it would ask for next */
+    ONV_VEC(onv_bfc_hole) holes; /* by address */
 } onv_bfc_image;
 
 /* What blocks of these sizes (0: none) leave that are taken in that order and stay. `image` is of zeros and the caller's,
@@ -18,8 +23,12 @@ typedef struct onv_bfc_image {
 onv_status onv_bfc_load(onv_allocator *a, const uint64_t *bytes, const uint32_t *order,
                         uint32_t count, onv_bfc_image *image, onv_error *err);
 
-/* Starts again with that image. */
-onv_status onv_bfc_resume(onv_allocator *a, const onv_bfc_image *image, onv_error *err);
+/* Starts again with that image, whose bounds are found from then on: it lives as long as blocks are taken. */
+onv_status onv_bfc_resume(onv_allocator *a, onv_bfc_image *image, onv_error *err);
+
+/* Whether the requests since the arena resumed with `served` would add as much to the other image. */
+bool onv_bfc_is_alike(const onv_allocator *a, const onv_bfc_image *served,
+                      const onv_bfc_image *other);
 
 /* A block of `bytes` (1 to ONV_ALLOC_MAX_BYTES) on a->stream; *block is ONV_NO_BLOCK where the device has not enough. */
 onv_status onv_bfc_take(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);

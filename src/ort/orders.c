@@ -21,8 +21,8 @@ enum {
 
 struct onv_ort_loaded {
     onv_bfc_image image;
-    uint32_t first; /* the first order that leaves the same */
     uint64_t bytes; /* that the session reaches from there */
+    bool is_served; /* by requests, not as another one is */
 };
 
 /* --- Orders ------------------------------------------------------------------------------------ */
@@ -78,23 +78,13 @@ static void draw(onv_ort_orders *o)
 
 /* --- What they leave --------------------------------------------------------------------------- */
 
-static bool is_same(const onv_bfc_image *a, const onv_bfc_image *b)
-{
-    return a->reserved_bytes == b->reserved_bytes && a->region_bytes == b->region_bytes &&
-           a->holes.count == b->holes.count &&
-           (a->holes.count == 0 ||
-            memcmp(a->holes.at, b->holes.at, a->holes.count * sizeof *a->holes.at) == 0);
-}
-
 static onv_status load_next(onv_ort_orders *o, onv_error *err)
 {
     uint32_t place = (uint32_t)o->loaded.count;
     if (!onv_vec_push(&o->loaded, (onv_ort_loaded){0})) return onv_fail_memory(err);
     onv_ort_loaded *loaded = &o->loaded.at[place];
     draw(o);
-    ONV_TRY(onv_bfc_load(&o->arena, o->bytes, o->order, o->n_weights, &loaded->image, err));
-    while (!is_same(&o->loaded.at[loaded->first].image, &loaded->image)) loaded->first++;
-    return ONV_OK;
+    return onv_bfc_load(&o->arena, o->bytes, o->order, o->n_weights, &loaded->image, err);
 }
 
 static onv_status check_size(uint64_t bytes, onv_error *err)
@@ -243,9 +233,18 @@ static onv_status serve(onv_allocator *arena, session *s, size_t first, size_t e
 
 static onv_status try_order(onv_ort_orders *o, session *s, onv_ort_loaded *loaded, onv_error *err)
 {
-    const onv_bfc_image *image = &loaded->image;
+    onv_bfc_image *image = &loaded->image;
     loaded->bytes = image->reserved_bytes;
+    loaded->is_served = false;
     if (loaded->bytes == UINT64_MAX) return ONV_OK;
+    for (const onv_ort_loaded *other = o->loaded.at; other < loaded; other++) {
+        if (!other->is_served || !onv_bfc_is_alike(&o->arena, &other->image, image)) continue;
+        bool is_enough = other->bytes < UINT64_MAX;
+        loaded->bytes =
+            is_enough ? loaded->bytes + other->bytes - other->image.reserved_bytes : UINT64_MAX;
+        return ONV_OK;
+    }
+    loaded->is_served = true;
     ONV_TRY(onv_bfc_resume(&o->arena, image, err));
     for (uint32_t run = 0; run < s->n_runs && loaded->bytes < UINT64_MAX; run++) {
         const uint64_t before = o->arena.stats.device_allocs;
@@ -271,10 +270,7 @@ static onv_status try_all(onv_ort_orders *o, session *s, onv_ort_spread *spread,
     for (uint32_t i = 0; i < spread->n_orders; i++) {
         while (o->loaded.count <= i) ONV_TRY(load_next(o, err));
         onv_ort_loaded *loaded = &o->loaded.at[i];
-        if (loaded->first < i)
-            loaded->bytes = o->loaded.at[loaded->first].bytes;
-        else
-            ONV_TRY(try_order(o, s, loaded, err));
+        ONV_TRY(try_order(o, s, loaded, err));
         if (i == 0 || loaded->bytes > spread->high) {
             spread->high = loaded->bytes;
             spread->highest = i;

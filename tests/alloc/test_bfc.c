@@ -1,6 +1,7 @@
 /* The model of ONNX Runtime's arena against sequences measured with ONNX Runtime. */
 #include "alloc/bfc.h"
 #include "alloc/traces.h"
+#include "base/strings.h"
 #include "support/test.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -289,4 +290,78 @@ TEST(images)
         onv_allocator_cleanup(&loaded);
         end(&by_id);
     }
+}
+
+typedef struct served {
+    uint64_t added, places;
+} served;
+
+/* Takes and gives blocks from an image on; returns what the arena adds, and where it found them. */
+static served serve_image(onv_allocator *a, onv_bfc_image *image, uint32_t seed)
+{
+    enum { REQUESTS = 60 };
+    uint32_t blocks[REQUESTS], random = seed;
+    bool is_held[REQUESTS] = {false};
+    served result = {0};
+    onv_error err;
+    assert_int_equal(onv_bfc_resume(a, image, &err), ONV_OK);
+    for (uint32_t i = 0; i < REQUESTS; i++) {
+        uint64_t bytes = (1 + (uint64_t)next_random(&random) % 8)
+                         << (10 + next_random(&random) % 12);
+        a->stream = next_random(&random) % 3 != 0;
+        assert_int_equal(onv_bfc_take(a, bytes, &blocks[i], &err), ONV_OK);
+        is_held[i] = true;
+        const onv_block *b = onv_space_block(&a->space, blocks[i]);
+        result.places = onv_hash_u64(result.places ^ b->segment) +
+                        (b->address - onv_space_segment_of(&a->space, blocks[i])->address);
+        for (uint32_t n = next_random(&random) % 3; n > 0; n--) {
+            uint32_t other = next_random(&random) % (i + 1);
+            if (is_held[other]) onv_bfc_give(a, blocks[other]);
+            is_held[other] = false;
+        }
+        if (i % 16 == 15) assert_int_equal(onv_allocator_end_streams(a, 1), ONV_OK);
+    }
+    a->stream = 0;
+    result.added = a->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak - image->reserved_bytes;
+    return result;
+}
+
+/* Images within the bounds of one that was served have the same chunks found, and get as many bytes from the device. */
+TEST(images_that_are_alike)
+{
+    (void)state;
+    enum { KEPT = 12, ORDERS = 40, SEEDS = 60 };
+    uint32_t n_alike = 0;
+    for (uint32_t seed = 0; seed < SEEDS; seed++) {
+        onv_allocator a;
+        uint64_t sizes[KEPT];
+        served all[ORDERS];
+        uint32_t order[KEPT], random = seed;
+        onv_bfc_image images[ORDERS] = {0};
+        onv_error err;
+        assert_int_equal(onv_allocator_init(&a, onv_alloc_model_find("bfc"), NULL, &err), ONV_OK);
+        for (uint32_t i = 0; i < KEPT; i++) {
+            order[i] = i;
+            sizes[i] = (1 + (uint64_t)next_random(&random) % 16)
+                       << (10 + next_random(&random) % 10);
+        }
+        for (uint32_t k = 0; k < ORDERS; k++) {
+            for (uint32_t i = KEPT - 1; i > 0; i--) {
+                uint32_t other = next_random(&random) % (i + 1), kept = order[i];
+                order[i] = order[other];
+                order[other] = kept;
+            }
+            assert_int_equal(onv_bfc_load(&a, sizes, order, KEPT, &images[k], &err), ONV_OK);
+            all[k] = serve_image(&a, &images[k], seed);
+            for (uint32_t j = 0; j < k; j++) {
+                if (!onv_bfc_is_alike(&a, &images[j], &images[k])) continue;
+                n_alike++;
+                assert_int_equal(all[j].added, all[k].added);
+                assert_int_equal(all[j].places, all[k].places);
+            }
+        }
+        for (uint32_t k = 0; k < ORDERS; k++) onv_vec_cleanup(&images[k].holes);
+        onv_allocator_cleanup(&a);
+    }
+    assert_true(n_alike > SEEDS * ORDERS / 4);
 }
