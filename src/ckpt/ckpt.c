@@ -226,17 +226,13 @@ onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_compiling
     onv_status status = wanted.list[0] != '\0' ? parse(wanted.list, &parsed, err) : ONV_OK;
     if (status == ONV_OK) status = onv_places_find(model, eager, &arena, &places, err);
     if (status == ONV_OK) status = onv_ckpt_units_find(model, eager, &places, &units, err);
-    onv_train_options known = *options;
-    onv_parameter_order order;
-    if (status == ONV_OK) status = onv_train_order_parameters(eager, model, &arena, &order, err);
-    known.order = &order;
     onv_ckpt_problem problem = {.model = model,
                                 .eager = eager,
                                 .units = &units,
                                 .places = &places,
-                                .options = &known,
+                                .options = options,
                                 .others = plans};
-    if (status == ONV_OK) status = onv_pricing_open(model, eager, &known, &problem.pricing, err);
+    if (status == ONV_OK) status = onv_pricing_open(model, eager, options, &problem.pricing, err);
     if (status == ONV_OK) status = make_items(&problem, &parsed, false, plans, err);
     if (status == ONV_OK) status = make_fronts(&problem, compiling, &parsed, plans, err);
     if (status == ONV_OK && !sort_items(&parsed, plans)) status = onv_fail_memory(err);

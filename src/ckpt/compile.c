@@ -233,7 +233,6 @@ onv_status onv_compiling_build(onv_compiling *compiling, double budget,
     j.result->budget = budget;
     how.segments = NULL;
     how.n_segments = 0;
-    how.order = NULL; /* of another tape */
     onv_arena_init(&j.arena, SIZE_MAX);
     onv_status status = divide(&j, &how, program, err);
     onv_arena_cleanup(&j.arena);

@@ -63,13 +63,6 @@ void onv_eager_init(onv_eager *eager)
     onv_arena_init(&eager->arena, SIZE_MAX);
 }
 
-void onv_eager_fit(onv_eager *eager)
-{
-    onv_vec_fit(&eager->storages);
-    onv_vec_fit(&eager->tensors);
-    onv_vec_fit(&eager->ops);
-}
-
 void onv_eager_cleanup(onv_eager *eager)
 {
     onv_vec_cleanup(&eager->storages);

@@ -136,6 +136,12 @@ typedef struct onv_tape_segment {
     uint32_t first_op, last_op;
 } onv_tape_segment;
 
+/* Storages of parameters, buffers and constants: as they come to the device, and as an optimizer has them. */
+typedef struct onv_parameter_order {
+    uint32_t *moved, *listed; /* NULL: not found yet */
+    uint32_t count;
+} onv_parameter_order;
+
 typedef struct onv_eager {
     onv_arena arena; /* dims of tensors, lists of operations: they go with the tape */
     ONV_VEC(onv_eager_storage) storages;
@@ -163,6 +169,7 @@ typedef struct onv_eager {
     uint32_t opaque; /* nodes of unknown operators, of which only the results are seen */
     /* Lowering asked for what `least` or, likewise, `locals` and `relu_makes_new` decide: with these the tape is another. */
     bool differs_least, differs_most;
+    onv_parameter_order order; /* once it is complete */
 } onv_eager;
 
 typedef enum onv_loss {
@@ -231,8 +238,8 @@ typedef struct onv_lower_options {
 } onv_lower_options;
 
 void onv_eager_init(onv_eager *eager);
-/* It is complete: gives back room that was for more. */
-void onv_eager_fit(onv_eager *eager);
+/* It is complete: gives back room that was for more, and orders its parameters. On failure it is empty. */
+onv_status onv_eager_complete(onv_eager *eager, const onv_model *model, onv_error *err);
 void onv_eager_cleanup(onv_eager *eager);
 
 /* The saved set: bytes that stay allocated between forward and backward beyond parameters and

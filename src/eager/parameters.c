@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/heap.h"
 #include "eager/simulation.h"
 
 enum { MAX_DEPTH = 16 };
@@ -119,38 +120,55 @@ static uint32_t collect(const onv_eager *eager, const onv_model *model, const ui
     return count;
 }
 
-onv_status onv_train_order_parameters(const onv_eager *eager, const onv_model *model,
-                                      onv_arena *arena, onv_parameter_order *order, onv_error *err)
+static void sort_entries(entry *entries, uint32_t n, uint32_t listed, onv_parameter_order *order)
 {
-    size_t n = eager->storages.count, all = n + model->listed.n_parameters;
-    entry *entries = ONV_ARENA_ARRAY(arena, entry, all);
-    uint32_t *first_use = ONV_ARENA_ARRAY(arena, uint32_t, n);
-    order->moved = ONV_ARENA_ARRAY(arena, uint32_t, n);
-    order->listed = ONV_ARENA_ARRAY(arena, uint32_t, n);
-    if (arena->failed || all >= UINT32_MAX) return onv_fail_memory(err);
-    find_first_uses(eager, first_use);
-    order->count = collect(eager, model, first_use, entries);
-    all = order->count + model->listed.n_parameters;
+    size_t all = (size_t)n + listed;
+    uint32_t count = 0;
     sort(entries, all, by_name);
     for (uint32_t d = 0; d < MAX_DEPTH && find_children(entries, all, d); d++) {
     }
-    uint32_t count = 0;
     for (size_t i = 0; i < all; i++)
         if (entries[i].storage != ONLY_LISTED) entries[count++] = entries[i];
     sort(entries, count, as_moved);
     for (uint32_t i = 0; i < count; i++) order->moved[i] = entries[i].storage;
     sort(entries, count, as_listed);
     for (uint32_t i = 0; i < count; i++) order->listed[i] = entries[i].storage;
-    return ONV_OK;
+}
+
+static onv_status order_parameters(const onv_eager *eager, const onv_model *model, onv_arena *arena,
+                                   onv_parameter_order *order, onv_error *err)
+{
+    size_t n = eager->storages.count, all = n + model->listed.n_parameters;
+    entry *entries = onv_heap_calloc(all + 1, sizeof *entries);
+    uint32_t *first_use = onv_heap_calloc(n + 1, sizeof *first_use);
+    order->moved = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    order->listed = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    bool has_room = entries != NULL && first_use != NULL && !arena->failed && all < UINT32_MAX;
+    if (has_room) {
+        find_first_uses(eager, first_use);
+        order->count = collect(eager, model, first_use, entries);
+        sort_entries(entries, order->count, (uint32_t)model->listed.n_parameters, order);
+    }
+    onv_heap_free(entries);
+    onv_heap_free(first_use);
+    return has_room ? ONV_OK : onv_fail_memory(err);
+}
+
+onv_status onv_eager_complete(onv_eager *eager, const onv_model *model, onv_error *err)
+{
+    onv_vec_fit(&eager->storages);
+    onv_vec_fit(&eager->tensors);
+    onv_vec_fit(&eager->ops);
+    onv_status status = order_parameters(eager, model, &eager->arena, &eager->order, err);
+    if (status != ONV_OK) onv_eager_cleanup(eager);
+    return status;
 }
 
 onv_status onv_sim_order_parameters(onv_simulation *s, onv_error *err)
 {
-    onv_parameter_order order;
-    if (s->options->order != NULL)
-        order = *s->options->order;
-    else
-        ONV_TRY(onv_train_order_parameters(s->eager, s->model, &s->arena, &order, err));
+    onv_parameter_order order = s->eager->order;
+    if (order.listed == NULL) /* of a tape that is not complete */
+        ONV_TRY(order_parameters(s->eager, s->model, &s->arena, &order, err));
     s->moved = order.moved;
     s->listed = order.listed;
     s->n_permanent = order.count;

@@ -42,12 +42,6 @@ typedef enum onv_offload {
     ONV_OFFLOAD_GRADIENTS, /* each gradient too, as soon as it is complete */
 } onv_offload;
 
-/* Storages of parameters, buffers and constants: as they come to the device, and as an optimizer has them. */
-typedef struct onv_parameter_order {
-    uint32_t *moved, *listed;
-    uint32_t count;
-} onv_parameter_order;
-
 /* What ran of an operation in one forward and backward, beside its forward. */
 typedef struct onv_op_runs {
     uint32_t again; /* forward, in second runs */
@@ -86,7 +80,6 @@ typedef struct onv_train_options {
                            until the forward pass is over; 0: no loop */
     bool saves_on_cpu;      /* torch.autograd.graph.save_on_cpu around the network: offload.c */
     uint32_t offload_until; /* what operations before it keep goes to the host: offload.c */
-    const onv_parameter_order *order; /* of this tape, where it is known; NULL: it is found */
     bool *is_kept_used; /* NULL, or set by index of kept_ops: some second run takes the result */
     onv_op_runs *runs;  /* NULL, or set by operation */
     bool notes_holds;   /* lower.locals is not set: what it would hold beside is noted */
@@ -136,10 +129,6 @@ typedef struct onv_train_program {
     uint32_t n_sums;
     uint32_t lost; /* things that a backward needed and did not find: must be 0 */
 } onv_train_program;
-
-/* In the arena. For who builds many programs of one tape. */
-onv_status onv_train_order_parameters(const onv_eager *eager, const onv_model *model,
-                                      onv_arena *arena, onv_parameter_order *order, onv_error *err);
 
 /* The passes of an iteration that are simulated. */
 uint32_t onv_train_passes(const onv_train_options *options);

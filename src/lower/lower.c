@@ -409,9 +409,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     for (size_t i = 0; i < sizeof passes / sizeof passes[0] && l.emit.status == ONV_OK; i++)
         if (applies(options, passes[i].when)) passes[i].run(&l);
     clean_up(&l);
-    if (l.emit.status == ONV_OK)
-        onv_eager_fit(eager);
-    else
-        onv_eager_cleanup(eager);
+    if (l.emit.status == ONV_OK) return onv_eager_complete(eager, model, err);
+    onv_eager_cleanup(eager);
     return l.emit.status;
 }

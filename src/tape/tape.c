@@ -385,9 +385,7 @@ onv_status onv_tape_lower(const onv_program *program, onv_model *view,
     if (t.emit.status == ONV_OK) lower(&t);
     onv_emitter_cleanup(&t.emit);
     onv_vec_cleanup(&t.operands);
-    if (t.emit.status == ONV_OK)
-        onv_eager_fit(eager);
-    else
-        onv_eager_cleanup(eager);
+    if (t.emit.status == ONV_OK) return onv_eager_complete(eager, view, err);
+    onv_eager_cleanup(eager);
     return t.emit.status;
 }
