@@ -6,7 +6,11 @@
 #include "cli/tools.h"
 #include "cli/values.h"
 
-#define SIZES "batch dim shape "
+#define SIZES   "batch dim shape "
+#define OFFSETS "capacity effort align output help"
+#define ABOUT_OFFSETS                                                                              \
+    "Reads id,lower,upper,size and adds offset.\n"                                                 \
+    "Exit status 3: no plan within the capacity was found."
 
 static int list_gpus(int argc, char **argv)
 {
@@ -53,16 +57,21 @@ const onv_cli_command onv_cli_commands[] = {
      .has_table = true},
     {"mcp", "[OPTION...]", "a server of the Model Context Protocol, for agents",
      "untrusted limit gpu ort", .run = onv_cli_become_python, .has_table = true},
-    {"attach", "MODEL PROGRAM -o OUT", "put PyTorch's program into its model", "-o --help",
-     .run = onv_cli_attach},
-    {"offsets", "INTERVALS.csv", "an offset for every buffer",
-     "--capacity --effort --align -o --help", .run = onv_cli_plan},
-    {"plan", "INTERVALS.csv", "another name of offsets", "--capacity --effort --align -o --help",
-     .run = onv_cli_plan, .is_other = true},
+    {"attach", "MODEL PROGRAM -o OUT", "put PyTorch's program into its model", "output help",
+     .run = onv_cli_attach,
+     .more = "Writes the model with PyTorch's program inside: a .pt2 of torch.export.save(),\n"
+             "its JSON, or a recording. ONNX Runtime ignores it; onnxvram OUT.onnx reads it.\n"
+             "Weights are copied byte for byte; those in files of their own are found from\n"
+             "the folder of OUT.onnx."},
+    {"offsets", "INTERVALS.csv", "an offset for every buffer", OFFSETS, .run = onv_cli_plan,
+     .more = ABOUT_OFFSETS},
+    {"plan", "INTERVALS.csv", "another name of offsets", OFFSETS, .run = onv_cli_plan,
+     .is_other = true, .more = ABOUT_OFFSETS},
     {"simulate", "TRACE.csv --runtime NAME", "run a trace of allocations through an allocator",
-     "-r --runtime --capacity --summary --header --expandable-segments --help",
-     .run = onv_cli_simulate},
-    {"gpus", "", "the GPUs that --budget and --gpu know", "--help", .run = list_gpus},
+     "runtime capacity summary header expandable-segments help", .run = onv_cli_simulate,
+     .more = "Prints runtime,allocated_peak,reserved_peak,allocated_end,reserved_end,segments\n"
+             "Exit status 3: there was no room in the capacity."},
+    {"gpus", "", "the GPUs that --budget and --gpu know", "help", .run = list_gpus},
     {"help", "[TOPIC]", "more about a command, a topic or an option", "", .run = onv_cli_run_help},
     {"complete", "WORD...", "completions, for shells", "", .run = onv_cli_run_complete,
      .is_other = true},

@@ -17,8 +17,9 @@ typedef struct onv_cli_command {
         onv_cli *cli); /* of an analysis: what it needs; NULL: nothing of its own */
     /* Its own program, with its arguments from its name on; NULL: it is an analysis. */
     int (*run)(int argc, char **argv);
-    bool has_table; /* a program of its own that takes options of the table */
-    bool is_other;  /* another name of the one before it */
+    bool has_table;   /* a program of its own that takes options of the table */
+    bool is_other;    /* another name of the one before it */
+    const char *more; /* the end of its help; NULL: nothing */
 } onv_cli_command;
 
 extern const onv_cli_command onv_cli_commands[];

@@ -31,28 +31,28 @@ static void offer_values(const char *word, size_t kept, const onv_cli_row *row)
 
 static void offer_options(const char *word, const onv_cli_command *command)
 {
-    bool has_own = command->run != NULL && !command->has_table;
-    if (has_own) offer_words(word, 0, command->options);
-    for (size_t i = 0; i < onv_cli_n_rows && !has_own; i++) {
+    const onv_cli_row *row;
+    for (size_t i = 0; (row = onv_cli_row_at(command, i)) != NULL; i++) {
         char text[64];
-        snprintf(text, sizeof text, "--%s", onv_cli_rows[i].name);
-        offer(word, 0, text, onv_cli_rows[i].help);
+        snprintf(text, sizeof text, "--%s", row->name);
+        offer(word, 0, text, row->help);
     }
 }
 
 /* The option of a word "--name=…" or "-x", and where its value begins; NULL: it is none. */
-static const onv_cli_row *option_of(const char *word, size_t *value)
+static const onv_cli_row *option_of(const onv_cli_command *command, const char *word, size_t *value)
 {
     char name[64];
+    const onv_cli_row *row;
     if (word[0] == '-' && word[1] != '-' && word[1] != '\0' && word[2] == '\0')
-        for (size_t i = 0; i < onv_cli_n_rows; i++)
-            if (onv_cli_rows[i].letter == word[1]) return &onv_cli_rows[i];
+        for (size_t i = 0; (row = onv_cli_row_at(command, i)) != NULL; i++)
+            if (row->letter == word[1]) return row;
     if (strncmp(word, "--", 2) != 0 || strlen(word) >= sizeof name) return NULL;
     size_t length = strcspn(word + 2, "=");
     memcpy(name, word + 2, length);
     name[length] = '\0';
     *value = 2 + length + (word[2 + length] == '=');
-    return onv_cli_row_named(name);
+    return onv_cli_row_named(command, name);
 }
 
 static void offer_commands(const char *word)
@@ -71,33 +71,19 @@ static void offer_topics(const char *word)
     offer_words(word, 0, "status all");
 }
 
-/* What allocators `simulate` takes. */
-static void offer_allocators(const char *word)
-{
-    const char *name, *about;
-    const char *comma = strrchr(word, ',');
-    size_t kept = comma != NULL ? (size_t)(comma + 1 - word) : 0;
-    for (size_t i = 0; (name = onv_name_at(ONV_NAMES_ALLOCATORS, i, &about)) != NULL; i++)
-        offer(word, kept, name, about);
-    offer(word, kept, "arena", "the whole trace at planned offsets in one block");
-}
-
 int onv_cli_run_complete(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[argc - 1] : "", *before = argc > 2 ? argv[argc - 2] : "";
     const onv_cli_command *command = argc > 2 ? onv_cli_command_named(argv[1]) : NULL;
     size_t value = 0;
-    bool is_simulate = command != NULL && command->run == onv_cli_command_named("simulate")->run;
     if (argc <= 2) offer_commands(word);
     if (command == NULL) command = &onv_cli_commands[0];
-    const onv_cli_row *row = option_of(before, &value);
+    const onv_cli_row *row = option_of(command, before, &value);
     if (command->run == onv_cli_run_help)
         offer_topics(word);
-    else if (is_simulate && (strcmp(before, "--runtime") == 0 || strcmp(before, "-r") == 0))
-        offer_allocators(word);
     else if (row != NULL && onv_cli_takes_value(row) && strchr(before, '=') == NULL)
         offer_values(word, 0, row);
-    else if ((row = option_of(word, &value)) != NULL && word[value - 1] == '=')
+    else if ((row = option_of(command, word, &value)) != NULL && word[value - 1] == '=')
         offer_values(word, value, row);
     else if (word[0] == '-')
         offer_options(word, command);

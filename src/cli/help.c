@@ -74,16 +74,6 @@ static void print_row(const onv_cli_row *row)
     print_pair(left, row->help, LEFT + 2);
 }
 
-/* Options that a text lists, with spaces. */
-static void print_options(const char *names)
-{
-    char name[64];
-    for (int used; sscanf(names, "%63s%n", name, &used) == 1; names += used) {
-        const onv_cli_row *row = onv_cli_row_named(name);
-        if (row != NULL) print_row(row);
-    }
-}
-
 /* The group that begins with a row, and the lists of its options: GPUs have a command for theirs. */
 static void print_group(size_t first)
 {
@@ -137,8 +127,14 @@ static void print_command(const onv_cli_command *command)
                value != NULL ? " " : "", value != NULL ? value : "");
         if (command->brings[i + 1][0] == NULL) printf("\n");
     }
-    printf("\nOptions, of those that 'onnxvram help all' lists:\n");
-    print_options(command->options);
+    bool has_table = onv_cli_has_table(command);
+    printf("\nOptions%s:\n", has_table ? ", of those that 'onnxvram help all' lists" : "");
+    char name[64];
+    for (size_t i = 0; onv_cli_word_at(command->options, i, name); i++)
+        print_row(onv_cli_row_named(command, name));
+    for (size_t i = 0; !has_table && onv_cli_word_at(command->options, i, name); i++)
+        print_list(onv_cli_row_named(command, name));
+    if (command->more != NULL) printf("\n%s\n", command->more);
 }
 
 /* --- Topics ------------------------------------------------------------------------------------ */
@@ -173,14 +169,9 @@ static bool print_topic(const char *topic)
 {
     const onv_cli_command *command = onv_cli_command_named(topic);
     const char *name = strncmp(topic, "--", 2) == 0 ? topic + 2 : topic;
-    const onv_cli_row *row = onv_cli_row_named(name);
+    const onv_cli_row *row = onv_cli_row_named(&onv_cli_commands[0], name);
     if (strcmp(topic, "all") == 0) return print_all(), true;
     if (strcmp(topic, "status") == 0) return print_status(), true;
-    if (command != NULL && command->run != NULL && !command->has_table && name == topic) {
-        char name_of_it[32], asks[] = "--help", *words[] = {name_of_it, asks, NULL};
-        snprintf(name_of_it, sizeof name_of_it, "%s", command->name);
-        return command->run(2, words) == EXIT_DONE;
-    }
     if (command != NULL && name == topic) return print_command(command), true;
     for (size_t i = 0; i < onv_cli_n_rows && name == topic; i++) {
         if (onv_cli_rows[i].topic == NULL || strcmp(onv_cli_rows[i].topic, topic) != 0) continue;

@@ -1,6 +1,5 @@
 #include "cli/options.h"
 
-#include <getopt.h>
 #include <langinfo.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,78 +10,45 @@
 #include "cli/table.h"
 #include "cli/values.h"
 
-/* What getopt_long gives for a row: its letter, or a number beyond the characters. */
-enum { NO_OPTION = 1, FIRST_LONG = 256, MOST_NAMES = ONV_CLI_MAX_ROWS + ONV_CLI_MAX_SPELLINGS };
-
-static int code_of(size_t row)
-{
-    return onv_cli_rows[row].letter != 0 ? onv_cli_rows[row].letter : FIRST_LONG + (int)row;
-}
-
-static size_t row_of(int code)
-{
-    size_t row = 0;
-    while (row < onv_cli_n_rows && code_of(row) != code) row++;
-    return row;
-}
-
 /* --- What is wrong ----------------------------------------------------------------------------- */
 
 /* The option that a word is likely meant to be. */
-static const char *nearest_option(const char *name)
+static const char *nearest_option(const onv_cli_command *command, const char *name)
 {
-    const char *names[MOST_NAMES + 1] = {NULL};
-    for (size_t i = 0; i < onv_cli_n_rows; i++) names[i] = onv_cli_rows[i].name;
-    for (size_t i = 0; i < onv_cli_n_spellings; i++)
-        names[onv_cli_n_rows + i] = onv_cli_spellings[i].other;
+    const char *names[ONV_CLI_MAX_ROWS + ONV_CLI_MAX_SPELLINGS + 1] = {NULL};
+    const onv_cli_row *row;
+    size_t n = 0;
+    for (; (row = onv_cli_row_at(command, n)) != NULL; n++) names[n] = row->name;
+    for (size_t i = 0; i < onv_cli_n_spellings && onv_cli_has_table(command); i++)
+        names[n++] = onv_cli_spellings[i].other;
     return onv_nearest_name(name, names);
 }
 
-/* The beginning of options is none of them: it would be another one as soon as there are more. */
-static onv_cli_verdict refuse_prefix(const char *text, const char *name)
+/* An option that is not one: it does not exist, or is the beginning of others, which would be another one as soon as
+ * there are more. */
+static onv_cli_verdict refuse(const onv_cli_command *command, const char *text, const char *name)
 {
     char list[256] = "";
-    size_t used = 0, length = strlen(name), n = 0;
-    for (size_t i = 0; i < onv_cli_n_rows && used < sizeof list; i++) {
-        if (strncmp(onv_cli_rows[i].name, name, length) != 0) continue;
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s--%s", n++ > 0 ? ", " : "",
-                                 onv_cli_rows[i].name);
-    }
-    return n > 1 ? onv_cli_reject("'%s' begins several options; write one of them out: %s", text,
-                                  list)
-                 : onv_cli_reject("'%s' is not a whole option; write it out: %s", text, list);
-}
-
-/* An option that is not one: it does not exist, is the beginning of others, or takes no value. */
-static onv_cli_verdict refuse(const char *text)
-{
-    char name[64];
-    size_t length = strcspn(text + 2, "="), n_like = 0;
-    if (text[0] != '-' || text[1] != '-' || length >= sizeof name)
-        return onv_cli_reject("option '%s' is unknown", text);
-    memcpy(name, text + 2, length);
-    name[length] = '\0';
-    if (onv_cli_row_named(name) != NULL)
-        return onv_cli_reject("--%s takes no value, and '%s' has one", name, text);
-    for (size_t i = 0; i < onv_cli_n_rows; i++)
-        n_like += strncmp(onv_cli_rows[i].name, name, length) == 0;
-    const char *hint = onv_cli_hint(name), *near = nearest_option(name);
+    size_t used = 0, n_like = 0;
+    const onv_cli_row *row;
+    const char *hint = onv_cli_has_table(command) ? onv_cli_hint(name) : NULL;
+    const char *near = nearest_option(command, name);
     if (hint != NULL) return onv_cli_reject("there is no option '--%s': %s", name, hint);
-    if (n_like > 0) return refuse_prefix(text, name);
+    for (size_t i = 0; (row = onv_cli_row_at(command, i)) != NULL && used < sizeof list; i++)
+        if (strncmp(row->name, name, strlen(name)) == 0)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s--%s",
+                                     n_like++ > 0 ? ", " : "", row->name);
+    if (n_like > 1)
+        return onv_cli_reject("'%s' begins several options; write one of them out: %s", text, list);
+    if (n_like > 0)
+        return onv_cli_reject("'%s' is not a whole option; write it out: %s", text, list);
     if (near != NULL)
         return onv_cli_reject("there is no option '--%s', did you mean '--%s'?", name, near);
+    if (onv_cli_row_named(&onv_cli_commands[0], name) != NULL)
+        return onv_cli_reject("%s: '%s' is an option of an analysis, onnxvram MODEL.onnx: leave it "
+                              "out",
+                              command->name, text);
     return onv_cli_reject("there is no option '--%s'", name);
-}
-
-/* Whether getopt_long took a word for an option that it only begins. */
-static bool is_prefix(const char *word)
-{
-    char name[64];
-    size_t length = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0;
-    if (length == 0 || length >= sizeof name) return false;
-    memcpy(name, word + 2, length);
-    name[length] = '\0';
-    return onv_cli_row_named(name) == NULL;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -103,7 +69,7 @@ static bool is_value(const char *text, const onv_cli_row *row)
 }
 
 /* A model; after an option with a value, what is not a file is likely meant as another value. */
-static onv_cli_verdict add_model(onv_cli *cli, const char *text, const onv_cli_row *after)
+static onv_cli_verdict add_model(void *cli, const char *text, const onv_cli_row *after)
 {
     if (after == NULL || !onv_cli_may_take_value(after) || !is_value(text, after))
         return onv_cli_add_model(cli, text);
@@ -121,78 +87,110 @@ static onv_cli_verdict add_model(onv_cli *cli, const char *text, const onv_cli_r
 
 /* --- Parsing ----------------------------------------------------------------------------------- */
 
-static onv_cli_verdict apply(onv_cli *cli, const onv_cli_row *row, const char *text)
+static onv_cli_verdict apply(void *into, const onv_cli_row *row, const char *text)
 {
-    char *field = (char *)cli + row->at;
-    if (row->read != NULL) return row->read(cli, text);
+    char *field = (char *)into + row->at;
+    if (row->read != NULL) return row->read(into, text);
     if (row->arg == NULL || (row->output > 0 && row->at > 0)) *(bool *)field = true;
     if (row->arg == NULL) return ONV_CLI_RUN;
     if (row->most > 0) return onv_cli_set_number((void *)field, row, text);
     if (row->is_wide) return onv_cli_set_wide((void *)field, row, text);
+    if (row->is_power) return onv_cli_set_power((void *)field, row, text);
     if (row->size != NULL) return onv_cli_set_size((void *)field, row, text);
     if (row->choices != NULL) return onv_cli_set_choice((void *)field, row, text);
     if (text == NULL) text = row->fallback;
-    if (row->output > 0) return onv_cli_add_output(cli, (onv_format)(row->output - 1), text);
+    if (row->output > 0) return onv_cli_add_output(into, (onv_format)(row->output - 1), text);
     if (row->count == 0) {
         memcpy(field, &text, sizeof text);
         return ONV_CLI_RUN;
     }
     const char **list;
-    size_t *count = (void *)((char *)cli + row->count);
+    size_t *count = (void *)((char *)into + row->count);
     memcpy(&list, field, sizeof list);
     list[(*count)++] = text;
     return ONV_CLI_RUN;
 }
 
-/* The table as getopt_long takes it. "-": what is not an option comes in its place. */
-static void list_options(struct option *longs, char *shorts)
+/* An option with its value; NULL where none follows. */
+static onv_cli_verdict take(const onv_cli_reading *r, const onv_cli_row *row, const char *word,
+                            const char *value)
 {
-    static const int kinds[] = {no_argument, optional_argument, required_argument};
-    shorts = stpcpy(shorts, "-:");
-    for (size_t i = 0; i < onv_cli_n_rows; i++) {
-        const onv_cli_row *row = &onv_cli_rows[i];
-        int kind = kinds[onv_cli_may_take_value(row) + onv_cli_takes_value(row)];
-        *longs++ = (struct option){row->name, kind, NULL, code_of(i)};
-        for (size_t k = 0; k < onv_cli_n_spellings; k++)
-            if (strcmp(onv_cli_spellings[k].name, row->name) == 0)
-                *longs++ = (struct option){onv_cli_spellings[k].other, kind, NULL, code_of(i)};
-        if (row->letter == 0) continue;
-        *shorts++ = row->letter;
-        if (kind == required_argument) *shorts++ = ':';
-    }
-    *shorts = '\0';
+    if (value == NULL && onv_cli_takes_value(row))
+        return onv_cli_reject("option '%s' needs a value: --%s %s", word, row->name, row->arg);
+    if (value != NULL && row->arg == NULL)
+        return onv_cli_reject("--%s takes no value, and '%s' has one", row->name, word);
+    if (row->read == onv_cli_say_help && value == NULL && r->command != &onv_cli_commands[0])
+        value = r->command->name;
+    if (r->given != NULL) r->given[row - onv_cli_rows] = true;
+    return apply(r->into, row, value);
 }
 
-/* What getopt_long has made of a word. */
-static onv_cli_verdict take(onv_cli *cli, int code, char **argv, const char *shorts,
-                            const onv_cli_row **last)
+static onv_cli_verdict take_long(const onv_cli_reading *r, char **argv, int *at,
+                                 const onv_cli_row **last)
 {
-    if (code == NO_OPTION) {
-        const onv_cli_row *after = *last;
-        *last = NULL;
-        return add_model(cli, optarg, after);
+    char name[64];
+    const char *word = argv[*at], *value = strchr(word, '=');
+    size_t length = value != NULL ? (size_t)(value - word) - 2 : strlen(word) - 2;
+    if (length >= sizeof name) return onv_cli_reject("option '%s' is unknown", word);
+    memcpy(name, word + 2, length);
+    name[length] = '\0';
+    const onv_cli_row *row = onv_cli_row_named(r->command, name);
+    if (row == NULL) return refuse(r->command, word, name);
+    *last = row;
+    if (value != NULL) return take(r, row, word, value + 1);
+    if (onv_cli_takes_value(row)) ++*at;
+    return take(r, row, word, onv_cli_takes_value(row) ? argv[*at] : NULL);
+}
+
+/* Letters of options; what follows one with a value is that, or the next word is. */
+static onv_cli_verdict take_letters(const onv_cli_reading *r, char **argv, int *at,
+                                    const onv_cli_row **last)
+{
+    const char *word = argv[*at];
+    onv_cli_verdict verdict = ONV_CLI_RUN;
+    for (const char *letter = word + 1; *letter != '\0' && verdict == ONV_CLI_RUN; letter++) {
+        const onv_cli_row *row;
+        for (size_t i = 0; (row = onv_cli_row_at(r->command, i)) != NULL; i++)
+            if (row->letter == *letter) break;
+        if (row == NULL) return onv_cli_reject("there is no option '-%c'", *letter);
+        *last = row;
+        if (!onv_cli_takes_value(row)) {
+            verdict = take(r, row, word, NULL);
+            continue;
+        }
+        return take(r, row, word, letter[1] != '\0' ? letter + 1 : argv[++*at]);
     }
-    if (code == ':') {
-        const onv_cli_row *row = &onv_cli_rows[row_of(optopt)];
-        return onv_cli_reject("option '%s' needs a value: --%s %s", argv[optind - 1], row->name,
-                              row->arg);
+    return verdict;
+}
+
+onv_cli_verdict onv_cli_read_words(const onv_cli_reading *r, int argc, char **argv)
+{
+    const onv_cli_row *last = NULL; /* whose value has just been read */
+    bool has_options = true;
+    for (int i = 1; i < argc; i++) {
+        onv_cli_verdict verdict;
+        bool is_option = has_options && argv[i][0] == '-' && argv[i][1] != '\0';
+        if (is_option && strcmp(argv[i], "--") == 0) {
+            has_options = false;
+            last = NULL;
+            continue;
+        }
+        if (is_option) {
+            verdict = (argv[i][1] == '-' ? take_long : take_letters)(r, argv, &i, &last);
+        } else {
+            verdict = r->add(r->into, argv[i], last);
+            last = NULL;
+        }
+        if (verdict != ONV_CLI_RUN) return verdict;
     }
-    if (code == '?' && optopt > 0 && optopt < FIRST_LONG && strchr(shorts, optopt) == NULL)
-        return onv_cli_reject("there is no option '-%c'", optopt);
-    if (code == '?') return refuse(argv[optind - 1]);
-    const char *word = argv[optarg != NULL && optarg == argv[optind - 1] ? optind - 2 : optind - 1];
-    if (is_prefix(word)) return refuse(word);
-    size_t row = row_of(code);
-    cli->given[row] = true;
-    *last = &onv_cli_rows[row];
-    return apply(cli, *last, optarg);
+    return ONV_CLI_RUN;
 }
 
 /* What the command brings along. */
 static onv_cli_verdict bring(onv_cli *cli)
 {
     for (size_t i = 0; cli->command->brings[i][0] != NULL; i++) {
-        const onv_cli_row *row = onv_cli_row_named(cli->command->brings[i][0]);
+        const onv_cli_row *row = onv_cli_row_named(cli->command, cli->command->brings[i][0]);
         size_t place = (size_t)(row - onv_cli_rows);
         if (cli->given[place]) continue;
         cli->given[place] = cli->brought[place] = true;
@@ -204,22 +202,12 @@ static onv_cli_verdict bring(onv_cli *cli)
 /* argv[0] is the command's name, or the program's. */
 static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
 {
-    struct option longs[MOST_NAMES + 1] = {{0}};
-    char shorts[2 * ONV_CLI_MAX_ROWS + 3];
-    list_options(longs, shorts);
-    const onv_cli_row *last = NULL; /* whose value has just been read */
+    const onv_cli_reading reading = {cli->command, cli, add_model, cli->given};
     cli->is_diff = cli->command->check == onv_cli_check_diff;
     cli->is_compare = cli->command->check == onv_cli_check_compare;
-    opterr = 0;
-    optind = 1;
-    for (int code; (code = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
-        onv_cli_verdict verdict = take(cli, code, argv, shorts, &last);
-        if (verdict != ONV_CLI_RUN) return verdict;
-    }
-    for (int i = optind; i < argc; i++)
-        if (onv_cli_add_model(cli, argv[i]) != ONV_CLI_RUN) return ONV_CLI_USAGE;
-    if (bring(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
-    return onv_cli_check(cli);
+    onv_cli_verdict verdict = onv_cli_read_words(&reading, argc, argv);
+    if (verdict != ONV_CLI_RUN) return verdict;
+    return bring(cli) == ONV_CLI_RUN ? onv_cli_check(cli) : ONV_CLI_USAGE;
 }
 
 void onv_cli_fit_terminal(onv_cli *cli)
@@ -332,6 +320,8 @@ void onv_cli_cleanup(onv_cli *cli)
         drop(cli->input_values[i].numbers);
     }
     for (size_t i = 0; i < cli->n_models; i++) drop(cli->models[i]);
+    for (size_t i = 0; i < cli->n_axes; i++) drop(cli->axes[i].dim);
+    for (size_t i = 0; i < cli->n_axes; i++) free(cli->axes[i].sizes);
     free(cli->page);
     onv_cli_drop_input(&cli->input);
     free_lists(cli);

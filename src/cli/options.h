@@ -19,10 +19,18 @@ typedef struct onv_cli_output {
 enum {
     ONV_CLI_MAX_OUTPUTS = 12,
     ONV_CLI_MAX_BUDGETS = 32,
+    ONV_CLI_MAX_AXES = 4,
     ONV_CLI_MAX_ROWS = 96,
     ONV_CLI_MAX_SPELLINGS = 16,
     ONV_CLI_MAX_COMMANDS = 24
 };
+
+/* A dim, or the batch (NULL), and its sizes: of a sweep. */
+typedef struct onv_cli_axis {
+    const char *dim;
+    int64_t *sizes;
+    size_t n_sizes;
+} onv_cli_axis;
 
 typedef struct onv_cli {
     onv_options analysis; /* its arrays are owned by this struct, */
@@ -53,6 +61,8 @@ typedef struct onv_cli {
     onv_cli_input input; /* where it is one of the models */
     onv_dim_binding *dims;
     bool *dims_found; /* in one model at least */
+    onv_cli_axis axes[ONV_CLI_MAX_AXES];
+    size_t n_axes;
     onv_shape_binding *shapes;
     onv_input_value *input_values;
     const char **freeze, **train_only, **inplace, **ort; /* of the command line */

@@ -16,7 +16,7 @@ enum { MOST_POINTS = 4096 };
 
 /* --- Sizes ------------------------------------------------------------------------------------- */
 
-static bool add_size(onv_sweep_axis *axis, int64_t size)
+static bool add_size(onv_cli_axis *axis, int64_t size)
 {
     if (axis->n_sizes == MOST_POINTS) return false;
     axis->sizes[axis->n_sizes++] = size;
@@ -34,7 +34,7 @@ static bool read_number(const char **text, int64_t *number)
 }
 
 /* "N", "N..M" (doubled from N on), "N..M:xK" or "N..M:+K"; both ends are among the sizes. */
-static bool read_item(const char **text, onv_sweep_axis *axis)
+static bool read_item(const char **text, onv_cli_axis *axis)
 {
     int64_t first, last, step = 2;
     bool adds = false;
@@ -56,7 +56,7 @@ static bool read_item(const char **text, onv_sweep_axis *axis)
     return add_size(axis, last);
 }
 
-static bool read_sizes(const char *text, onv_sweep_axis *axis)
+static bool read_sizes(const char *text, onv_cli_axis *axis)
 {
     axis->sizes = calloc(MOST_POINTS, sizeof *axis->sizes);
     if (axis->sizes == NULL) return false;
@@ -67,56 +67,37 @@ static bool read_sizes(const char *text, onv_sweep_axis *axis)
     }
 }
 
-static bool is_list(const char *value)
+bool onv_cli_takes_list(const onv_cli *cli, const char *sizes)
 {
-    return value != NULL && (strchr(value, ',') != NULL || strstr(value, "..") != NULL);
+    return cli->command->run == onv_cli_sweep &&
+           (strchr(sizes, ',') != NULL || strstr(sizes, "..") != NULL);
 }
 
-/* The value of a word that is --NAME VALUE, --NAME=VALUE or -LETTER VALUE; NULL: it is another one. `used` counts its words. */
-static char *value_of(char **argv, const char *letter, const char *name, int *used)
+onv_cli_verdict onv_cli_add_axis(onv_cli *cli, char *dim, const char *sizes)
 {
-    size_t length = strlen(name);
-    *used = 2;
-    if (strcmp(argv[0], letter) == 0 || strcmp(argv[0], name) == 0) return argv[1];
-    *used = 1;
-    return strncmp(argv[0], name, length) == 0 && argv[0][length] == '=' ? argv[0] + length + 1
-                                                                         : NULL;
-}
-
-/* Takes the axes out of the words; the others stay, with the first size of each. */
-static onv_cli_verdict take_axes(onv_sweep *sweep, int argc, char **argv, char **words)
-{
-    int n = 0;
-    for (int i = 0, used = 1; i < argc; i += used) {
-        char *batch = value_of(argv + i, "-b", "--batch", &used), *dim = NULL, *sizes = batch;
-        if (batch == NULL) dim = value_of(argv + i, "-d", "--dim", &used);
-        char *equals = dim != NULL ? strrchr(dim, '=') : NULL;
-        if (equals != NULL && equals > dim) sizes = equals + 1;
-        if (!is_list(sizes)) {
-            used = 1;
-            words[n++] = argv[i];
-            continue;
-        }
-        if (sweep->n_axes == ONV_SWEEP_MAX_AXES)
-            return onv_cli_reject("sweep takes up to %d lists of sizes", ONV_SWEEP_MAX_AXES);
-        onv_sweep_axis *axis = &sweep->axes[sweep->n_axes++];
-        if (!read_sizes(sizes, axis))
-            return onv_cli_reject("sweep: expected sizes like 1,2,4..64, 128..4096:x2 or "
-                                  "8..64:+8 (up to %d), found '%s'",
-                                  MOST_POINTS, sizes);
-        if (equals != NULL) *equals = '\0';
-        axis->dim = dim;
+    if (cli->n_axes == ONV_CLI_MAX_AXES) {
+        free(dim);
+        return onv_cli_reject("sweep takes up to %d lists of sizes", ONV_CLI_MAX_AXES);
     }
-    words[n] = NULL;
+    onv_cli_axis *axis = &cli->axes[cli->n_axes++];
+    axis->dim = dim;
+    if (read_sizes(sizes, axis)) return ONV_CLI_RUN;
+    return onv_cli_reject("sweep: expected sizes like 1,2,4..64, 128..4096:x2 or 8..64:+8 (up to "
+                          "%d), found '%s'",
+                          MOST_POINTS, sizes);
+}
+
+static onv_cli_verdict make_points(const onv_cli *cli, onv_sweep *sweep)
+{
     size_t points = 1;
-    for (size_t i = 0; i < sweep->n_axes; i++) points *= sweep->axes[i].n_sizes;
-    if (sweep->n_axes == 0)
+    for (size_t i = 0; i < cli->n_axes; i++) points *= cli->axes[i].n_sizes;
+    if (cli->n_axes == 0)
         return onv_cli_reject("sweep: no list of sizes is given: add -b 1,2,4..64 or --dim "
                               "sequence=128..4096");
     if (points > MOST_POINTS)
         return onv_cli_reject("sweep takes up to %d combinations of sizes, not %zu", MOST_POINTS,
                               points);
-    sweep->n_points = points;
+    *sweep = (onv_sweep){.axes = cli->axes, .n_axes = cli->n_axes, .n_points = points};
     sweep->points = calloc(points, sizeof *sweep->points);
     return sweep->points != NULL ? ONV_CLI_RUN : onv_cli_reject("out of memory");
 }
@@ -185,7 +166,7 @@ static int find_answers(const onv_cli *cli, onv_sweep *sweep)
 {
     onv_error error = {0};
     size_t n_answered = 0;
-    onv_dim_binding *dims = calloc(cli->analysis.n_dims + ONV_SWEEP_MAX_AXES, sizeof *dims);
+    onv_dim_binding *dims = calloc(cli->analysis.n_dims + ONV_CLI_MAX_AXES, sizeof *dims);
     for (size_t k = 0; k < sweep->n_points && dims != NULL; k++) {
         onv_sweep_point *point = &sweep->points[k];
         size_t rest = k;
@@ -265,26 +246,14 @@ int onv_cli_sweep(int argc, char **argv)
 {
     onv_sweep sweep = {0};
     onv_cli cli;
-    char **words = calloc((size_t)argc + 1, sizeof *words);
     int status = EXIT_USAGE;
-    bool asks = argc > 1 && (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0);
-    if (words == NULL) return onv_cli_usage("out of memory");
-    if (asks || take_axes(&sweep, argc, argv, words) == ONV_CLI_RUN) {
-        int n = 0;
-        while (!asks && words[n] != NULL) n++;
-        switch (onv_cli_parse(&cli, onv_cli_command_named("sweep"), asks ? argc : n,
-                              asks ? argv : words)) {
-        case ONV_CLI_RUN:
-            onv_cli_fit_terminal(&cli);
-            status = run(&cli, &sweep);
-            break;
-        case ONV_CLI_DONE: status = onv_cli_answered(); break;
-        case ONV_CLI_USAGE: break;
-        }
-        onv_cli_cleanup(&cli);
+    onv_cli_verdict verdict = onv_cli_parse(&cli, onv_cli_command_named("sweep"), argc, argv);
+    if (verdict == ONV_CLI_DONE) status = onv_cli_answered();
+    if (verdict == ONV_CLI_RUN && make_points(&cli, &sweep) == ONV_CLI_RUN) {
+        onv_cli_fit_terminal(&cli);
+        status = run(&cli, &sweep);
     }
-    for (size_t i = 0; i < sweep.n_axes; i++) free(sweep.axes[i].sizes);
+    onv_cli_cleanup(&cli);
     free(sweep.points);
-    free(words);
     return status;
 }

@@ -5,18 +5,11 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
-enum { ONV_SWEEP_MAX_AXES = 4, ONV_SWEEP_MAX_RUNTIMES = 8 };
-
-/* A dim, or the batch (NULL), and its sizes. */
-typedef struct onv_sweep_axis {
-    const char *dim;
-    int64_t *sizes;
-    size_t n_sizes;
-} onv_sweep_axis;
+enum { ONV_SWEEP_MAX_RUNTIMES = 8 };
 
 /* The answer at one size of each axis. */
 typedef struct onv_sweep_point {
-    int64_t sizes[ONV_SWEEP_MAX_AXES];
+    int64_t sizes[ONV_CLI_MAX_AXES];
     bool is_answered; /* else the model does not take these sizes */
     size_t n_runtimes;
     onv_answer_runtime_info runtimes[ONV_SWEEP_MAX_RUNTIMES]; /* without texts */
@@ -25,7 +18,7 @@ typedef struct onv_sweep_point {
 
 typedef struct onv_sweep {
     const char *model;
-    onv_sweep_axis axes[ONV_SWEEP_MAX_AXES];
+    const onv_cli_axis *axes; /* of the command line */
     size_t n_axes;
     onv_sweep_point *points; /* the last axis runs fastest */
     size_t n_points;
@@ -39,6 +32,10 @@ typedef struct onv_sweep {
 } onv_sweep;
 
 int onv_cli_sweep(int argc, char **argv);
+
+/* Of a sweep, a list in place of one size; the name becomes the axis's. */
+bool onv_cli_takes_list(const onv_cli *cli, const char *sizes);
+onv_cli_verdict onv_cli_add_axis(onv_cli *cli, char *dim, const char *sizes);
 
 /* Text, CSV, JSON, a picture or a page; false without memory. What could not be written is told when the sink is closed. */
 bool onv_sweep_write(const onv_sweep *sweep, onv_format format, bool unicode, onv_cli_sink *sink);

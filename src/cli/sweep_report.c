@@ -21,7 +21,7 @@ static void put(onv_cli_sink *sink, const char *format, ...)
     if (n >= 0) onv_cli_write(sink, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 }
 
-static const char *axis_name(const onv_sweep_axis *axis)
+static const char *axis_name(const onv_cli_axis *axis)
 {
     return axis->dim != NULL ? axis->dim : "batch";
 }
@@ -46,7 +46,7 @@ static int padding(const char *text, int width)
 /* Where each device ends, along the last axis. */
 static void write_ends(const onv_sweep *sweep, onv_cli_sink *sink)
 {
-    const onv_sweep_axis *last = &sweep->axes[sweep->n_axes - 1];
+    const onv_cli_axis *last = &sweep->axes[sweep->n_axes - 1];
     char room[96];
     for (size_t d = 0; d < sweep->n_devices; d++)
         for (size_t k = 0; k < sweep->n_points; k += last->n_sizes) {
@@ -336,7 +336,7 @@ static void draw_map(const onv_sweep *sweep, onv_cli_sink *sink)
 {
     char room[96];
     uint64_t most = largest_of(sweep);
-    const onv_sweep_axis *down = &sweep->axes[0], *across = &sweep->axes[1];
+    const onv_cli_axis *down = &sweep->axes[0], *across = &sweep->axes[1];
     for (size_t k = 0; k < sweep->n_points; k++) draw_cell(sweep, k, most, sink);
     for (size_t i = 0; i < down->n_sizes; i++)
         put(sink, "<text x='%d' y='%.1f' text-anchor='end'>%" PRId64 "</text>\n", LEFT - 6,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/commands.h"
 #include "cli/values.h"
 
 #define AT(field)         .at = offsetof(onv_cli, field)
@@ -104,7 +105,7 @@ const onv_cli_row onv_cli_rows[] = {
      .read = onv_cli_add_dump, .words = "graph program intervals plan header trace replay"},
     {0, "align", "N",
      "round offsets of the runtime arena up to multiples of N bytes, a power of two",
-     .read = onv_cli_set_arena_align},
+     AT(analysis.align), .is_power = true},
     {0, "train", "OPTIMIZER", "size training with this optimizer", AT(analysis.train),
      NAMES(OPTIMIZERS), TOPIC("training", "Training")},
     {0, "loss", "NAME",
@@ -232,6 +233,50 @@ const size_t onv_cli_n_rows = sizeof onv_cli_rows / sizeof onv_cli_rows[0];
 _Static_assert(sizeof onv_cli_rows / sizeof onv_cli_rows[0] <= ONV_CLI_MAX_ROWS,
                "given[] of onv_cli has no room for all options");
 
+/* --- Of commands with options of their own -------------------------------------------------------- */
+
+#define OF(field) .at = offsetof(onv_cli_tool, field)
+
+static const onv_cli_row tool_rows[] = {
+    {'o', "output", "FILE", "where the result goes; -: standard output", OF(output)},
+    {'r', "runtime", "NAME,...", "the allocators, with commas", OF(runtimes),
+     .list = ONV_LIST_ALLOCATORS},
+    {0, "capacity", "BYTES", "the bytes that there are", OF(capacity), .size = "64MiB"},
+    {0, "effort", "N", "work limit of the search", OF(effort), .is_wide = true},
+    {0, "align", "N", "offsets at multiples of N bytes, a power of two", OF(alignment),
+     .is_power = true},
+    {0, "summary", NULL, "a line on each event", OF(summary)},
+    {0, "header", NULL, "the names of the columns first", OF(header)},
+    {0, "expandable-segments", NULL, "expandable_segments:True in PyTorch's allocator",
+     OF(expandable_segments)},
+    {'h', "help", NULL, "print this help", .read = onv_cli_say_help},
+};
+
+bool onv_cli_has_table(const onv_cli_command *command)
+{
+    return command->run == NULL || command->has_table;
+}
+
+const onv_cli_row *onv_cli_row_at(const onv_cli_command *command, size_t index)
+{
+    char name[64];
+    if (onv_cli_has_table(command)) return index < onv_cli_n_rows ? &onv_cli_rows[index] : NULL;
+    if (!onv_cli_word_at(command->options, index, name)) return NULL;
+    size_t i = 0;
+    while (strcmp(tool_rows[i].name, name) != 0) i++;
+    return &tool_rows[i];
+}
+
+const onv_cli_row *onv_cli_row_named(const onv_cli_command *command, const char *name)
+{
+    const onv_cli_row *row;
+    for (size_t i = 0; i < onv_cli_n_spellings && onv_cli_has_table(command); i++)
+        if (strcmp(onv_cli_spellings[i].other, name) == 0) name = onv_cli_spellings[i].name;
+    for (size_t i = 0; (row = onv_cli_row_at(command, i)) != NULL; i++)
+        if (strcmp(row->name, name) == 0) break;
+    return row;
+}
+
 bool onv_cli_may_take_value(const onv_cli_row *row)
 {
     return row->arg != NULL;
@@ -255,7 +300,7 @@ const onv_cli_spelling onv_cli_spellings[] = {
 const size_t onv_cli_n_spellings = sizeof onv_cli_spellings / sizeof onv_cli_spellings[0];
 
 _Static_assert(sizeof onv_cli_spellings / sizeof onv_cli_spellings[0] <= ONV_CLI_MAX_SPELLINGS,
-               "getopt_long's table has no room for all spellings");
+               "lists of names have no room for all spellings");
 
 const char *onv_cli_hint(const char *option)
 {
@@ -287,19 +332,9 @@ const char *onv_cli_hint(const char *option)
     return NULL;
 }
 
-const onv_cli_row *onv_cli_row_named(const char *name)
-{
-    for (size_t i = 0; i < onv_cli_n_spellings; i++)
-        if (strcmp(onv_cli_spellings[i].other, name) == 0) name = onv_cli_spellings[i].name;
-    for (size_t i = 0; i < onv_cli_n_rows; i++)
-        if (strcmp(onv_cli_rows[i].name, name) == 0) return &onv_cli_rows[i];
-    return NULL;
-}
-
 /* --- What values are chosen from --------------------------------------------------------------- */
 
-/* Word `index` of a list with spaces. */
-static bool word_at(const char *words, size_t index, char word[static 64])
+bool onv_cli_word_at(const char *words, size_t index, char word[static 64])
 {
     int used;
     for (size_t i = 0; words != NULL && sscanf(words, "%63s%n", word, &used) == 1; words += used)
@@ -338,6 +373,17 @@ static bool plan_at(size_t index, onv_cli_item *item)
     return true;
 }
 
+/* Those of the library, and the planner in their place. */
+static bool allocator_at(size_t index, onv_cli_item *item)
+{
+    const char *about = "the whole trace at planned offsets in one block";
+    const char *name = index == 0 ? "arena" : onv_name_at(ONV_NAMES_ALLOCATORS, index - 1, &about);
+    if (name == NULL) return false;
+    snprintf(item->name, sizeof item->name, "%s", name);
+    snprintf(item->about, sizeof item->about, "%s", about);
+    return true;
+}
+
 bool onv_cli_item_at(const onv_cli_row *row, size_t index, onv_cli_item *item)
 {
     const char *summary;
@@ -346,8 +392,9 @@ bool onv_cli_item_at(const onv_cli_row *row, size_t index, onv_cli_item *item)
     case ONV_LIST_GPUS: return gpu_at(index, item);
     case ONV_LIST_LIMITS: return limit_at(index, item);
     case ONV_LIST_PLANS: return plan_at(index, item);
+    case ONV_LIST_ALLOCATORS: return allocator_at(index, item);
     case ONV_LIST_NONE:
-        if (row->choices == NULL) return word_at(row->words, index, item->name);
+        if (row->choices == NULL) return onv_cli_word_at(row->words, index, item->name);
         for (size_t i = 0; i <= index; i++)
             if (row->choices[i] == NULL) return false;
         snprintf(item->name, sizeof item->name, "%s", row->choices[index]);

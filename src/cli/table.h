@@ -19,8 +19,18 @@ typedef enum onv_cli_list {
     ONV_LIST_GPUS,
     ONV_LIST_LIMITS,
     ONV_LIST_PLANS,
+    ONV_LIST_ALLOCATORS,
     ONV_LIST_NAMES, /* and onv_names: that list of the library */
 } onv_cli_list;
+
+/* What `offsets`, `simulate` and `attach` are given. */
+typedef struct onv_cli_tool {
+    const char *files[2];
+    size_t n_files; /* that were given, which may be more */
+    const char *output, *runtimes;
+    uint64_t capacity, effort, alignment;
+    bool summary, header, expandable_segments;
+} onv_cli_tool;
 
 typedef struct onv_cli_row {
     char letter; /* 0: none */
@@ -33,6 +43,7 @@ typedef struct onv_cli_row {
     size_t at, count;
     unsigned least, most;
     bool is_wide;               /* a number of at least 1, of 64 bits */
+    bool is_power;              /* a power of two, likewise */
     const char *size;           /* what a size of more than 0 looks like: "2GiB" */
     const char *const *choices; /* a place in them, and `least`; NULL behind the last one */
     unsigned
@@ -70,8 +81,29 @@ typedef struct onv_cli_spelling {
 extern const onv_cli_spelling onv_cli_spellings[];
 extern const size_t onv_cli_n_spellings;
 
-/* By any of its names; NULL: there is none. */
-const onv_cli_row *onv_cli_row_named(const char *name);
+struct onv_cli_command;
+
+/* Whether a command takes the options of analyses; others have those of their list. */
+bool onv_cli_has_table(const struct onv_cli_command *command);
+
+/* The options of a command; NULL: behind the last one. By any of its names; NULL: it has none of that name. */
+const onv_cli_row *onv_cli_row_at(const struct onv_cli_command *command, size_t index);
+const onv_cli_row *onv_cli_row_named(const struct onv_cli_command *command, const char *name);
+
+/* Word `index` of a list with spaces. */
+bool onv_cli_word_at(const char *words, size_t index, char word[static 64]);
+
+/* What the words of a command are read into. */
+typedef struct onv_cli_reading {
+    const struct onv_cli_command *command;
+    void *into; /* of the rows' places: an onv_cli, or an onv_cli_tool */
+    /* A word that is not an option; `after`: the option before it, or NULL. */
+    onv_cli_verdict (*add)(void *into, const char *word, const onv_cli_row *after);
+    bool *given; /* by row of the table; NULL: not kept */
+} onv_cli_reading;
+
+/* argv[0] is the command's name. */
+onv_cli_verdict onv_cli_read_words(const onv_cli_reading *reading, int argc, char **argv);
 
 /* What does the work of an option of other programs or commands that this one does not have; NULL: nothing is known. */
 const char *onv_cli_hint(const char *option);

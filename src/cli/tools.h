@@ -12,9 +12,4 @@ int onv_cli_attach(int argc, char **argv);
  * with a message that says what is missing. */
 int onv_cli_become_python(int argc, char **argv);
 
-struct option;
-
-/* What getopt_long stumbled over, with the options of the command. */
-int onv_cli_wrong_option(char **argv, int code, const struct option *longs);
-
 #endif

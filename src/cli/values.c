@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/sweep.h"
 
 static bool parse_count(const char *text, int64_t *value, const char **end)
 {
@@ -57,6 +58,7 @@ onv_cli_verdict onv_cli_add_dim(onv_cli *cli, const char *text)
     const char *value;
     int64_t size;
     char *name = split(text, &value);
+    if (name != NULL && onv_cli_takes_list(cli, value)) return onv_cli_add_axis(cli, name, value);
     if (name == NULL || !parse_whole(value, &size)) {
         free(name);
         return onv_cli_reject("--dim takes NAME=N, as in --dim batch=8, not '%s'", text);
@@ -158,13 +160,13 @@ onv_cli_verdict onv_cli_add_output(onv_cli *cli, onv_format format, const char *
     return ONV_CLI_RUN;
 }
 
-onv_cli_verdict onv_cli_set_align(uint64_t *align, const char *option, const char *text)
+onv_cli_verdict onv_cli_set_power(uint64_t *to, const onv_cli_row *row, const char *text)
 {
     enum { MOST = 1 << 30 };
-    bool good = onv_size_parse(text, align) && *align != 0 && *align <= MOST;
-    if (good && (*align & (*align - 1)) == 0) return ONV_CLI_RUN;
-    return onv_cli_reject("--%s takes a power of two up to 1GiB, as in --align 256, not '%s'",
-                          option, text);
+    bool good = onv_size_parse(text, to) && *to != 0 && *to <= MOST;
+    if (good && (*to & (*to - 1)) == 0) return ONV_CLI_RUN;
+    return onv_cli_reject("--%s takes a power of two up to 1GiB, as in --%s 256, not '%s'",
+                          row->name, row->name, text);
 }
 
 /* --- Choices ----------------------------------------------------------------------------------- */
@@ -255,6 +257,7 @@ onv_cli_verdict onv_cli_add_layers(onv_cli *cli, const char *depth)
 
 onv_cli_verdict onv_cli_set_batch(onv_cli *cli, const char *text)
 {
+    if (onv_cli_takes_list(cli, text)) return onv_cli_add_axis(cli, NULL, text);
     if (!parse_whole(text, &cli->analysis.batch) || cli->analysis.batch < 1)
         return onv_cli_reject("--batch takes a number of at least 1, as in --batch 8, not '%s'",
                               text);
@@ -380,11 +383,6 @@ onv_cli_verdict onv_cli_set_max_dim(onv_cli *cli, const char *text)
     return ONV_CLI_RUN;
 }
 
-onv_cli_verdict onv_cli_set_arena_align(onv_cli *cli, const char *text)
-{
-    return onv_cli_set_align(&cli->analysis.align, "align", text);
-}
-
 /* --- Outputs and answers ----------------------------------------------------------------------- */
 
 onv_cli_verdict onv_cli_set_plan_out(onv_cli *cli, const char *file)
@@ -421,6 +419,6 @@ onv_cli_verdict onv_cli_say_version(onv_cli *cli, const char *text)
 
 onv_cli_verdict onv_cli_say_help(onv_cli *cli, const char *text)
 {
-    if (text == NULL && cli->command != &onv_cli_commands[0]) text = cli->command->name;
+    (void)cli;
     return onv_cli_help(text) ? ONV_CLI_DONE : ONV_CLI_USAGE;
 }
