@@ -12,13 +12,6 @@ static void offer(const char *word, size_t kept, const char *name, const char *a
     printf("%.*s%s\t%s\n", (int)kept, word, name, about);
 }
 
-static void offer_words(const char *word, size_t kept, const char *words)
-{
-    char one[64];
-    for (int used; sscanf(words, "%63s%n", one, &used) == 1; words += used)
-        offer(word, kept, one, "");
-}
-
 /* The value of an option, from `kept` on; of a list the part behind the last comma. */
 static void offer_values(const char *word, size_t kept, const onv_cli_row *row)
 {
@@ -68,7 +61,8 @@ static void offer_topics(const char *word)
     for (size_t i = 0; i < onv_cli_n_rows; i++)
         if (onv_cli_rows[i].topic != NULL)
             offer(word, 0, onv_cli_rows[i].topic, onv_cli_rows[i].heading);
-    offer_words(word, 0, "status all");
+    offer(word, 0, "status", "");
+    offer(word, 0, "all", "");
 }
 
 int onv_cli_run_complete(int argc, char **argv)

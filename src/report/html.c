@@ -1,6 +1,5 @@
 /* The page: a template (web/report.html) whose marks are replaced. All figures are the JSON report's, in one
- * block that the page reads; without JavaScript a picture and tables are shown. */
-#include <inttypes.h>
+ * block that the page reads; without JavaScript a picture and the text report are shown. */
 #include <string.h>
 
 #include "base/fail.h"
@@ -8,10 +7,10 @@
 #include "report/embedded.h"
 #include "report/json_parts.h"
 #include "report/packed.h"
-#include "report/units.h"
+#include "report/text.h"
 #include "report/viewers.h"
 
-enum { MOST_ROWS = 20, NAME_COLUMNS = 80 };
+enum { NAME_COLUMNS = 80 };
 
 /* Around a report, or around another document of the program. */
 typedef struct page {
@@ -55,61 +54,34 @@ static onv_status put_scripts(const page *p)
 
 /* --- Without JavaScript ------------------------------------------------------------------------ */
 
-static void put_cell(onv_writer *out, const char *text)
+/* An onv_write_fn over the page: what HTML acts on becomes text. */
+static bool put_escaped(void *to, const char *text, size_t bytes)
 {
-    onv_write_text(out, "<td>");
-    onv_write_fitted(out, text, NAME_COLUMNS, ONV_CLEAN_MARKDOWN);
-    onv_write_text(out, "</td>");
+    onv_writer *out = to;
+    for (size_t i = 0; i < bytes; i++)
+        if (strchr("<>&", text[i]) != NULL && text[i] != '\0')
+            onv_write_format(out, "&#%u;", (unsigned)text[i]);
+        else
+            onv_write_char(out, text[i]);
+    return !out->failed;
 }
 
-/* The answer; whether it fits, where budgets were given. */
-static void put_answer(onv_writer *out, const onv_view *view)
+static onv_status put_text(const onv_report_job *job, const onv_view *view)
 {
-    const onv_answer *answer = view->answer;
-    onv_write_text(out, "<table><caption>Needed");
-    if (answer->gpu != NULL) {
-        onv_write_text(out, " on ");
-        onv_write_fitted(out, answer->gpu, NAME_COLUMNS, ONV_CLEAN_MARKDOWN);
-        onv_write_text(out, answer->is_assumed ? " (assumed)" : "");
-    }
-    onv_write_text(out,
-                   "</caption><tr><th>runtime</th><th>weights</th><th>with libraries and context"
-                   "</th></tr>\n");
-    for (uint32_t i = 0; i < answer->n_rows; i++) {
-        const onv_answer_row *row = &answer->rows[i];
-        onv_write_text(out, "<tr>");
-        put_cell(out, row->runtime);
-        put_cell(out, onv_label_bytes(row->weight_bytes).text);
-        put_cell(out, onv_label_range(row->total.low, row->total.high, "-").text);
-        onv_write_text(out, "</tr>\n");
-    }
-    for (uint32_t i = 0; i < answer->n_devices; i++) {
-        const onv_answer_device *device = &answer->devices[i];
-        onv_write_text(out, "<tr>");
-        put_cell(out, device->name != NULL ? device->name
-                                           : onv_label_bytes(device->fit->budget_bytes).text);
-        put_cell(out, device->verdict == ONV_VERDICT_FITS ? "fits" : "does not fit");
-        put_cell(out, answer->rows[device->largest].runtime);
-        onv_write_text(out, "</tr>\n");
-    }
-    onv_write_text(out, "</table>\n");
-}
-
-static void put_peak_set(onv_writer *out, const onv_view *view)
-{
-    const onv_live *live = view->live;
-    onv_write_format(out,
-                     "<table><caption>Live at the peak: step %" PRIu32 ", %s</caption>"
-                     "<tr><th>tensor</th><th>bytes</th></tr>\n",
-                     live->peak_step, onv_label_bytes(live->peak_bytes).text);
-    for (uint32_t i = 0; i < live->n_peak_set && i < MOST_ROWS; i++) {
-        const onv_buffer *b = &live->timeline.buffers.at[live->peak_set[i]];
-        onv_write_text(out, "<tr>");
-        put_cell(out, b->label);
-        put_cell(out, onv_label_bytes(b->bytes).text);
-        onv_write_text(out, "</tr>\n");
-    }
-    onv_write_text(out, "</table>\n");
+    enum { WIDTH = 120 };
+    onv_report_options options = *job->options;
+    onv_writer text;
+    options.color = false;
+    options.unicode = true;
+    options.width = WIDTH;
+    options.verbosity = 0;
+    onv_writer_init(&text, put_escaped, job->out);
+    onv_write_text(job->out, "<pre>");
+    const onv_page plain = onv_page_make(&text, job->arena, &options);
+    onv_write_view(view, &plain, &options);
+    onv_status status = onv_writer_finish(&text, job->err);
+    onv_write_text(job->out, "</pre>\n");
+    return status;
 }
 
 static onv_status put_still(const page *p)
@@ -120,14 +92,7 @@ static onv_status put_still(const page *p)
         return ONV_OK;
     }
     ONV_TRY(onv_format_svg_write(job));
-    for (size_t i = 0; i < job->count; i++) {
-        const onv_view *view = onv_view_sized(&job->views[i]);
-        onv_write_text(job->out, "<h2>");
-        onv_write_fitted(job->out, onv_view_path(view), NAME_COLUMNS, ONV_CLEAN_MARKDOWN);
-        onv_write_text(job->out, "</h2>\n");
-        put_answer(job->out, view);
-        if (view->live->unknown == 0) put_peak_set(job->out, view);
-    }
+    for (size_t i = 0; i < job->count; i++) ONV_TRY(put_text(job, &job->views[i]));
     return ONV_OK;
 }
 

@@ -43,22 +43,24 @@ void onv_page_text(const onv_page *page, onv_style style, const char *text)
     end_style(page, style);
 }
 
-size_t onv_page_fitted(const onv_page *page, onv_style style, const char *text, size_t columns)
+static size_t write_styled(const onv_page *page, onv_style style, const char *text, size_t columns,
+                           size_t (*write)(onv_writer *, const char *, size_t, onv_clean_mode))
 {
-    if (onv_page_is_markdown(page)) columns = SIZE_MAX;
     begin_style(page, style);
-    size_t used = onv_write_fitted(page->out, text, columns, page->mode);
+    size_t used =
+        write(page->out, text, onv_page_is_markdown(page) ? SIZE_MAX : columns, page->mode);
     end_style(page, style);
     return used;
 }
 
+size_t onv_page_fitted(const onv_page *page, onv_style style, const char *text, size_t columns)
+{
+    return write_styled(page, style, text, columns, onv_write_fitted);
+}
+
 size_t onv_page_name(const onv_page *page, onv_style style, const char *name, size_t columns)
 {
-    if (onv_page_is_markdown(page)) columns = SIZE_MAX;
-    begin_style(page, style);
-    size_t used = onv_write_end(page->out, name, columns, page->mode);
-    end_style(page, style);
-    return used;
+    return write_styled(page, style, name, columns, onv_write_end);
 }
 
 void onv_page_line(const onv_page *page)
@@ -164,6 +166,18 @@ const char *onv_page_bar(const onv_page *page, uint64_t part, uint64_t whole, un
 }
 
 /* --- Tables ------------------------------------------------------------------------------------ */
+
+const onv_column onv_fact_columns[3] = {
+    {"", .style = ONV_STYLE_DIM},
+    {"", .right = true},
+    {"", .least = 8, .style = ONV_STYLE_DIM},
+};
+
+void onv_table_fact(onv_table *table, const onv_page *page, const char *name, uint64_t bytes,
+                    const char *note)
+{
+    onv_table_row(table, name, onv_page_bytes(page, bytes), note);
+}
 
 void onv_table_init(onv_table *table, const onv_column *columns, size_t n_columns)
 {

@@ -116,6 +116,11 @@ typedef struct onv_table {
     ONV_VEC(const char *) cells;
 } onv_table;
 
+/* A table of facts: a name, a figure, and a note on it. */
+extern const onv_column onv_fact_columns[3];
+void onv_table_fact(onv_table *table, const onv_page *page, const char *name, uint64_t bytes,
+                    const char *note);
+
 void onv_table_init(onv_table *table, const onv_column *columns, size_t n_columns);
 #define onv_table_of(list)                                                                         \
     ((onv_table){.columns = (list), .n_columns = sizeof(list) / sizeof(list)[0]})

@@ -126,30 +126,23 @@ const char *onv_macs_text(const onv_view *view, const onv_page *page)
 
 /* --- Memory ------------------------------------------------------------------------------------ */
 
-static const onv_column memory_columns[] = {
-    {"", .style = ONV_STYLE_DIM},
-    {"", .right = true},
-    {"", .least = 8, .style = ONV_STYLE_DIM},
-};
-
-static void add_amount(onv_table *table, const onv_page *page, const onv_footprint *footprint,
-                       const char *name, onv_amount amount, const char *note)
-{
-    onv_table_row(table, name, onv_amount_text(footprint, page, amount), note);
-}
-
 void onv_write_memory(const onv_view *view, const onv_page *page, const onv_footprint *footprint)
 {
     const onv_live *live = view->live;
     onv_page_text(page, ONV_STYLE_TITLE, "Memory of the graph");
     onv_write_text(page->out, ", a lower bound: no allocator, libraries or context\n");
-    onv_table table = onv_table_of(memory_columns);
-    add_amount(&table, page, footprint, "weights", (onv_amount){.fixed = live->weight_bytes}, "");
-    add_amount(&table, page, footprint, "inputs", footprint->input, "");
-    add_amount(&table, page, footprint, "outputs", footprint->output, "");
-    add_amount(&table, page, footprint, "activations", footprint->activation,
-               "all node outputs together");
-    add_amount(&table, page, footprint, "peak", footprint->peak, "the most that is live at once");
+    onv_table table = onv_table_of(onv_fact_columns);
+    const struct {
+        const char *name, *note;
+        onv_amount amount;
+    } rows[] = {{"inputs", "", footprint->input},
+                {"outputs", "", footprint->output},
+                {"activations", "all node outputs together", footprint->activation},
+                {"peak", "the most that is live at once", footprint->peak}};
+    onv_table_fact(&table, page, "weights", live->weight_bytes, "");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        onv_table_row(&table, rows[i].name, onv_amount_text(footprint, page, rows[i].amount),
+                      rows[i].note);
     onv_table_finish(&table, page);
 }
 
@@ -232,13 +225,32 @@ static void write_peak(const onv_view *view, const onv_page *page, const onv_foo
 
 /* --- Memory over time -------------------------------------------------------------------------- */
 
-const char *onv_level_text(const onv_page *page, uint64_t bytes, uint64_t peak)
+static const char *level_text(const onv_page *page, uint64_t bytes, uint64_t peak)
 {
     static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static const char *const signs[] = {" ", ".", ":", "-", "=", "+", "*", "%", "#"};
     unsigned level = onv_scale_share(bytes, peak, 8);
     if (level == 0 && bytes > 0) level = 1;
     return onv_page_is_unicode(page) ? blocks[level] : signs[level];
+}
+
+const char *onv_levels_text(const onv_page *page, const uint64_t *bytes, uint32_t n,
+                            uint32_t columns, uint64_t peak)
+{
+    if (columns > n) columns = n;
+    char *line = onv_arena_alloc(page->arena, (size_t)columns * 3 + 1), *to = line;
+    if (line == NULL) return NULL;
+    for (uint32_t c = 0; c < columns; c++) {
+        /* Column c shows the steps [first, end): every step stands in one. */
+        uint32_t end = (uint32_t)((uint64_t)(c + 1) * n / columns);
+        uint64_t most = 0;
+        for (uint32_t s = (uint32_t)((uint64_t)c * n / columns); s < end; s++)
+            if (bytes[s] > most) most = bytes[s];
+        to = stpcpy(to, level_text(page, most, peak));
+    }
+    while (to > line && to[-1] == ' ') to--;
+    *to = '\0';
+    return line;
 }
 
 /* The mark under the column of the peak; its label stands right of it, left where the page ends. */
@@ -258,23 +270,12 @@ static void write_mark(const onv_page *page, uint32_t column, uint32_t step)
 static void write_timeline(const onv_view *view, const onv_page *page,
                            const onv_footprint *footprint)
 {
-    uint32_t n = view->live->timeline.steps.count, columns = page->width - 4, mark = 0;
+    uint32_t n = view->live->timeline.steps.count, columns = page->width - 4;
     if (columns > n) columns = n;
+    uint32_t mark = (uint32_t)(((footprint->peak_step + UINT64_C(1)) * columns - 1) / n);
     uint64_t peak = footprint->steps[footprint->peak_step];
-    char *line = onv_arena_alloc(page->arena, (size_t)columns * 3 + 1), *to = line;
+    const char *line = onv_levels_text(page, footprint->steps, n, columns, peak);
     if (line == NULL) return;
-    for (uint32_t c = 0; c < columns; c++) {
-        /* Column c shows the steps [first, end): every step stands in one. */
-        uint32_t first = (uint32_t)((uint64_t)c * n / columns);
-        uint32_t end = (uint32_t)((uint64_t)(c + 1) * n / columns);
-        uint64_t most = 0;
-        for (uint32_t s = first; s < end; s++)
-            if (footprint->steps[s] > most) most = footprint->steps[s];
-        if (first <= footprint->peak_step && footprint->peak_step < end) mark = c;
-        to = stpcpy(to, onv_level_text(page, most, peak));
-    }
-    while (to > line && to[-1] == ' ') to--;
-    *to = '\0';
     onv_page_text(page, ONV_STYLE_TITLE, "Live memory over the steps");
     onv_write_text(page->out, "\n  ");
     onv_page_text(page, ONV_STYLE_BAR, line);
@@ -381,8 +382,7 @@ static void write_sizes(const onv_view *view, const onv_page *page,
     onv_write_savings(view, page);
 }
 
-static void write_view(const onv_view *view, const onv_page *page,
-                       const onv_report_options *options)
+void onv_write_view(const onv_view *view, const onv_page *page, const onv_report_options *options)
 {
     onv_write_title(view, page);
     onv_write_answer(view, page);
@@ -404,7 +404,7 @@ onv_status onv_format_text_add(const onv_report_job *job)
         return ONV_OK;
     }
     onv_write_between(job, "\n\n");
-    write_view(&job->views[0], &page, job->options);
+    onv_write_view(&job->views[0], &page, job->options);
     return job->expected > 1 ? onv_compare(job, &page) : ONV_OK;
 }
 

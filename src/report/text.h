@@ -6,6 +6,9 @@
 #include "report/footprint.h"
 #include "report/format.h"
 
+/* The text report of a model. */
+void onv_write_view(const onv_view *view, const onv_page *page, const onv_report_options *options);
+
 /* "4.09 G", ">= 1.20 M", "?". */
 const char *onv_macs_text(const onv_view *view, const onv_page *page);
 
@@ -62,8 +65,10 @@ void onv_write_replay_verdict(const onv_view *view, const onv_page *page);
 /* What was measured, beside what is predicted (text_measured.c). */
 void onv_write_measured(const onv_view *view, const onv_page *page);
 
-/* One of nine levels, as a sign of one column. */
-const char *onv_level_text(const onv_page *page, uint64_t bytes, uint64_t peak);
+/* Bytes over the steps in at most so many columns, each the largest of its steps as one of nine levels. NULL without
+ * memory. */
+const char *onv_levels_text(const onv_page *page, const uint64_t *bytes, uint32_t n,
+                            uint32_t columns, uint64_t peak);
 
 /* What would make it smaller. */
 /* Weights in fewer bits, the key-value cache, changes that save memory: where there are any (text_what_if.c). */
@@ -86,6 +91,9 @@ static inline bool onv_fits_together(const onv_together_info *info, const onv_de
 
 /* What is not exact, and the diagnostics. */
 void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose);
+
+/* "+1.2 MiB", "-512 B"; "" where they are equal. */
+const char *onv_change_text(const onv_page *page, uint64_t before, uint64_t now);
 
 /* "+28%", "-3%", "x12.5", "=". NULL without memory. */
 const char *onv_difference_text(const onv_page *page, uint64_t first, uint64_t now);

@@ -56,14 +56,20 @@ static void write_models(const onv_report_state *state, const onv_page *page)
 
 /* --- The runtimes ------------------------------------------------------------------------------ */
 
+const char *onv_change_text(const onv_page *page, uint64_t before, uint64_t now)
+{
+    if (before == now) return "";
+    return onv_page_print(page, "%s%s", now > before ? "+" : "-",
+                          onv_label_bytes(now > before ? now - before : before - now).text);
+}
+
 const char *onv_difference_text(const onv_page *page, uint64_t first, uint64_t now)
 {
     if (first == now) return "=";
     uint64_t gap = now > first ? now - first : first - now;
     const char *sign = now > first ? "+" : "-";
     /* Beyond twice as much a factor reads better than a percentage. */
-    if (first == 0 || gap / first >= 10)
-        return onv_page_print(page, "%s%s", sign, onv_label_bytes(gap).text);
+    if (first == 0 || gap / first >= 10) return onv_change_text(page, first, now);
     if (now > first && gap > first)
         return onv_page_print(page, "x%llu.%llu", (unsigned long long)(now / first),
                               (unsigned long long)(now % first * 10 / first));

@@ -14,21 +14,12 @@ static const onv_column columns[] = {
 
 enum { N_COLUMNS = 5, MOST_ROWS = 10 };
 
-/* "+1.2 MiB", "-512 B", "" where they are equal. */
-static const char *change_text(const onv_page *page, uint64_t predicted, uint64_t measured)
-{
-    if (predicted == measured) return "";
-    bool more = measured > predicted;
-    return onv_page_print(page, "%s%s", more ? "+" : "-",
-                          onv_label_bytes(more ? measured - predicted : predicted - measured).text);
-}
-
 static void add_row(onv_table *table, const onv_page *page, const char *what,
                     onv_measured_pair bytes, const char *remark)
 {
     onv_table_row(table, what, onv_page_bytes(page, bytes.predicted),
                   onv_page_bytes(page, bytes.measured),
-                  change_text(page, bytes.predicted, bytes.measured), remark);
+                  onv_change_text(page, bytes.predicted, bytes.measured), remark);
 }
 
 static void add_figure(onv_table *table, const onv_page *page, const onv_measured_figure *f)
@@ -37,7 +28,7 @@ static void add_figure(onv_table *table, const onv_page *page, const onv_measure
                     : f->measured > f->predicted.high ? f->predicted.high
                                                       : f->measured;
     onv_table_row(table, f->what, onv_page_range(page, f->predicted.low, f->predicted.high),
-                  onv_page_bytes(page, f->measured), change_text(page, near, f->measured),
+                  onv_page_bytes(page, f->measured), onv_change_text(page, near, f->measured),
                   f->is_outside ? "outside" : "");
 }
 
@@ -122,7 +113,7 @@ static void write_modules(const onv_measured *m, const onv_page *page)
         onv_table_row(&table, row->path[0] != '\0' ? row->path : "(none)",
                       onv_page_bytes(page, row->bytes.predicted),
                       onv_page_bytes(page, row->bytes.measured),
-                      change_text(page, row->bytes.predicted, row->bytes.measured));
+                      onv_change_text(page, row->bytes.predicted, row->bytes.measured));
     }
     onv_table_finish(&table, page);
     if (n > MOST_ROWS)

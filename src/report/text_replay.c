@@ -16,14 +16,6 @@ static const char *name_text(const onv_page *page, const char *runtime, const ch
     return plan == NULL ? runtime : onv_page_print(page, "%s %s", runtime, plan);
 }
 
-static const char *difference_text(const onv_page *page, const onv_replay_result *r)
-{
-    uint64_t a = r->measured_bytes, b = r->predicted_bytes;
-    if (a == b) return "0 B";
-    return onv_page_print(page, "%s%s", a > b ? "+" : "-",
-                          onv_label_bytes(a > b ? a - b : b - a).text);
-}
-
 static const char *verdict_text(const onv_page *page, const onv_replay_result *r)
 {
     if (r->n_faults > 0)
@@ -42,7 +34,10 @@ static void write_results(const onv_replays *replays, const onv_page *page)
         const onv_replay_result *r = &replays->results.at[i];
         onv_table_row(&table, name_text(page, r->runtime, r->plan), r->mode,
                       onv_page_bytes(page, r->predicted_bytes),
-                      onv_page_bytes(page, r->measured_bytes), difference_text(page, r),
+                      onv_page_bytes(page, r->measured_bytes),
+                      r->measured_bytes == r->predicted_bytes
+                          ? "0 B"
+                          : onv_change_text(page, r->predicted_bytes, r->measured_bytes),
                       onv_page_bytes(page, r->tolerance_bytes), onv_page_count(page, r->n_checked),
                       verdict_text(page, r));
     }
@@ -111,16 +106,9 @@ static void write_tolerance(const onv_replays *replays, const onv_page *page)
 static void write_series(const onv_page *page, const char *name, const uint64_t *values, uint32_t n,
                          uint64_t peak)
 {
-    uint32_t columns_ = page->width - 16;
-    if (columns_ > n) columns_ = n;
+    const char *line = onv_levels_text(page, values, n, page->width - 16, peak);
     onv_write_format(page->out, "    %-10s", name);
-    for (uint32_t c = 0; c < columns_; c++) {
-        uint32_t end = (uint32_t)((uint64_t)(c + 1) * n / columns_);
-        uint64_t most = 0;
-        for (uint32_t s = (uint32_t)((uint64_t)c * n / columns_); s < end; s++)
-            if (values[s] > most) most = values[s];
-        onv_page_text(page, ONV_STYLE_BAR, onv_level_text(page, most, peak));
-    }
+    onv_page_text(page, ONV_STYLE_BAR, onv_page_kept(line));
     onv_page_line(page);
 }
 

@@ -192,12 +192,6 @@ void onv_write_requests(const onv_view *view, const onv_page *page, bool verbose
 
 /* --- Together ---------------------------------------------------------------------------------- */
 
-static const onv_column together_columns[] = {
-    {"", .style = ONV_STYLE_PLAIN},
-    {"", .right = true},
-    {"", .least = 8, .style = ONV_STYLE_DIM},
-};
-
 static void add_sum(onv_table *table, const onv_page *page, const char *name, uint64_t low,
                     uint64_t high, const char *note)
 {
@@ -223,7 +217,7 @@ void onv_write_together(const onv_report_job *job, const onv_page *page)
 {
     const onv_together_info *info = job->options->together;
     onv_page_title(page, "Together, sessions of ONNX Runtime in one process");
-    onv_table table = onv_table_of(together_columns);
+    onv_table table = onv_table_of(onv_fact_columns);
     onv_table_row(&table, "sessions",
                   onv_page_print(page, "%llu", (unsigned long long)info->sessions), "");
     add_sum(&table, page, "arenas", info->arenas_low, info->arenas_high, "one for each session");

@@ -1,18 +1,6 @@
 /* What training needs. */
 #include "report/text.h"
 
-static const onv_column columns[] = {
-    {"", .style = ONV_STYLE_DIM},
-    {"", .right = true},
-    {"", .least = 8, .style = ONV_STYLE_DIM},
-};
-
-static void add(onv_table *table, const onv_page *page, const char *name, uint64_t bytes,
-                const char *note)
-{
-    onv_table_row(table, name, onv_page_bytes(page, bytes), note);
-}
-
 /* What was asked for beside the usual. */
 static void add_parts(onv_table *table, const onv_page *page, const onv_training *t)
 {
@@ -31,7 +19,8 @@ static void add_parts(onv_table *table, const onv_page *page, const onv_training
         {"on the host", parts->host_bytes, "state and copies, not in the peak"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (rows[i].bytes > 0) add(table, page, rows[i].name, rows[i].bytes, rows[i].note);
+        if (rows[i].bytes > 0)
+            onv_table_fact(table, page, rows[i].name, rows[i].bytes, rows[i].note);
 }
 
 static const char *peak_note(const onv_view *view, const onv_page *page)
@@ -257,12 +246,12 @@ static void write_compiled(const onv_training *t, const onv_page *page)
     if (c->budget < 1)
         onv_write_format(page->out, " with activation_memory_budget = %g", c->budget);
     onv_page_line(page);
-    onv_table table = onv_table_of(columns);
+    onv_table table = onv_table_of(onv_fact_columns);
     const char *note = onv_page_print(
         page, "saved for backward: %s of eager PyTorch's",
         onv_label_share(c->saved_activation_bytes, t->figures.saved_activation_bytes).text);
-    add(&table, page, "activations", c->saved_activation_bytes, note);
-    add(&table, page, "peak", c->peak_bytes, "of the eager step that keeps these");
+    onv_table_fact(&table, page, "activations", c->saved_activation_bytes, note);
+    onv_table_fact(&table, page, "peak", c->peak_bytes, "of the eager step that keeps these");
     onv_table_finish(&table, page);
     if (c->recomputed_macs > 0)
         onv_write_format(page->out,
@@ -304,20 +293,24 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
     if (t->world > 1) onv_write_format(page->out, ", one of %u devices", t->world);
     if (t->zero_stage > 0) onv_write_format(page->out, ", ZeRO %u", t->zero_stage);
     onv_page_line(page);
-    onv_table table = onv_table_of(columns);
-    add(&table, page, "parameters", t->figures.parameter_bytes,
-        t->is_unlisted ? "that operations read: the export lists none" : "");
-    add(&table, page, "buffers", t->figures.buffer_bytes, "running statistics, constants");
-    add(&table, page, "gradients", t->figures.gradient_bytes, "");
-    add(&table, page, "optimizer", t->figures.optimizer_bytes, "state");
+    onv_table table = onv_table_of(onv_fact_columns);
+    onv_table_fact(&table, page, "parameters", t->figures.parameter_bytes,
+                   t->is_unlisted ? "that operations read: the export lists none" : "");
+    onv_table_fact(&table, page, "buffers", t->figures.buffer_bytes,
+                   "running statistics, constants");
+    onv_table_fact(&table, page, "gradients", t->figures.gradient_bytes, "");
+    onv_table_fact(&table, page, "optimizer", t->figures.optimizer_bytes, "state");
     add_parts(&table, page, t);
-    add(&table, page, "activations", t->figures.saved_activation_bytes, "saved for backward");
-    add(&table, page, "peak", t->figures.peak_bytes, peak_note(view, page));
-    add(&table, page, "allocated", t->figures.allocated_peak_bytes, workspace_note(view, page));
+    onv_table_fact(&table, page, "activations", t->figures.saved_activation_bytes,
+                   "saved for backward");
+    onv_table_fact(&table, page, "peak", t->figures.peak_bytes, peak_note(view, page));
+    onv_table_fact(&table, page, "allocated", t->figures.allocated_peak_bytes,
+                   workspace_note(view, page));
     if (t->figures.first_peak_bytes > 0)
-        add(&table, page, "first", t->figures.first_peak_bytes,
-            "iteration: it tries the kernels of cuDNN");
-    add(&table, page, "reserved", t->figures.reserved_peak_bytes, "by PyTorch's caching allocator");
+        onv_table_fact(&table, page, "first", t->figures.first_peak_bytes,
+                       "iteration: it tries the kernels of cuDNN");
+    onv_table_fact(&table, page, "reserved", t->figures.reserved_peak_bytes,
+                   "by PyTorch's caching allocator");
     add_time(&table, page, &t->figures.time);
     onv_table_finish(&table, page);
     if (t->figures.release.suffices)

@@ -3,17 +3,12 @@
 
 /* --- Weights ----------------------------------------------------------------------------------- */
 
+/* Notes are short enough to be shown whole. */
 static const onv_column weight_columns[] = {
     {"", .style = ONV_STYLE_PLAIN},
     {"", .right = true},
     {"", .style = ONV_STYLE_DIM},
 };
-
-static void add_row(onv_table *table, const onv_page *page, const char *name, uint64_t bytes,
-                    const char *what)
-{
-    onv_table_row(table, name, onv_page_bytes(page, bytes), what);
-}
 
 void onv_write_quantized(const onv_view *view, const onv_page *page)
 {
@@ -21,18 +16,18 @@ void onv_write_quantized(const onv_view *view, const onv_page *page)
     if (q == NULL || q->format == NULL) return;
     onv_page_title(page, onv_page_print(page, "Weights in %s", q->format->name));
     onv_table table = onv_table_of(weight_columns);
-    add_row(&table, page,
-            onv_page_print(page, "%s %s of products", onv_label_count(q->n_matrices).text,
-                           q->n_matrices == 1 ? "matrix" : "matrices"),
-            q->bytes,
-            onv_page_print(page, "%s before; %s", onv_label_bytes(q->bytes_before).text,
-                           q->format->summary));
+    onv_table_fact(&table, page,
+                   onv_page_print(page, "%s %s of products", onv_label_count(q->n_matrices).text,
+                                  q->n_matrices == 1 ? "matrix" : "matrices"),
+                   q->bytes,
+                   onv_page_print(page, "%s before; %s", onv_label_bytes(q->bytes_before).text,
+                                  q->format->summary));
     if (q->bytes_tables > 0)
-        add_row(&table, page, "tables", q->bytes_tables, "as they were: Gather reads them");
+        onv_table_fact(&table, page, "tables", q->bytes_tables, "as they were: Gather reads them");
     if (q->bytes_convolutions > 0)
-        add_row(&table, page, "convolutions", q->bytes_convolutions, "as they were");
+        onv_table_fact(&table, page, "convolutions", q->bytes_convolutions, "as they were");
     uint64_t others = q->bytes_left - q->bytes_tables - q->bytes_convolutions;
-    if (others > 0) add_row(&table, page, "others", others, "as they were: norms, biases");
+    if (others > 0) onv_table_fact(&table, page, "others", others, "as they were: norms, biases");
     onv_table_finish(&table, page);
     onv_page_item(page);
     onv_page_wrapped(
@@ -72,20 +67,21 @@ void onv_write_kv_cache(const onv_view *view, const onv_page *page)
     onv_page_title(page, shared ? "Key-value cache, one buffer for each layer"
                                 : "Key-value cache, as copies");
     onv_table table = onv_table_of(weight_columns);
-    add_row(&table, page, "a token", cache->token_bytes,
-            onv_page_print(page, "%s %s, %s each", onv_label_count(cache->n_layers).text,
-                           cache->n_layers == 1 ? "layer" : "layers",
-                           onv_label_bytes(cache->token_bytes / cache->n_layers).text));
-    add_row(&table, page, "past", cache->past_bytes, tokens_text(page, cache->past_tokens));
-    add_row(&table, page, "present", cache->present_bytes, tokens_text(page, cache->tokens));
+    onv_table_fact(&table, page, "a token", cache->token_bytes,
+                   onv_page_print(page, "%s %s, %s each", onv_label_count(cache->n_layers).text,
+                                  cache->n_layers == 1 ? "layer" : "layers",
+                                  onv_label_bytes(cache->token_bytes / cache->n_layers).text));
+    onv_table_fact(&table, page, "past", cache->past_bytes, tokens_text(page, cache->past_tokens));
+    onv_table_fact(&table, page, "present", cache->present_bytes, tokens_text(page, cache->tokens));
     if (cache->fixed_bytes > 0)
-        add_row(&table, page, "fixed", cache->fixed_bytes,
-                "of a cross-attention: it does not grow");
+        onv_table_fact(&table, page, "fixed", cache->fixed_bytes,
+                       "of a cross-attention: it does not grow");
     uint64_t copies = cache->past_bytes + cache->present_bytes;
     uint64_t one = cache->present_bytes;
-    add_row(&table, page, "together", (shared ? one : copies) + cache->fixed_bytes,
-            onv_page_print(page, shared ? "as copies %s" : "past and present; with one buffer %s",
-                           onv_label_bytes((shared ? copies : one) + cache->fixed_bytes).text));
+    onv_table_fact(
+        &table, page, "together", (shared ? one : copies) + cache->fixed_bytes,
+        onv_page_print(page, shared ? "as copies %s" : "past and present; with one buffer %s",
+                       onv_label_bytes((shared ? copies : one) + cache->fixed_bytes).text));
     onv_table_finish(&table, page);
     if (shared && cache->n_in_place < cache->n_growing)
         onv_page_sentence(

@@ -69,21 +69,10 @@ static onv_label range(uint64_t low, uint64_t high, unsigned power, const char *
 {
     unsigned decimals = power < 3 ? 0 : 2;
     uint64_t unit = UINT64_C(1) << 10 * power;
-    /* Below 102,400. */
-    unsigned from = (unsigned)divide(low, unit, decimals);
-    unsigned to = (unsigned)divide(high, unit, decimals);
-    onv_label label;
-    size_t used = 0;
-    if (from != to && decimals == 0)
-        used = (size_t)snprintf(label.text, sizeof label.text, "%u%.4s", from, dash);
-    else if (from != to)
-        used = (size_t)snprintf(label.text, sizeof label.text, "%u.%02u%.4s", from / 100,
-                                from % 100, dash);
-    if (decimals == 0)
-        snprintf(label.text + used, sizeof label.text - used, "%u%s", to, suffix);
-    else
-        snprintf(label.text + used, sizeof label.text - used, "%u.%02u%s", to / 100, to % 100,
-                 suffix);
+    onv_label label, from = fixed(low, unit, decimals), to = fixed(high, unit, decimals);
+    bool is_one = strcmp(from.text, to.text) == 0;
+    snprintf(label.text, sizeof label.text, "%.9s%.4s%.9s%.4s", is_one ? "" : from.text,
+             is_one ? "" : dash, to.text, suffix);
     return label;
 }
 

@@ -83,19 +83,9 @@ static const char *dim_factor(const onv_view *view, onv_arena *arena, onv_dim d)
 /* `parts` with `sign` between them. */
 static const char *join(onv_arena *arena, const char *const *parts, uint32_t n, const char *sign)
 {
-    size_t length = 1;
-    for (uint32_t i = 0; i < n; i++) {
-        if (parts[i] == NULL) return NULL;
-        length += strlen(parts[i]) + strlen(sign);
-    }
-    char *text = onv_arena_alloc(arena, length);
-    if (text == NULL) return NULL;
-    char *to = text;
-    *to = '\0';
-    for (uint32_t i = 0; i < n; i++) {
-        if (i > 0) to = stpcpy(to, sign);
-        to = stpcpy(to, parts[i]);
-    }
+    const char *text = n > 0 ? parts[0] : "";
+    for (uint32_t i = 1; i < n && text != NULL; i++)
+        text = parts[i] == NULL ? NULL : onv_arena_printf(arena, "%s%s%s", text, sign, parts[i]);
     return text;
 }
 

@@ -116,6 +116,9 @@ def read_html(data):
     assert not set("<>&\u2028\u2029") & set(blocks[0])
     json.loads(blocks[0], parse_constant=refuse, object_pairs_hook=distinct)
     rest = text.replace(blocks[0], "")
+    plain_text = re.findall("<pre>(.*?)</pre>", rest, re.S)
+    assert plain_text and not any("<" in part for part in plain_text)
+    rest = re.sub("<pre>.*?</pre>", "", rest, flags=re.S)
     assert "taken()" not in rest and "\x1b" not in rest
 
 
