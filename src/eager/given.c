@@ -1,11 +1,44 @@
 /* What lines of a program are known to give, by the operations that ran in them and behind them. Graphs lack operations. */
 #include "base/fail.h"
+#include "base/quota.h"
 #include "eager/naming.h"
+
+/* The statement of the call that was given the tensor, among those around an operation that reads it. */
+static onv_statement *given_to(onv_naming *n, uint32_t op, uint32_t tensor)
+{
+    uint32_t index = n->of_op[op], given = ONV_NO_STATEMENT;
+    for (; index != ONV_NO_STATEMENT && n->made_in[tensor] != ONV_NO_STATEMENT;
+         index = n->at.at[index].parent) {
+        uint32_t from = n->made_in[tensor], call = n->at.at[index].call;
+        while (from != ONV_NO_STATEMENT && n->at.at[from].call != call)
+            from = n->at.at[from].parent;
+        if (from != ONV_NO_STATEMENT) break;
+        given = index;
+    }
+    return given != ONV_NO_STATEMENT ? &n->at.at[given] : NULL;
+}
+
+/* What comes into the loop of a call that gives a list is its first member, as embeddings are of hidden states. */
+static void count_turns(onv_naming *n, uint32_t *seen)
+{
+    for (uint32_t i = 0; i < n->eager->ops.count; i++)
+        for (uint32_t k = 0; k < n->eager->ops.at[i].n_in && onv_work(ONV_MAX_CALLS); k++) {
+            uint32_t tensor = n->eager->ops.at[i].in[k].tensor;
+            onv_statement *s = given_to(n, i, tensor);
+            if (s == NULL || seen[tensor] == s->call + 1) continue;
+            seen[tensor] = s->call + 1;
+            if (s->loops && onv_naming_gives_list(n, s))
+                onv_naming_hold(n, tensor, n->list_until[s->call]);
+            n->turns[s->call] += s->loops && !s->has_turn;
+            s->has_turn = true;
+        }
+}
 
 onv_status onv_naming_count_leaving(onv_naming *n, onv_arena *arena, onv_error *err)
 {
+    uint32_t *seen = ONV_ARENA_ARRAY(arena, uint32_t, n->eager->tensors.count);
     n->made_in = ONV_ARENA_ARRAY(arena, uint32_t, n->eager->tensors.count);
-    if (n->made_in == NULL) return onv_fail_memory(err);
+    if (arena->failed) return onv_fail_memory(err);
     for (size_t i = 0; i < n->eager->tensors.count; i++) n->made_in[i] = ONV_NO_STATEMENT;
     for (uint32_t i = 0; i < n->eager->ops.count; i++)
         for (uint32_t k = 0; k < n->eager->ops.at[i].n_out; k++) {
@@ -18,6 +51,7 @@ onv_status onv_naming_count_leaving(onv_naming *n, onv_arena *arena, onv_error *
                 n->at.at[index].leaving = tensor;
             }
         }
+    if (n->model->program != NULL) count_turns(n, seen);
     return ONV_OK;
 }
 

@@ -166,6 +166,7 @@ static bool find_statements(onv_naming *n)
             }
             n->at.at[last].mark = wider(n->at.at[last].mark, f.mark);
             n->at.at[last].last_op = i;
+            n->at.at[last].loops |= f.kind == ONV_STATEMENT_LOOPS;
             if (inner != ONV_NO_CALL) n->at.at[last].inner = inner;
             if (n->at.at[last].first == ONV_NO_CALL) n->at.at[last].first = inner;
             n->at.at[last].has_called |= !hides(f.kind);
@@ -266,8 +267,8 @@ char onv_naming_kind(const onv_naming *n, uint32_t op, uint32_t level)
     return f.kind;
 }
 
-/* By call: results that leave it and share a name, so that a list has them, as of members that it goes through. No zeros, which
- * exporters make once for all. */
+/* By call: results that leave it and share a name, so that a list has them, as of members that it goes through, and the end of the
+ * call that reads the last of them. No zeros, which exporters make once for all. */
 static void count_leaving(onv_naming *n)
 {
     for (uint32_t i = 0; i < n->eager->ops.count; i++)
@@ -279,20 +280,24 @@ static void count_leaving(onv_naming *n)
                 const onv_call *call = &n->calls->at.at[s->call];
                 if (call->is_chain || s->targets.length == 0 || last <= call->last_op) continue;
                 bool is_shared = n->eager->ops.at[i].n_in > 0 && onv_naming_shares_name(n, s);
-                n->leaving[s->call] += s->kind == ONV_STATEMENT_LOOPS || is_shared;
+                if (s->kind != ONV_STATEMENT_LOOPS && !is_shared) continue;
+                uint32_t reader = call->parent;
+                while (reader != ONV_NO_CALL && n->calls->at.at[reader].last_op < last)
+                    reader = n->calls->at.at[reader].parent;
+                uint32_t until = reader != ONV_NO_CALL ? n->calls->at.at[reader].last_op : last;
+                n->leaving[s->call]++;
+                if (n->list_until[s->call] < until) n->list_until[s->call] = until;
             }
         }
 }
 
-/* A call that gives many of its results has them in a list, as encoders do, and what nobody reads of them may be there, too. */
-enum { MANY_RESULTS = 3 };
-
+/* A call that gives many of its results has them in a list, as encoders do, and what nobody reads of them may be there, too. One that
+ * goes through a list of what others made, a member at each turn, may give such a list, of which one alone is read. */
 static void hold_in_list(onv_naming *n, const onv_statement *s, uint32_t tensor)
 {
-    uint32_t parent = n->calls->at.at[s->call].parent;
-    if (n->upper_end && s->targets.length > 0 && n->leaving[s->call] >= MANY_RESULTS &&
-        parent != ONV_NO_CALL)
-        onv_naming_hold(n, tensor, n->calls->at.at[parent].last_op);
+    bool maps = s->loops && n->turns[s->call] >= ONV_MANY_RESULTS;
+    if (n->upper_end && s->targets.length > 0 && (maps || onv_naming_gives_list(n, s)))
+        onv_naming_hold(n, tensor, n->list_until[s->call]);
 }
 
 /* What a softmax gives to a product. */
@@ -427,7 +432,9 @@ onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const 
                     .current = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
                     .of_op = ONV_ARENA_ARRAY(arena, uint32_t, n_ops),
                     .last_use = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count),
-                    .leaving = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count)};
+                    .leaving = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
+                    .turns = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
+                    .list_until = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count)};
     if (arena->failed) return onv_fail_memory(err);
     for (size_t i = 0; i < calls->at.count; i++) n.current[i] = ONV_NO_STATEMENT;
     find_uses(&n);

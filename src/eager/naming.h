@@ -30,6 +30,8 @@ typedef struct onv_statement {
     uint32_t n_bound;
     uint32_t n_leaving,
         leaving;     /* tensors that it makes and something behind it reads, and one of them */
+    bool loops;      /* it calls a member of a list, of any of its lines */
+    bool has_turn;   /* it is counted as one of `turns` */
     bool has_called; /* what its first line calls, whose arguments later lines may make */
 } onv_statement;
 
@@ -40,11 +42,13 @@ typedef struct onv_naming {
     bool upper_end;
     uint32_t *held;
     ONV_VEC(onv_statement) at;
-    uint32_t *current;  /* by call: its last statement */
-    uint32_t *of_op;    /* by operation: its innermost statement */
-    uint32_t *last_use; /* by tensor */
-    uint32_t *made_in;  /* by tensor: the statement that made it; known at the upper end */
-    uint32_t *leaving;  /* by call: named results that are read after it */
+    uint32_t *current;    /* by call: its last statement */
+    uint32_t *of_op;      /* by operation: its innermost statement */
+    uint32_t *last_use;   /* by tensor */
+    uint32_t *made_in;    /* by tensor: the statement that made it; known at the upper end */
+    uint32_t *leaving;    /* by call: named results that are read after it */
+    uint32_t *list_until; /* by call: the end of the call that reads the last of these */
+    uint32_t *turns;      /* by call: runs of its loops that read another tensor from outside */
 } onv_naming;
 
 /* The tensor stays at least until that operation. */
@@ -100,6 +104,14 @@ static inline const onv_statement *onv_naming_statement(const onv_naming *n, uin
     while (index != ONV_NO_STATEMENT && n->at.at[index].call != call)
         index = n->at.at[index].parent;
     return index != ONV_NO_STATEMENT ? &n->at.at[index] : NULL;
+}
+
+/* The call of the statement gives so many of its results that they are in a list. */
+enum { ONV_MANY_RESULTS = 3 };
+
+static inline bool onv_naming_gives_list(const onv_naming *n, const onv_statement *s)
+{
+    return n->leaving[s->call] >= ONV_MANY_RESULTS;
 }
 
 /* --- aliases.c: names that no statement tells --- */

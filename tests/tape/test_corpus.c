@@ -221,6 +221,14 @@ TEST(lists_have_two_ends)
                 info.context_bytes.high - info.context_bytes.low);
 }
 
+/* A loop over a list of others' results may give a list, of which the caller reads one, and an encoder's list may have all of its
+ * states: no call tells. The upper end has them. */
+TEST(lists_that_calls_return_may_be_whole)
+{
+    enum { TENSORS = 567904 };
+    assert_int_equal(infer("tape/programs/pyramid.archive").tensor_ends.high, TENSORS);
+}
+
 /* The lower end has what modules are called with, until they return. */
 TEST(modules_hold_what_they_are_called_with)
 {
