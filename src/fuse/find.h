@@ -86,11 +86,6 @@ bool onv_find_same_call(const onv_finder *s, const onv_group *g);
 /* From the quotient or the mean on that gives the result. */
 void onv_find_adaptive_pool(onv_finder *s, const onv_node *last);
 
-/* --- parts.c ------------------------------------------------------------------------------ */
-
-/* `x[:, t] = y`, from the first scatter that the exporter wrote for it on. */
-void onv_find_write(onv_finder *s, const onv_node *scatter);
-
 /* --- decomposed.c ------------------------------------------------------------------------- */
 
 /* From its last node back; before any other, of which parts may be operations. */

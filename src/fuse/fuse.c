@@ -202,26 +202,6 @@ static void match_group_norm(onv_finder *s, const onv_node *norm)
 
 /* --- Layout ------------------------------------------------------------------------------------ */
 
-/* torch.roll: the two parts of one tensor, the later one first. */
-static void match_roll(onv_finder *s, const onv_node *concat)
-{
-    onv_group g = {0};
-    if (concat->n_inputs != 2) return;
-    const onv_node *a = onv_find_producer(s, concat->inputs[0], ONV_OP_Slice);
-    const onv_node *b = onv_find_producer(s, concat->inputs[1], ONV_OP_Slice);
-    if (a == NULL || b == NULL || a == b || !onv_find_same(a->inputs[0], b->inputs[0])) return;
-    const onv_value *x = onv_model_value(s->model, a->inputs[0]);
-    const onv_value *y = onv_model_value(s->model, concat->outputs[0]);
-    if (x->type.rank < 1 || x->type.rank != y->type.rank) return;
-    for (int i = 0; i < x->type.rank; i++)
-        if (!onv_dim_same(x->type.dims[i], y->type.dims[i])) return;
-    if (onv_find_reader(s, a->outputs[0], ONV_OP_Concat) == NULL ||
-        onv_find_reader(s, b->outputs[0], ONV_OP_Concat) == NULL)
-        return;
-    if (onv_find_take(s, &g, a) && onv_find_take(s, &g, b) && onv_find_take(s, &g, concat))
-        onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_ROLL, a->inputs[0], concat));
-}
-
 /* nn.MultiheadAttention unpacks its joint projection with unsqueeze, transpose, squeeze and
  * contiguous; an export does not show the last. */
 static void match_packed(onv_finder *s, const onv_node *squeeze)
@@ -292,8 +272,6 @@ static const struct {
     {"fuse.formula", ONV_N_OP_NAMES, onv_find_formula},
     {"fuse.linear", ONV_OP_MatMul, match_linear},
     {"fuse.group_norm", ONV_OP_InstanceNormalization, match_group_norm},
-    {"fuse.roll", ONV_OP_Concat, match_roll},
-    {"fuse.write", ONV_OP_OTHER, onv_find_write},
     {"fuse.adaptive_pool", ONV_OP_Div, onv_find_adaptive_pool},
     {"fuse.adaptive_pool", ONV_OP_ReduceMean, onv_find_adaptive_pool},
     {"fuse.packed", ONV_OP_Squeeze, match_packed},

@@ -16,7 +16,6 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_LINEAR,     /* x, weight as the MatMul takes it, bias */
     ONV_FUSION_LAYER_NORM, /* x, weight, bias */
     ONV_FUSION_GROUP_NORM, /* x, weight, bias; groups */
-    ONV_FUSION_ROLL,       /* x */
     ONV_FUSION_PACKED,     /* x: query, key and value of one projection are made contiguous */
     ONV_FUSION_RECURRENT,  /* the last node with what arranges its weights */
     ONV_FUSION_ATTENTION,  /* x: query; key, value, mask */
@@ -26,7 +25,6 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_CDIST,     /* x, key: rows of each */
     ONV_FUSION_ADAPTIVE_POOL, /* x */
     ONV_FUSION_ENCODER_LAYER, /* x; layer */
-    ONV_FUSION_WRITE,         /* x, key: what is copied into a part of it */
     ONV_FUSION_SAME,          /* x as it is */
     ONV_FUSION_CELL,          /* x, key: gates of input and state; value, state: before and after */
     ONV_FUSION_UNROLLED,      /* x; recurrence */
@@ -68,7 +66,7 @@ typedef struct onv_fusion {
     onv_value_id key, value, mask; /* likewise */
     onv_value_id out, state;
     int64_t groups;
-    onv_node_id first; /* ATTENTION: of its nodes; WRITE: that reads x */
+    onv_node_id first; /* ATTENTION: of its nodes */
     const char *name;  /* POINTWISE: of the row of ATen, static */
     const onv_encoder_layer *layer;
     const onv_recurrence *recurrence;

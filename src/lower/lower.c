@@ -64,8 +64,7 @@ static void lower_node(onv_lowering *l, const onv_node *node)
     (rule != NULL ? rule : onv_lower_by_traits)(l, node);
 }
 
-/* Constants that an exporter wrote a kernel with, as places and weights of an interpolation, and of the part that is
- * written, are not there. */
+/* Constants that an exporter wrote a kernel with, as places and weights of an interpolation, are not there. */
 static bool is_kernel(const onv_lowering *l, uint32_t fusion)
 {
     static const char *const kernels[] = {"affine_grid_generator", "logcumsumexp", "im2col",
@@ -76,8 +75,7 @@ static bool is_kernel(const onv_lowering *l, uint32_t fusion)
     for (size_t i = 0; f->kind == ONV_FUSION_POINTWISE && i < sizeof kernels / sizeof kernels[0];
          i++)
         is_named |= strcmp(f->name, kernels[i]) == 0;
-    return is_named || f->kind == ONV_FUSION_WRITE || f->kind == ONV_FUSION_ADAPTIVE_POOL ||
-           f->kind == ONV_FUSION_CDIST;
+    return is_named || f->kind == ONV_FUSION_ADAPTIVE_POOL || f->kind == ONV_FUSION_CDIST;
 }
 
 static bool is_for_kernel(const onv_lowering *l, uint32_t value)

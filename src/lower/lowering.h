@@ -71,13 +71,6 @@ typedef struct onv_recurrent_state {
     const char *call; /* as noted; or NULL */
 } onv_recurrent_state;
 
-/* Whether residual blocks overwrite the result of their branch, in an export without notes. */
-typedef enum onv_updates {
-    ONV_UPDATES_UNKNOWN,
-    ONV_UPDATES_NO,
-    ONV_UPDATES_YES,
-} onv_updates;
-
 /* The state of all passes (lower.c has their order): a part is written by the pass that it is of, and read by those behind it. */
 struct onv_lowering {
     union { /* first: callbacks of the emitter find the rest by it */
@@ -89,9 +82,8 @@ struct onv_lowering {
     const bool *is_host; /* by value */
 
     onv_fusions fusions;
-    onv_value_state *values;  /* by value */
-    onv_list_place *lists;    /* by value; NULL: no list was made yet */
-    uint8_t residual_updates; /* onv_updates */
+    onv_value_state *values; /* by value */
+    onv_list_place *lists;   /* by value; NULL: no list was made yet */
 
     /* What is lowered now. */
     ONV_VEC(onv_value_id) to_clone; /* its results that PyTorch clones: once it is complete */

@@ -286,9 +286,6 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     bool in_place =
         is_gate(f) && onv_overwrites(l, onv_model_node(l->emit.model, f->last), f->x, 2);
     switch (f->kind) {
-    case ONV_FUSION_ROLL:
-        onv_value_set(l, f->out, onv_recover_unary(l, ONV_ATEN_roll, x, f->out));
-        break;
     case ONV_FUSION_LINEAR:
         onv_value_set(l, f->out,
                       onv_emit_linear(&l->emit, x, onv_value_tensor(l, f->weight),
@@ -310,7 +307,6 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_COSINE: onv_lower_cosine(l, f); break;
     case ONV_FUSION_CDIST: onv_lower_cdist(l, f); break;
     case ONV_FUSION_ADAPTIVE_POOL: onv_lower_adaptive_pool(l, f); break;
-    case ONV_FUSION_WRITE: onv_lower_write(l, f); break;
     case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;
     case ONV_FUSION_ENCODER_LAYER: onv_lower_encoder_layer(l, f); break;
     case ONV_FUSION_RECURRENT:

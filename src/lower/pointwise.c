@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rules.h"
 #include "lower/lowering.h"
 
 enum { MOST_OPERANDS = 3 };
@@ -130,45 +129,6 @@ static bool is_copied(onv_lowering *l, const onv_node *node)
     return node->code != ONV_OP_Add && node->code != ONV_OP_Sub;
 }
 
-/* In an export without notes: whether each sum that a ReLU alone reads adds to the result of a batch norm, as where
- * residual blocks say `out += identity`. Those that say `x + block(x)` add to what is kept, and show that this network
- * makes new tensors. */
-static bool has_residual_updates(onv_lowering *l)
-{
-    if (!onv_rule_is_on("lower.residual_updates")) return false;
-    if (l->residual_updates != ONV_UPDATES_UNKNOWN) return l->residual_updates == ONV_UPDATES_YES;
-    uint32_t found = 0, others = 0;
-    for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
-        const onv_node *relu = &l->emit.model->nodes.at[i];
-        if (relu->graph.index != 0 || relu->code != ONV_OP_Relu) continue;
-        onv_node_id at = onv_is_value(relu->inputs[0])
-                             ? onv_model_value(l->emit.model, relu->inputs[0])->producer
-                             : ONV_NO_NODE;
-        const onv_node *sum = onv_is_node(at) ? onv_model_node(l->emit.model, at) : relu;
-        if (sum->code != ONV_OP_Add || !onv_is_value(sum->inputs[0])) continue;
-        onv_node_id from = onv_model_value(l->emit.model, sum->inputs[0])->producer;
-        bool fresh = onv_is_node(from) &&
-                     onv_model_node(l->emit.model, from)->code == ONV_OP_BatchNormalization &&
-                     l->fusions.n_uses[sum->inputs[0].index] == 1 &&
-                     l->fusions.n_uses[sum->outputs[0].index] == 1;
-        *(fresh ? &found : &others) += 1;
-    }
-    bool updates = found > 0 && others == 0 && !l->weights.has_notes;
-    l->residual_updates = updates ? ONV_UPDATES_YES : ONV_UPDATES_NO;
-    return updates;
-}
-
-static bool is_residual_update(onv_lowering *l, const onv_node *node)
-{
-    if (node->code != ONV_OP_Add) return false;
-    const onv_node *from = onv_model_maker(l->emit.model, node->inputs[0]);
-    onv_eager_tensor a = onv_tensor_at(&l->emit, onv_node_in(l, node, 0));
-    onv_eager_tensor b = onv_tensor_at(&l->emit, onv_node_in(l, node, 1));
-    return from != NULL && from->code == ONV_OP_BatchNormalization &&
-           l->fusions.n_uses[node->outputs[0].index] == 1 && a.rank == b.rank &&
-           a.elems == b.elems && has_residual_updates(l);
-}
-
 /* Libraries that build theirs in place. */
 static bool is_of_library(const onv_node *node)
 {
@@ -218,7 +178,7 @@ static bool overwrites(onv_lowering *l, const onv_node *node, uint32_t k)
     bool is_told = onv_noted(node)->in_place == ONV_IN_PLACE_YES && !o->graph_module;
     bool is_module = !o->inference && is_relu6(&l->emit, node) &&
                      onv_tensor_needs_grad(&l->emit, onv_node_in(l, node, 0));
-    if (!is_told && !is_module && !(is_residual_update(l, node) && !o->graph_module)) return false;
+    if (!is_told && !is_module) return false;
     bool may = o->inference || !o->checkpoints || !is_copied(l, node);
     return may && !o->no_inplace && has_result_of(l, node, k) && onv_may_overwrite(l, node, k);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "emit/encoder.h"
+#include "base/checked.h"
 #include "lower/lowering.h"
 #include "ops/op.h"
 
@@ -58,14 +59,26 @@ static void print(const onv_lowering *l, onv_said row, uint64_t kept)
                    s->node != NULL ? s->node->name : NULL, "%s", text);
 }
 
+/* What a reading of the file is compared with: what training keeps; in inference, the parameters. */
+static uint64_t bytes_at_stake(onv_lowering *l)
+{
+    const onv_eager *eager = l->emit.eager;
+    uint64_t bytes = 0;
+    if (!l->emit.options->inference)
+        l->emit.status = onv_eager_saved(l->emit.model, eager, &bytes, NULL, l->emit.err);
+    for (uint32_t i = 0; i < eager->storages.count && l->emit.options->inference; i++)
+        if (eager->storages.at[i].kind == ONV_STORAGE_PARAMETER)
+            bytes = onv_u64_plus(bytes, eager->storages.at[i].bytes);
+    return bytes;
+}
+
 static void print_all(onv_lowering *l)
 {
     uint64_t kept = 0;
     for (uint32_t row = 0; row < ONV_N_SAID; row++) {
         if (l->said[row].of.count == 0) continue;
         if (rows[row].severity == DECIDES && kept == 0 && l->emit.status == ONV_OK)
-            l->emit.status =
-                onv_eager_saved(l->emit.model, l->emit.eager, &kept, NULL, l->emit.err);
+            kept = bytes_at_stake(l);
         if (l->emit.status == ONV_OK) print(l, (onv_said)row, kept);
     }
 }
@@ -119,12 +132,12 @@ static void say_of_caches(onv_lowering *l)
     }
 }
 
-/* Neither the file nor its notes say in which mode it was exported; what drops, or a batch norm that trains, shows. */
+/* What drops, or a batch norm that trains, shows that the network was exported in training mode. */
 static bool trains(const onv_node *node)
 {
-    bool is_norm = node->code == ONV_OP_BatchNormalization;
     return node->code == ONV_OP_Dropout ||
-           (is_norm && onv_node_int(node, "training_mode", 0) != 0) ||
+           (node->code == ONV_OP_BatchNormalization &&
+            onv_node_int(node, "training_mode", 0) != 0) ||
            (onv_noted(node)->tells_dropout && onv_noted(node)->dropout > 0);
 }
 
@@ -135,17 +148,23 @@ static bool is_next_to_dropout(const onv_node *node)
            node->code == ONV_OP_LSTM || node->code == ONV_OP_GRU;
 }
 
+/* A batch norm of the older exporter that does not train shows evaluation mode. The newer one writes all of them so: there, and where no
+ * norm is, the mode is not known. */
 static void say_of_mode(onv_lowering *l)
 {
     const onv_model *model = l->emit.model;
     const onv_node *first = NULL;
+    bool evaluates = false;
     if (strncmp(model->producer, "pytorch", 7) != 0) return;
     for (uint32_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
         if (trains(node)) return;
         if (first == NULL && is_next_to_dropout(node)) first = node;
+        evaluates |= node->code == ONV_OP_BatchNormalization && !l->weights.has_notes;
     }
-    say_once(l->said, ONV_SAID_no_dropout, first != NULL, NULL, 0, first);
+    say_once(l->said, ONV_SAID_no_dropout, first != NULL,
+             evaluates ? ", and its batch norms do not train" : "", 0, first);
+    l->said[ONV_SAID_no_dropout].warns = evaluates;
 }
 
 /* By nodes: graphs inside the network's, of which the file does not say whether torch.no_grad() or torch.autocast() made them;

@@ -77,7 +77,6 @@ void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f);
 bool onv_node_is_geometric(const onv_node *node);
 void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node);
 void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node);
-void onv_lower_write(onv_lowering *l, const onv_fusion *f);
 
 /* --- rnn.c ---------------------------------------------------------------------------------- */
 

@@ -136,6 +136,16 @@ static uint64_t alpha_bytes(const onv_lowering *l, const onv_node *node)
     return is_alpha ? onv_tensor_at(&l->emit, l->values[node->inputs[2].index].tensor).bytes : 0;
 }
 
+/* `x[:, t] = y` writes into a view of x; the exporter makes a new tensor of it. A call that is torch.slice_scatter does so itself. */
+static void say_of_write(onv_lowering *l, const onv_node *node)
+{
+    static const char *const writes[] = {"select_scatter", "slice_scatter"};
+    if (onv_node_is_any_aten(node, writes, sizeof writes / sizeof writes[0]) &&
+        onv_noted(node)->in_place != ONV_IN_PLACE_NO)
+        onv_say(l->said, ONV_SAID_written, NULL,
+                onv_tensor_at(&l->emit, l->values[node->outputs[0].index].tensor).bytes, node);
+}
+
 /* index_add and index_copy, which the newer exporter writes as index_put, keep what they add or copy. */
 void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
 {
@@ -146,6 +156,7 @@ void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
     bool copies = onv_noted(node)->copies_by_index;
     if (!adds && !copies && !in_place) {
         onv_lower_by_traits(l, node);
+        say_of_write(l, node);
         return;
     }
     if (in_place && writes_clone(&l->emit, base)) base = onv_emit_clone(&l->emit, base);
@@ -163,49 +174,5 @@ void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
     if (adds || copies) onv_emit_save(&l->emit, onv_node_in(l, node, 2));
     if (adds && onv_is_value(node->inputs[2])) onv_emit_temps(&l->emit, 0, alpha_bytes(l, node));
     onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
-}
-
-/* The call moves the dims of its result back, but not those of its base: that is of the exporter, or was moved by the call
- * before. */
-static bool is_turned(onv_lowering *l, const onv_fusion *f, onv_shape *shape)
-{
-    const onv_node *last = onv_model_node(l->emit.model, f->last);
-    return last->code == ONV_OP_Transpose && onv_is_node(f->first) &&
-           onv_node_scatters(onv_model_node(l->emit.model, f->first)) &&
-           onv_value_shape(l, f->out, shape);
-}
-
-/* A copy into a view of x. Autograd's node for that (CopySlices) copies the incoming gradient, and from that copy the part,
- * which is the gradient of what was written; zeros take its place where x has a gradient. */
-void onv_lower_write(onv_lowering *l, const onv_fusion *f)
-{
-    uint32_t x = onv_value_tensor(l, f->x), part = onv_value_tensor(l, f->key);
-    if (x == ONV_NO_TENSOR) { /* of the host */
-        onv_value_set(l, f->out, onv_value_new(l, f->out, ONV_UNDEFINED));
-        return;
-    }
-    if (onv_noted(onv_model_node(l->emit.model, f->last))->in_place == ONV_IN_PLACE_NO) {
-        l->recovery.like = x; /* torch.slice_scatter and select_scatter, called by name */
-        onv_value_set(l, f->out, onv_recover_binary(l, ONV_ATEN_slice_scatter, x, part, f->out));
-        return;
-    }
-    bool is_clone = onv_is_node(f->first) &&
-                    (onv_noted(onv_model_node(l->emit.model, f->first))->clones & ONV_BIT(0)) != 0;
-    if (is_clone || !may_write(l, x)) x = onv_emit_clone(&l->emit, x);
-    if (x == ONV_NO_TENSOR) return;
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x), from = onv_tensor_at(&l->emit, part);
-    onv_shape shape;
-    uint32_t out = is_turned(l, f, &shape)
-                       ? onv_tensor_on(&l->emit, t.storage, t.dtype, shape.rank, shape.dims, NULL)
-                       : onv_tensor_on(&l->emit, t.storage, t.dtype, t.rank, t.dims, t.strides);
-    uint64_t temps = onv_tensor_needs_grad(&l->emit, x) ? from.bytes : t.bytes;
-    bool fits = onv_tensor_needs_grad(&l->emit, part) || onv_u64_add(temps, from.bytes, &temps);
-    onv_emit_begin(&l->emit, "copy_slices");
-    l->emit.op.in_place = true;
-    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
-    onv_emit_in(&l->emit, part, ONV_GRAD_NEW);
-    onv_emit_temps(&l->emit, 0, fits ? temps : UINT64_MAX);
-    onv_value_set(l, f->out, onv_emit_out(&l->emit, out));
     onv_emit_end(&l->emit);
 }

@@ -58,18 +58,14 @@ bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
     return known;
 }
 
-/* Places by which the exporter writes a view, or a write into a part, which have none; and factors of a size. */
+/* Places by which the exporter writes a view, which has none; and factors of a size. */
 static bool is_place(const onv_lowering *l, onv_value_id id)
 {
     onv_node_id user = l->fusions.user[id.index];
     if (!onv_is_node(user) || l->emit.options->as_exported) return false;
     const onv_node *node = onv_model_node(l->emit.model, user);
-    uint32_t fusion = l->fusions.of_node[user.index];
-    bool writes = fusion != 0 && l->fusions.at.at[fusion - 1].kind == ONV_FUSION_WRITE &&
-                  onv_node_scatters(node);
     bool resizes = node->code == ONV_OP_Resize && node->inputs[0].index != id.index;
-    return (writes && node->n_inputs > 1 && node->inputs[1].index == id.index) || resizes ||
-           onv_node_is_aten(node, "as_strided");
+    return resizes || onv_node_is_aten(node, "as_strided");
 }
 
 /* Single numbers and small integers are arguments, not tensors on the device. */
@@ -176,10 +172,8 @@ static uint32_t compute_weight(onv_emitter *e, onv_weight_use use, const onv_wei
     uint64_t row = whole->rank > 0 ? (uint64_t)whole->dims[whole->rank - 1] : 1;
     switch (use) {
     case ONV_WEIGHT_BIASES:
-        if (strstr(read->parameter, "table") != NULL) {
-            onv_weight_hold_places(e, read, file->elems / (uint64_t)from.dims[1]);
+        if (strstr(read->parameter, "table") != NULL)
             return emit_source(e, "index", tensor, out, 0);
-        }
         return emit_source(e, "embedding", tensor, out, file->elems / (uint64_t)from.dims[1]);
     case ONV_WEIGHT_LOOKED_UP: return emit_source(e, "embedding", tensor, out, file->elems / row);
     default: return emit_source(e, "parametrize", tensor, out, 0);

@@ -119,9 +119,6 @@ bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read
                       const onv_shape *whole, onv_shape *shape);
 /* Rows of the table `named`, expanded to all samples: `embed_positions(positions).expand_as(x)`. */
 bool onv_weight_is_for_all(const onv_value *value, const onv_weight_read *named);
-/* By these indices, a buffer of the module, the biases of all pairs in a window were looked up. Where a class has
- * a token, some libraries make them anew. */
-void onv_weight_hold_places(onv_emitter *e, const onv_weight_read *read, uint64_t pairs);
 
 /* --- folded_report.c ---------------------------------------------------------------------------- */
 

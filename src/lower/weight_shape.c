@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/rules.h"
 #include "lower/lowering.h"
 #include "lower/weight_place.h"
 
@@ -78,13 +77,4 @@ bool onv_weight_is_for_all(const onv_value *value, const onv_weight_read *named)
     return onv_is_call_of(value->name, "expand") && value->type.rank > 2 && embedding != NULL &&
            strlen(table) > strlen(named->scope) && strchr(embedding, '.') != NULL &&
            strcmp(strrchr(embedding, '.'), ".weight") == 0;
-}
-
-void onv_weight_hold_places(onv_emitter *e, const onv_weight_read *read, uint64_t pairs)
-{
-    if (!onv_rule_is_on("lower.hold_places")) return;
-    int64_t keys = pairs < INT64_MAX ? square_root((int64_t)pairs) : 0;
-    uint64_t bytes;
-    if (square_root(keys) == 0 || !onv_u64_mul(pairs, sizeof(int64_t), &bytes)) return;
-    onv_storage_new(e, bytes, ONV_STORAGE_BUFFER, read->parameter);
 }

@@ -64,20 +64,6 @@ static model *build(const step *steps)
 #define LOGCUMSUM       "logcumsumexp", "aten.logcumsumexp.default"
 
 static const row rows[] = {
-    {"zeros[0] = part",
-     {{"Expand", "zero whole", "z", "", "zeros", "aten.zeros.default"},
-      {"Unsqueeze", "part i0", "u", "", SELECT("")},
-      {"ScatterElements", "z row u", "y", "axis=0", SELECT("")}},
-     "Expand copy_slices",
-     0},
-    {"zeros[0] = part, zeros[1] = part",
-     {{"Expand", "zero whole", "z", "", "zeros", "aten.zeros.default"},
-      {"Unsqueeze", "part i0", "u", "", SELECT("")},
-      {"ScatterElements", "z row u", "a", "axis=0", SELECT("")},
-      {"Unsqueeze", "part i0", "v", "", SELECT("_1")},
-      {"ScatterElements", "a row v", "y", "axis=0", SELECT("_1")}},
-     "Expand copy_slices copy_slices",
-     0},
     {"by no note: the graph's own scatter",
      {{"Expand", "zero whole", "z", "", "zeros", "aten.zeros.default"},
       {"Unsqueeze", "part i0", "u", "", NULL, NULL},

@@ -136,7 +136,6 @@ TEST(exported_forms_are_one_operation)
         {{"Identity(v)i", "Identity(u)j", IN_GROUPS, "Mul(c i)d", "Add(d j)y"},
          "group_norm",
          H + GROUPS},
-        {{"Slice(h i3 far i1)a", "Slice(h i0 i3 i1)b", "Concat(a b)y axis=1"}, "roll", 0},
         {{BRANCHES, "Where(c e g)y"}, "exp lerp.Scalar", H},
         {{HALF_TURNS, "Where(i g c)y"}, "exp atan2", 2 * H},
         {{PRODUCTS, "Div(c k)y"},
