@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "emit/encoder.h"
 #include "base/checked.h"
+#include "emit/encoder.h"
 #include "lower/lowering.h"
 #include "ops/op.h"
 
