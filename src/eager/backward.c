@@ -97,34 +97,76 @@ static void make_joined(onv_simulation *s, const onv_eager_op *op, uint32_t k)
     s->made[k].is_joined = true;
 }
 
+/* Of input k; n_kept: of the gradients that forward made, those that were taken. */
+static void make_grad(onv_simulation *s, uint32_t index, uint32_t k, uint32_t *n_kept)
+{
+    const onv_eager_op *op = &s->eager->ops.at[index];
+    const onv_eager_arg *in = &op->in[k];
+    const onv_eager_tensor *t = &s->eager->tensors.at[in->tensor];
+    onv_pending_grad out = s->grad[op->out[0]], *made = &s->made[k];
+    *made = (onv_pending_grad){.row = ONV_NO_ROW, .dense = true};
+    if (in->grad == ONV_GRAD_NONE) return;
+    if (in->grad == ONV_GRAD_NEW && in->is_joined) {
+        make_joined(s, op, k);
+        onv_sim_workspace(s, &in->workspace);
+    } else if (in->grad == ONV_GRAD_NEW) {
+        const char *label = s->eager->storages.at[t->storage].label;
+        uint64_t bytes = in->grad_bytes > t->bytes ? in->grad_bytes : t->bytes;
+        made->row = onv_sim_alloc(s, bytes, ONV_BUFFER_GRADIENT, label);
+        made->of_view = in->is_turned;
+        onv_sim_workspace(s, &in->workspace);
+    } else if (in->grad == ONV_GRAD_KEPT) {
+        made->row = kept_grad(s, index, (*n_kept)++);
+        onv_sim_hold(s, made->row);
+    } else {
+        *made = (onv_pending_grad){out.row, out.dense && in->grad == ONV_GRAD_ALIAS,
+                                   out.of_view || hands_on_view(s, op, k), out.is_joined};
+        onv_sim_hold(s, out.row);
+    }
+}
+
 static void make_grads(onv_simulation *s, uint32_t index)
 {
     const onv_eager_op *op = &s->eager->ops.at[index];
-    onv_pending_grad out = s->grad[op->out[0]];
-    uint32_t n_kept = 0;
-    for (uint32_t i = 0; i < op->n_in; i++) {
-        uint32_t k = op->swaps_grads && i < 2 ? 1 - i : i;
-        const onv_eager_tensor *t = &s->eager->tensors.at[op->in[k].tensor];
-        s->made[k] = (onv_pending_grad){.row = ONV_NO_ROW, .dense = true};
-        if (op->in[k].grad == ONV_GRAD_NONE) continue;
-        if (op->in[k].grad == ONV_GRAD_NEW && op->in[k].is_joined) {
-            make_joined(s, op, k);
-            onv_sim_workspace(s, &op->in[k].workspace);
-        } else if (op->in[k].grad == ONV_GRAD_NEW) {
-            const char *label = s->eager->storages.at[t->storage].label;
-            uint64_t larger = op->in[k].grad_bytes, bytes = larger > t->bytes ? larger : t->bytes;
-            s->made[k].row = onv_sim_alloc(s, bytes, ONV_BUFFER_GRADIENT, label);
-            s->made[k].of_view = op->in[k].is_turned;
-            onv_sim_workspace(s, &op->in[k].workspace);
-        } else if (op->in[k].grad == ONV_GRAD_KEPT) {
-            s->made[k].row = kept_grad(s, index, n_kept++);
-            onv_sim_hold(s, s->made[k].row);
-        } else {
-            s->made[k] = (onv_pending_grad){out.row, out.dense && op->in[k].grad == ONV_GRAD_ALIAS,
-                                            out.of_view || hands_on_view(s, op, k), out.is_joined};
-            onv_sim_hold(s, out.row);
-        }
-    }
+    uint32_t copies = onv_sim_copies(s, op, op->backward_temp_bytes), n_kept = 0;
+    for (uint32_t i = 0; i < op->n_in; i++)
+        make_grad(s, index, op->swaps_grads && i < 2 ? 1 - i : i, &n_kept);
+    if (!op->copies_first) onv_sim_temporary(s, op->backward_temp_bytes, op->name);
+    onv_sim_release(s, copies);
+}
+
+static uint32_t copy_for(onv_simulation *s, const onv_eager_op *op, uint64_t bytes)
+{
+    return bytes > 0 ? onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, op->name) : ONV_NO_ROW;
+}
+
+/* See onv_rnn_backward. What stands beside both kernels: states, and zeros for a missing gradient. */
+static void make_rnn_grads(onv_simulation *s, uint32_t index)
+{
+    const onv_eager_op *op = &s->eager->ops.at[index];
+    const onv_rnn_backward *rnn = &s->eager->rnns.at[op->rnn - 1];
+    const onv_eager_workspace workspace = {.library = "cuDNN", .bytes = rnn->workspace_bytes};
+    bool has_none = s->grad[op->out[0]].row == ONV_NO_ROW, trains = false;
+    uint64_t out = s->eager->tensors.at[op->out[0]].bytes;
+    uint32_t zeros = copy_for(s, op, has_none ? out : 0), n_kept = 0;
+    uint32_t states = copy_for(s, op, op->backward_temp_bytes);
+    uint32_t input = copy_for(s, op, rnn->input_copy);
+    uint32_t grad = copy_for(s, op, (has_none ? rnn->copies_zeros : rnn->copies_grad) ? out : 0);
+    uint32_t unused = copy_for(s, op, rnn->input_grad);
+    for (uint32_t k = 0; k < rnn->first_weight; k++) make_grad(s, index, k, &n_kept);
+    onv_sim_workspace(s, &workspace);
+    onv_sim_release(s, grad);
+    onv_sim_release(s, input);
+    for (uint32_t k = rnn->first_weight; k < op->n_in; k++)
+        trains |= op->in[k].grad != ONV_GRAD_NONE;
+    onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
+    input = copy_for(s, op, trains ? rnn->input_copy : 0);
+    for (uint32_t k = rnn->first_weight; k < op->n_in; k++) make_grad(s, index, k, &n_kept);
+    if (trains) onv_sim_workspace(s, &workspace);
+    onv_sim_release(s, input);
+    onv_sim_release(s, unused);
+    onv_sim_release(s, states);
+    onv_sim_release(s, zeros);
 }
 
 /* What an operation saves must be there when its backward runs. */
@@ -158,10 +200,10 @@ static void run_backward(onv_simulation *s, uint32_t index)
         if (onv_offload_takes(s, index)) onv_offload_return_saved(s, index);
         onv_sim_gather(s, op);
         onv_sim_dequantize(s, op, true);
-        uint32_t copies = onv_sim_copies(s, op, op->backward_temp_bytes);
-        make_grads(s, index);
-        if (!op->copies_first) onv_sim_temporary(s, op->backward_temp_bytes, op->name);
-        onv_sim_release(s, copies);
+        if (op->rnn > 0)
+            make_rnn_grads(s, index);
+        else
+            make_grads(s, index);
     }
     let_saved_go(s, index);
     if (!runs) return;

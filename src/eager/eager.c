@@ -68,6 +68,7 @@ void onv_eager_cleanup(onv_eager *eager)
     onv_vec_cleanup(&eager->storages);
     onv_vec_cleanup(&eager->tensors);
     onv_vec_cleanup(&eager->ops);
+    onv_vec_cleanup(&eager->rnns);
     onv_vec_cleanup(&eager->outputs);
     onv_vec_cleanup(&eager->regions);
     onv_vec_cleanup(&eager->checkpoints);

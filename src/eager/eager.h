@@ -78,13 +78,26 @@ typedef struct onv_eager_workspace {
     const char *library; /* static */
     uint64_t bytes;
     uint64_t beside_bytes; /* of a second block, made after it and gone before it */
-    uint64_t state_bytes; /* of random numbers, made before it in the first pass of all, and kept */
+    uint64_t
+        state_bytes; /* of random numbers, made before all in the first pass of all, and kept */
     uint64_t first_bytes; /* in the first pass of all, where that tries kernels; else 0 */
     bool stands_long;     /* what backward alone reads is made beside it */
     bool stands_within;   /* what forward makes on its way is made before it, and goes after it */
     uint64_t
         kept_bytes; /* by the thread's handle of cuBLAS from its first use on, beside the others */
 } onv_eager_workspace;
+
+/* The backward of a recurrent module: a kernel for the gradients of what comes in, which always runs, and one for those of the
+ * weights. Each copies what it reads and is not contiguous, and both take the same workspace (aten/src/ATen/native/cudnn/RNN.cpp). */
+typedef struct onv_rnn_backward {
+    uint64_t workspace_bytes;
+    uint64_t input_copy; /* bytes; 0: it is contiguous */
+    uint64_t
+        input_grad; /* of an input that needs no gradient, which is made all the same; else 0 */
+    uint32_t first_weight; /* of the operation's inputs */
+    bool copies_grad;      /* the gradient of the output */
+    bool copies_zeros;     /* what stands for that where there is none */
+} onv_rnn_backward;
 
 typedef struct onv_eager_arg {
     uint32_t tensor;
@@ -112,6 +125,7 @@ typedef struct onv_eager_op {
     uint32_t *out;   /* tensors */
     uint32_t *saved; /* storages, those of parameters too; an extra one stands here alone */
     uint32_t n_in, n_out, n_saved;
+    uint32_t rnn; /* 1 + its place among `rnns`, where its backward is that of a module; else 0 */
     onv_eager_workspace workspace; /* of its forward */
     uint64_t forward_temp_bytes;   /* while it runs */
     uint64_t backward_temp_bytes;  /* while its backward runs, beside all gradients that it makes */
@@ -147,6 +161,7 @@ typedef struct onv_eager {
     ONV_VEC(onv_eager_storage) storages;
     ONV_VEC(onv_eager_tensor) tensors;
     ONV_VEC(onv_eager_op) ops;
+    ONV_VEC(onv_rnn_backward) rnns;
     uint32_t first_loss_op;    /* ops from here on are the loss */
     uint32_t loss;             /* tensor, ONV_NO_TENSOR: backward starts at the outputs */
     const char *loss_name;     /* "cross-entropy", "mse", "none" */

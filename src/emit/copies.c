@@ -304,6 +304,25 @@ static bool copies_for_product(const onv_emitter *e, const readers *r, const onv
     return product.dims[1] > 1 && product.dims[2] > 1 && strides[1] != 1 && strides[2] != 1;
 }
 
+/* cuDNN wants the gradient of all steps in their order. It comes in that in which the result is read. */
+static bool is_read_by_batch(const onv_emitter *e, const readers *r, const onv_eager_op *op)
+{
+    uint32_t tensor = op->out[0];
+    onv_eager_tensor out = onv_tensor_at(e, tensor), read = out;
+    for (uint32_t k = 0; k < MAX_VIEWS; k++) {
+        const onv_eager_op *view = sole_reader(e, r, tensor);
+        if (view == NULL || view->n_out != 1) break;
+        onv_eager_tensor next = onv_tensor_at(e, view->out[0]);
+        if (next.storage != out.storage || next.elems != out.elems) break;
+        tensor = view->out[0];
+        read = next;
+    }
+    int64_t strides[ONV_MAX_RANK];
+    if (!strides_behind(&out, &read, strides)) return false;
+    out.strides = strides;
+    return !onv_tensor_is_contiguous(&out);
+}
+
 void onv_copies_add(onv_emitter *e)
 {
     readers r = {ONV_ARENA_ARRAY(&e->model->arena, uint32_t, e->eager->tensors.count)};
@@ -323,6 +342,7 @@ void onv_copies_add(onv_emitter *e)
     for (uint32_t i = 0; i < e->eager->ops.count; i++) {
         onv_eager_op *op = &e->eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_in && op->n_out == 1; k++) copy_part(e, &r, made_by, op, k);
+        if (op->rnn > 0) e->eager->rnns.at[op->rnn - 1].copies_grad = is_read_by_batch(e, &r, op);
         if (copies(e, &r, op) || copies_for_product(e, &r, op)) copy_gradient(e, op);
     }
 }

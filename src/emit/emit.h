@@ -31,11 +31,10 @@ typedef struct onv_extra {
 /* The layers so far of the recurrent module that is being emitted. */
 typedef struct onv_rnn_state {
     onv_rnn_problem module;
-    size_t op;             /* the last one */
-    uint32_t first_weight; /* of the inputs of that */
-    uint64_t mask_bytes;   /* of the dropout before the next one */
-    bool has_dropout;      /* between layers */
-    uint64_t temps;        /* what its backward makes for states and weights */
+    size_t op;           /* the last one */
+    uint64_t mask_bytes; /* of the dropout before the next one */
+    bool has_dropout;    /* between layers */
+    uint64_t temps;      /* what its backward makes for states and weights */
 } onv_rnn_state;
 
 /* What a diagnostic says of some operations. */

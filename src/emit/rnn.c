@@ -97,34 +97,45 @@ static void describe_module(onv_emitter *e, const onv_rnn_layer *r)
     onv_eager_op *before = &e->eager->ops.at[e->recurrent.op];
     before->backward_temp_bytes -= e->recurrent.temps; /* which are this one's now */
     before->workspace = (onv_eager_workspace){0};
-    for (uint32_t k = 0; k < before->n_in; k++) before->in[k].workspace = (onv_eager_workspace){0};
-    for (uint32_t k = e->recurrent.first_weight; k < before->n_in; k++) {
+    before->rnn = 0;
+    for (uint32_t k = e->eager->rnns.at[e->eager->rnns.count - 1].first_weight; k < before->n_in;
+         k++) {
         if (before->in[k].grad == ONV_GRAD_NONE) continue;
         onv_emit_in(e, before->in[k].tensor, ONV_GRAD_NEW);
         before->in[k].grad = ONV_GRAD_NONE;
     }
 }
 
-/* One pass of backward makes the gradients of x and the states, the other those of the weights. */
-static void emit_workspaces(onv_emitter *e, const onv_rnn_layer *r)
+/* Forward, and both kernels of backward. */
+static void emit_workspaces(onv_emitter *e)
 {
     const onv_cuda_library_settings *cuda = &e->options->cuda;
-    const uint32_t inputs[] = {r->x, r->h, r->c};
-    onv_eager_workspace w = {.library = "cuDNN"};
+    onv_eager_workspace w = {.library = "cuDNN", .stands_long = !e->options->inference};
     if (cuda->compute_capability == 0) return;
     w.bytes = onv_cudnn_rnn_workspace(&e->recurrent.module, !e->options->inference, cuda);
-    uint32_t last = ONV_NO_TENSOR;
-    for (uint32_t i = 0; i < 3; i++)
-        if (onv_tensor_needs_grad(e, inputs[i])) last = inputs[i];
-    onv_emit_grad_workspace(e, last, w);
-    last = ONV_NO_TENSOR;
-    for (size_t i = 0; i < r->n_weights; i++)
-        if (onv_tensor_needs_grad(e, r->weights[i])) last = r->weights[i];
-    onv_emit_grad_workspace(e, last, w);
-    w.stands_long = !e->options->inference;
+    e->eager->rnns.at[e->op.rnn - 1].workspace_bytes = w.bytes;
     if (e->recurrent.has_dropout) w.state_bytes = onv_cudnn_dropout_state(cuda);
     onv_emit_workspace(e, w);
     e->eager->uses_cudnn = true;
+}
+
+/* The first layer's input is what the module's backward copies, and makes a gradient of. */
+static void describe_backward(onv_emitter *e, const onv_rnn_layer *r, uint32_t first_weight,
+                              uint64_t copy)
+{
+    onv_eager_tensor x = onv_tensor_at(e, r->x);
+    if (r->begins || e->eager->rnns.count == 0) {
+        onv_rnn_backward made = {.input_copy = copy,
+                                 .input_grad = onv_tensor_needs_grad(e, r->x) ? 0 : x.bytes,
+                                 .copies_zeros = x.rank > 1 && x.strides[0] < x.strides[1]};
+        if (!onv_vec_push(&e->eager->rnns, made)) {
+            onv_emit_fail_memory(e);
+            return;
+        }
+    }
+    e->eager->rnns.at[e->eager->rnns.count - 1].first_weight = first_weight;
+    e->op.rnn = (uint32_t)e->eager->rnns.count;
+    emit_workspaces(e);
     e->recurrent.op = e->eager->ops.count;
 }
 
@@ -160,7 +171,6 @@ uint64_t onv_emit_rnn_begin(onv_emitter *e, const onv_rnn_layer *r)
     onv_emit_in(e, r->lengths, ONV_GRAD_NONE);
     uint32_t n_states = (uint32_t)e->in.count;
     describe_module(e, r);
-    e->recurrent.first_weight = n_states;
     for (size_t i = 0; i < r->n_weights; i++) {
         onv_emit_in(e, r->weights[i], ONV_GRAD_NEW);
         onv_emit_save(e, r->weights[i]);
@@ -174,17 +184,17 @@ uint64_t onv_emit_rnn_begin(onv_emitter *e, const onv_rnn_layer *r)
     onv_emit_save(e, r->c);
     onv_emit_save(e, r->out);
     bool joins = e->recurrent.op < e->eager->ops.count; /* the module's other layers */
-    emit_workspaces(e, r);
     uint64_t reserve = onv_u64_plus(
         reserve_of(e, r), onv_u64_plus(r->begins ? RESERVE_OF_MODULE : 0, e->recurrent.mask_bytes));
     e->recurrent.mask_bytes = 0;
     onv_emit_extra(e, reserve, 1, "cuDNN's reserve");
     const onv_eager_tensor t = onv_tensor_at(e, r->x);
     uint64_t copy = r->x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t) ? t.bytes : 0;
+    describe_backward(e, r, n_states, copy);
     e->op.copies_first = true;
     e->op.macs = count_macs(r);
     e->recurrent.temps = onv_u64_plus(layer_temps(e, r), joins ? e->recurrent.temps : 0);
-    onv_emit_temps(e, copy, onv_u64_plus(copy, e->recurrent.temps));
+    onv_emit_temps(e, copy, e->recurrent.temps);
     onv_emit_out(e, r->out);
     return reserve;
 }

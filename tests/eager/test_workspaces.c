@@ -171,6 +171,34 @@ TEST(a_recurrent_module_has_one_workspace)
     clean(&b, m);
 }
 
+/* Backward runs two kernels. Both copy an input whose batch comes first, the first one the gradient of such a result, too; it
+ * makes the gradient of an input that needs none. */
+TEST(a_recurrent_module_copies_what_the_batch_leads)
+{
+    model *m =
+        model_read(17, "in x f32[8,64,128]", "weight w f32[1,1024,128]", "weight r f32[1,1024,256]",
+                   "weight v f32[256,16]", "ints axis 1", "turned = Transpose(x) t perm=[1,0,2]",
+                   "all = LSTM(turned w r) lstm hidden_size=256", "h = Squeeze(all axis) squeeze",
+                   "back = Transpose(h) u perm=[1,0,2]", "y = MatMul(back v) mm", "out y f32");
+    enum { X = 64 * 8 * 128 * 4, Y = 64 * 8 * 256 * 4, WEIGHTS = 1024 * (128 + 256) * 4 };
+    onv_train_options options = with(2015);
+    built b;
+    onv_buffer of[8];
+    build(&b, m, &options);
+    onv_timeline *t = &b.program.timeline;
+    assert_int_equal(allocated(t, ONV_PHASE_BACKWARD, "lstm", of), 3);
+    const uint64_t of_weights[] = {X, WEIGHTS, of[2].bytes};
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(of[i].bytes, of_weights[i]);
+    assert_true(of[2].is_transient && of[2].kind == ONV_BUFFER_WORKSPACE);
+    t->steps.at[of[0].first].label = "weights";
+    assert_int_equal(allocated(t, ONV_PHASE_BACKWARD, "lstm", of), 5);
+    const uint64_t of_inputs[] = {of[0].bytes, X, Y, X, of_weights[2]};
+    for (uint32_t i = 0; i < 5; i++) assert_int_equal(of[i].bytes, of_inputs[i]);
+    assert_int_equal(of[1].last, of[1].first);
+    assert_int_equal(of[3].last, of[1].first + 1);
+    clean(&b, m);
+}
+
 /* One call makes the gradients of all layers' weights, as one tensor. */
 TEST(a_recurrent_module_makes_all_gradients_at_once)
 {
