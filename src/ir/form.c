@@ -118,8 +118,10 @@ static bool match_between(matching *g, onv_value_id value)
     const onv_form_match before = *g->m;
     const char *behind = strchr(g->at, ']') + 1;
     onv_node_id node = producer(g, value);
-    bool may_go = onv_is_node(node) && g->place->n_reads(g->place->self, node) == 1;
-    for (const char *one = g->at; may_go && one < behind; one += strcspn(one, "|]") + 1) {
+    bool is_made = onv_is_node(node);
+    bool is_read_once = is_made && g->place->n_reads(g->place->self, node) == 1;
+    for (const char *one = g->at; is_made && one < behind; one += strcspn(one, "|]") + 1) {
+        if (!is_read_once && *one != '!') continue;
         g->at = one;
         g->behind = behind;
         if (match(g, value)) {

@@ -3,7 +3,7 @@
  * A form is written from its last node back: `Add(Erf(x)?)`. A lower-case letter names a value, and is the same value wherever it stands
  * again; `s=` names what follows; `?` is anything, `#` a number, `.` one that is kept, `{0.5}` that number. `*` before an operator: its two
  * operands in either order. `/1`: what it makes as its second output. `[Cast(_)|Neg(_)]`: one of these may lie between, which nothing else
- * reads; `_` is what comes behind the bracket. `!`: others may read it, too; else only the form does. Nodes may have more operands than are
+ * reads (but for `!`); `_` is what comes behind the bracket. `!`: others may read it, too; else only the form does. Nodes may have more operands than are
  * written.
  */
 #ifndef ONV_IR_FORM_H

@@ -145,10 +145,12 @@ typedef struct form_of {
 static bool takes(void *self, onv_node_id node)
 {
     const form_of *f = self;
-    onv_op_name op = (onv_op_name)onv_edit_node_at(f->e, node)->code;
-    if (f->is_any)
-        return onv_fuse_is(f->e, node, op) && onv_fuse_same_provider(f->e, node, f->first);
-    return onv_fuse_is_float_op(f->e, node, op, f->first, op == ONV_OP_ReduceMean);
+    const onv_node *at = onv_edit_node_at(f->e, node);
+    bool is_known = onv_edit_is_there(f->e, node) &&
+                    (at->domain[0] == '\0' || strcmp(at->domain, ONV_MS_DOMAIN) == 0);
+    if (f->is_any) return is_known && onv_fuse_same_provider(f->e, node, f->first);
+    return onv_fuse_is_float_op(f->e, node, (onv_op_name)at->code, f->first,
+                                at->code == ONV_OP_ReduceMean);
 }
 
 static bool is_number(void *self, onv_value_id value, char sign, double *number)

@@ -68,8 +68,8 @@ onv_value_id onv_fuse_squeeze(onv_edit *e, onv_node_id at, const char *op_type, 
 
 /* --- Forms ------------------------------------------------------------------------------------- */
 
-/* Whether `first` is a part of such a form (ir/form.h): operators of its provider, of floating-point numbers unless the form begins with
- * `^`. The number of a `.` is a constant with one element. */
+/* Whether `first` is a part of such a form (ir/form.h): operators of its provider: of ai.onnx with floating-point numbers, or, where the form
+ * begins with `^`, any of com.microsoft, too. The number of a `.` is a constant with one element. */
 bool onv_fuse_form(onv_edit *e, onv_node_id first, const char *form, onv_form_match *m);
 
 /* Puts that node in place of the form. */

@@ -211,23 +211,18 @@ uint32_t onv_fuse_gather_slice_to_split(onv_edit *e, onv_graph_id graph)
 
 bool onv_fuse_gather_to_slice(onv_edit *e, onv_node_id range)
 {
-    if (!onv_fuse_is(e, range, ONV_OP_Range) || onv_edit_n_output_uses(e, range) != 1 ||
-        onv_edit_makes_result(e, range))
-        return false;
-    onv_node_id gather = onv_fuse_reader(e, range);
-    if (!onv_fuse_is(e, gather, ONV_OP_Gather) ||
-        !onv_fuse_same_value(onv_edit_in(e, gather, 1), onv_edit_out(e, range, 0)))
-        return false;
-    onv_graph_id graph = onv_edit_node_at(e, gather)->graph;
-    const int64_t zero = 0, one = 1, axis = onv_edit_int(e, gather, "axis", 0);
+    onv_form_match m;
+    if (!onv_fuse_form(e, range, "^Gather(xRange(?))", &m)) return false;
+    const int64_t zero = 0, one = 1, axis = onv_edit_int(e, m.nodes[0], "axis", 0);
     onv_dtype dtype = (onv_dtype)onv_edit_value_at(e, onv_edit_out(e, range, 0))->type.dtype;
     onv_value_id lengths[3];
     for (uint32_t i = 0; i < 3; i++)
         lengths[i] = onv_fuse_squeeze(e, range, "Unsqueeze", onv_edit_in(e, range, i), &zero, 1,
                                       ONV_NO_VALUE);
-    onv_value_id axes = onv_edit_add_weight(e, graph, "slice_axes", dtype, &one, 1, &axis);
-    return onv_fuse_replace(
-        e, gather, (onv_node_id[]){range, gather}, 2,
-        ONV_NEW_NODE(.op_type = "Slice", ONV_INPUTS(onv_edit_in(e, gather, 0), lengths[0],
-                                                    lengths[1], axes, lengths[2])));
+    onv_value_id axes = onv_edit_add_weight(e, onv_edit_node_at(e, range)->graph, "slice_axes",
+                                            dtype, &one, 1, &axis);
+    return onv_fuse_form_by(
+        e, &m,
+        ONV_NEW_NODE(.op_type = "Slice", ONV_INPUTS(onv_form_value(&m, 'x'), lengths[0], lengths[1],
+                                                    axes, lengths[2])));
 }

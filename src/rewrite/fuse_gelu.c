@@ -28,20 +28,16 @@ bool onv_fuse_gelu(onv_edit *e, onv_node_id div)
 
 bool onv_fuse_bias_gelu(onv_edit *e, onv_node_id add)
 {
-    if (!onv_fuse_is(e, add, ONV_OP_Add) || !onv_fuse_has_uses(e, add, 1)) return false;
-    onv_value_id in[2] = {onv_edit_in(e, add, 0), onv_edit_in(e, add, 1)};
+    onv_form_match m;
+    bool is_fast = onv_fuse_form(e, add, "^FastGelu(Add(xy))", &m);
+    if (!is_fast && !onv_fuse_form(e, add, "^Gelu(Add(xy))", &m)) return false;
+    onv_value_id in[2] = {onv_form_value(&m, 'x'), onv_form_value(&m, 'y')};
     int rank[2] = {onv_fuse_rank(e, in[0]), onv_fuse_rank(e, in[1])};
     if (rank[0] < 1 || rank[1] < 1 || (rank[0] != 1 && rank[1] != 1) ||
-        !onv_dim_same(onv_fuse_dim(e, in[0], -1), onv_fuse_dim(e, in[1], -1)))
+        !onv_dim_same(onv_fuse_dim(e, in[0], -1), onv_fuse_dim(e, in[1], -1)) ||
+        (is_fast && onv_is_value(onv_edit_in(e, m.nodes[0], 1))))
         return false;
-    onv_node_id gelu = onv_fuse_reader(e, add);
-    bool is_fast = onv_edit_is_of(e, gelu, ONV_MS_DOMAIN, ONV_OP_FastGelu);
-    bool is_gelu =
-        onv_fuse_is(e, gelu, ONV_OP_Gelu) || onv_edit_is_of(e, gelu, ONV_MS_DOMAIN, ONV_OP_Gelu);
-    if ((!is_fast && !is_gelu) || !onv_fuse_same_provider(e, gelu, add) ||
-        (is_fast && onv_is_value(onv_edit_in(e, gelu, 1))))
-        return false;
-    return onv_fuse_replace(e, gelu, (onv_node_id[]){add, gelu}, 2,
+    return onv_fuse_form_by(e, &m,
                             ONV_NEW_NODE(.op_type = is_fast ? "FastGelu" : "BiasGelu",
                                          .domain = ONV_MS_DOMAIN,
                                          ONV_INPUTS(in[rank[0] == 1], in[rank[0] != 1])));

@@ -123,32 +123,25 @@ static bool is_half_or_float(const onv_edit *e, onv_node_id node)
     return true;
 }
 
-/* A sum that nothing else reads. */
-static bool is_sum(const onv_edit *e, onv_node_id add, onv_node_id norm)
+/* A constant vector along the last of three axes. */
+static bool is_bias(const onv_edit *e, onv_value_id x, onv_value_id bias)
 {
-    return onv_fuse_is(e, add, ONV_OP_Add) && onv_fuse_same_provider(e, add, norm) &&
-           onv_fuse_has_uses(e, add, 1);
+    return onv_edit_is_constant(e, bias) && onv_fuse_rank(e, x) == 3 &&
+           onv_fuse_rank(e, bias) == 1 && onv_dim_is_const(onv_fuse_dim(e, bias, 0)) &&
+           onv_dim_same(onv_fuse_dim(e, x, 2), onv_fuse_dim(e, bias, 0));
 }
 
-/* Of two values of rank 3 with the same dims: numbers, or the same symbols. */
-static bool is_skip(const onv_edit *e, onv_node_id add, onv_node_id norm)
+/* The sum is of two values of rank 3 with the same dims: numbers, or the same symbols. */
+static bool is_skip(const onv_edit *e, const onv_form_match *m)
 {
-    if (!is_sum(e, add, norm) || !is_half_or_float(e, add)) return false;
-    onv_value_id a = onv_edit_in(e, add, 0), b = onv_edit_in(e, add, 1);
+    for (uint32_t i = 0; i < m->n_nodes; i++)
+        if (!is_half_or_float(e, m->nodes[i])) return false;
+    onv_node_id sum = onv_fuse_form_node(e, m, 's');
+    onv_value_id a = onv_edit_in(e, sum, 0), b = onv_edit_in(e, sum, 1);
     if (onv_fuse_rank(e, a) != 3 || onv_fuse_rank(e, b) != 3) return false;
     for (int i = 0; i < 3; i++)
         if (!onv_dim_same(onv_fuse_dim(e, a, i), onv_fuse_dim(e, b, i))) return false;
     return true;
-}
-
-/* Of a value of rank 3 and a constant vector behind it. */
-static bool is_bias(const onv_edit *e, onv_node_id add, onv_node_id norm)
-{
-    if (!is_sum(e, add, norm) || !is_half_or_float(e, add)) return false;
-    onv_value_id a = onv_edit_in(e, add, 0), b = onv_edit_in(e, add, 1);
-    return onv_edit_is_constant(e, b) && onv_fuse_rank(e, a) == 3 && onv_fuse_rank(e, b) == 1 &&
-           onv_dim_is_const(onv_fuse_dim(e, b, 0)) &&
-           onv_dim_same(onv_fuse_dim(e, a, 2), onv_fuse_dim(e, b, 0));
 }
 
 /* A value of 16 bits where the result has 32 is cast first. */
@@ -160,72 +153,56 @@ static onv_value_id cast_to_float(onv_edit *e, onv_value_id in, onv_node_id norm
     return ONV_MAKE(e, norm, "Cast", ONV_INPUTS(in), ONV_ATTRS(onv_fuse_int(e, "to", ONV_FLOAT)));
 }
 
-static bool by_skip_norm(onv_edit *e, onv_node_id norm, const onv_value_id *inputs,
-                         uint32_t n_inputs, const onv_node_id *nodes, uint32_t n_nodes,
-                         double epsilon)
+static bool by_skip_norm(onv_edit *e, const onv_form_match *m, const onv_value_id *inputs,
+                         uint32_t n_inputs, double epsilon)
 {
-    return onv_fuse_replace(
-        e, norm, nodes, n_nodes,
+    double own = onv_edit_float(e, m->nodes[0], "epsilon", epsilon);
+    return onv_fuse_form_by(
+        e, m,
         ONV_NEW_NODE(.op_type = "SkipLayerNormalization", .domain = ONV_MS_DOMAIN, .inputs = inputs,
-                     .n_inputs = n_inputs,
-                     ONV_ATTRS(onv_fuse_float(e, "epsilon",
-                                              onv_edit_float(e, norm, "epsilon", epsilon)))));
+                     .n_inputs = n_inputs, ONV_ATTRS(onv_fuse_float(e, "epsilon", own))));
 }
 
+/* One of the two may be a sum with a bias. */
 bool onv_fuse_skip_layer_norm(onv_edit *e, onv_node_id norm)
 {
-    if (!onv_fuse_is(e, norm, ONV_OP_LayerNormalization) || !is_half_or_float(e, norm))
-        return false;
-    onv_node_id skip = onv_edit_in_node(e, norm, 0);
-    if (!onv_is_node(skip) || !is_skip(e, skip, norm)) return false;
-    onv_value_id inputs[5] = {onv_edit_in(e, skip, 0), onv_edit_in(e, skip, 1),
-                              onv_edit_in(e, norm, 1), onv_edit_in(e, norm, 2)};
-    uint32_t n_inputs = 4, n_nodes = 2;
-    onv_node_id nodes[3] = {skip, norm};
-    for (uint32_t k = 0; k < 2 && n_inputs == 4; k++) {
-        onv_node_id bias = onv_edit_in_node(e, skip, k);
-        if (!onv_is_node(bias) || !is_bias(e, bias, norm)) continue;
-        inputs[k] = onv_edit_in(e, bias, 0);
-        inputs[n_inputs++] = onv_edit_in(e, bias, 1);
-        nodes[n_nodes++] = bias;
-    }
+    static const char *const forms[] = {"^LayerNormalization(s=Add(Add(xv)y))",
+                                        "^LayerNormalization(s=Add(xAdd(yv)))",
+                                        "^LayerNormalization(s=Add(xy))"};
+    onv_form_match m;
+    bool found = false;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0] && !found; i++)
+        found =
+            onv_fuse_form(e, norm, forms[i], &m) && is_skip(e, &m) &&
+            (i == 2 || is_bias(e, onv_form_value(&m, i == 0 ? 'x' : 'y'), onv_form_value(&m, 'v')));
+    if (!found) return false;
+    onv_value_id inputs[5] = {onv_form_value(&m, 'x'), onv_form_value(&m, 'y'),
+                              onv_edit_in(e, norm, 1), onv_edit_in(e, norm, 2),
+                              onv_form_value(&m, 'v')};
+    uint32_t n_inputs = onv_is_value(inputs[4]) ? 5 : 4;
     for (uint32_t k = 0; k < n_inputs; k++) inputs[k] = cast_to_float(e, inputs[k], norm);
-    return by_skip_norm(e, norm, inputs, n_inputs, nodes, n_nodes, 1e-5);
+    return by_skip_norm(e, &m, inputs, n_inputs, 1e-5);
 }
 
 /* --- BiasSkipLayerNormFusion ------------------------------------------------------------------- */
 
-/* A product, or one that is cast, plus a constant vector: which input is the vector. */
-static bool match_product_and_bias(const onv_edit *e, onv_node_id add, onv_node_id norm,
-                                   uint32_t *bias)
-{
-    if (!is_sum(e, add, norm)) return false;
-    for (uint32_t k = 0; k < 2; k++) {
-        onv_node_id product = onv_edit_in_node(e, add, k);
-        if (onv_fuse_is(e, product, ONV_OP_Cast)) product = onv_edit_in_node(e, product, 0);
-        onv_value_id other = onv_edit_in(e, add, 1 - k);
-        if (!onv_fuse_is(e, product, ONV_OP_MatMul) || !onv_edit_is_constant(e, other) ||
-            onv_fuse_rank(e, other) != 1)
-            continue;
-        *bias = 1 - k;
-        return true;
-    }
-    return false;
-}
+/* A product, or one that is cast, plus a constant vector. */
+#define BIASED "a=*Add([!Cast(_)]!MatMul(?)v)"
 
 bool onv_fuse_bias_skip_layer_norm(onv_edit *e, onv_node_id norm)
 {
-    if (!onv_edit_is_of(e, norm, ONV_MS_DOMAIN, ONV_OP_SkipLayerNormalization) ||
-        onv_edit_node_at(e, norm)->n_inputs != 4)
-        return false;
-    for (uint32_t k = 0; k < 2; k++) {
-        uint32_t bias;
-        onv_node_id add = onv_edit_in_node(e, norm, k);
-        if (!onv_is_node(add) || !match_product_and_bias(e, add, norm, &bias)) continue;
-        onv_value_id inputs[5] = {onv_edit_in(e, add, 1 - bias), onv_edit_in(e, norm, 1 - k),
-                                  onv_edit_in(e, norm, 2), onv_edit_in(e, norm, 3),
-                                  onv_edit_in(e, add, bias)};
-        return by_skip_norm(e, norm, inputs, 5, (onv_node_id[]){add, norm}, 2, 1e-12);
+    static const char *const forms[] = {"^SkipLayerNormalization(" BIASED "y)",
+                                        "^SkipLayerNormalization(y" BIASED ")"};
+    if (onv_edit_node_at(e, norm)->n_inputs != 4) return false;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        onv_form_match m;
+        if (!onv_fuse_form(e, norm, forms[i], &m)) continue;
+        onv_value_id bias = onv_form_value(&m, 'v');
+        if (!onv_edit_is_constant(e, bias) || onv_fuse_rank(e, bias) != 1) continue;
+        const onv_value_id inputs[5] = {
+            onv_fuse_other_input(e, onv_fuse_form_node(e, &m, 'a'), bias), onv_form_value(&m, 'y'),
+            onv_edit_in(e, norm, 2), onv_edit_in(e, norm, 3), bias};
+        return by_skip_norm(e, &m, inputs, 5, 1e-12);
     }
     return false;
 }

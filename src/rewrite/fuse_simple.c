@@ -58,16 +58,17 @@ bool onv_fuse_is_gemm_bias(const onv_type *bias, onv_dim m, onv_dim n)
 /* A Gemm without C, and a Sum of two: C is the other. */
 bool onv_rule_gemm_sum(onv_edit *e, onv_node_id node)
 {
+    onv_form_match m;
     const onv_node *gemm = onv_edit_node_at(e, node);
-    onv_node_id sum = next_of(e, node, ONV_OP_Sum);
-    if (!onv_is_node(sum) || gemm->n_inputs != 2 || gemm->version < 11) return false;
-    if (onv_edit_node_at(e, sum)->n_inputs != 2) return false;
+    if (!onv_fuse_form(e, node, "^*Sum(Gemm(ab)c)", &m) || gemm->n_inputs != 2 ||
+        gemm->version < 11 || onv_edit_node_at(e, m.nodes[0])->n_inputs != 2)
+        return false;
     const onv_type *out = onv_edit_seen(e, onv_edit_out(e, node, 0));
-    onv_value_id bias = onv_fuse_other_input(e, sum, onv_edit_out(e, node, 0));
+    onv_value_id bias = onv_form_value(&m, 'c');
     if (!onv_type_has_rank(out) || out->rank != 2 ||
         !onv_fuse_is_gemm_bias(onv_edit_seen(e, bias), out->dims[0], out->dims[1]))
         return false;
-    return onv_fuse_replace(e, sum, (onv_node_id[]){node, sum}, 2,
+    return onv_fuse_form_by(e, &m,
                             ONV_NEW_NODE(.op_type = "Gemm",
                                          ONV_INPUTS(gemm->inputs[0], gemm->inputs[1], bias),
                                          .attrs = gemm->attrs, .n_attrs = gemm->n_attrs));

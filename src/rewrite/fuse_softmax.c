@@ -51,18 +51,17 @@ static bool is_outer_broadcast(const onv_edit *e, softmax *s)
 
 bool onv_fuse_bias_softmax(onv_edit *e, onv_node_id add)
 {
-    if (!onv_fuse_is_float_op(e, add, ONV_OP_Add, add, 0) || !onv_fuse_has_uses(e, add, 1) ||
+    onv_form_match m;
+    if (!onv_fuse_form(e, add, "Softmax(Add(xy))", &m) ||
         onv_edit_node_at(e, add)->provider != ONV_PROVIDER_CUDA)
         return false;
-    softmax s = {.in = {onv_edit_in(e, add, 0), onv_edit_in(e, add, 1)}};
+    softmax s = {.in = {onv_form_value(&m, 'x'), onv_form_value(&m, 'y')}};
     for (uint32_t k = 0; k < 2; k++) {
         s.rank[k] = onv_fuse_rank(e, s.in[k]);
         if (s.rank[k] < 1 || onv_edit_value_at(e, s.in[k])->type.dtype == ONV_BFLOAT16)
             return false;
     }
-    onv_node_id node = onv_fuse_reader(e, add);
-    if (!onv_fuse_is(e, node, ONV_OP_Softmax) || !onv_fuse_same_provider(e, node, add))
-        return false;
+    onv_node_id node = m.nodes[0];
     bool is_13 = onv_edit_node_at(e, node)->version >= 13;
     int rank = s.rank[0] > s.rank[1] ? s.rank[0] : s.rank[1];
     int64_t axis = onv_edit_int(e, node, "axis", is_13 ? -1 : 1);
@@ -75,8 +74,8 @@ bool onv_fuse_bias_softmax(onv_edit *e, onv_node_id add)
         if (!dims_agree(e, &s, i)) return false;
     s.is_inner = is_inner_broadcast(e, &s);
     if (!s.is_inner && !is_outer_broadcast(e, &s)) return false;
-    return onv_fuse_replace(
-        e, node, (onv_node_id[]){add, node}, 2,
+    return onv_fuse_form_by(
+        e, &m,
         ONV_NEW_NODE(.op_type = "BiasSoftmax", .domain = ONV_MS_DOMAIN,
                      ONV_INPUTS(s.in[1 - s.bias], s.in[s.bias]),
                      ONV_ATTRS(onv_fuse_int(e, "axis", s.axis),
