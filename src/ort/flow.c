@@ -44,7 +44,8 @@ void onv_ort_list_graphs(onv_ort_planner *p)
     const onv_model *model = p->model;
     for (uint32_t s = 0; s < p->live->timeline.steps.count; s++)
         p->step_of[p->live->timeline.steps.at[s].node.index] = s;
-    p->plan->graphs[0] = (onv_ort_graph){.end = p->live->timeline.steps.count, .stream = 1};
+    p->plan->graphs[0] =
+        (onv_ort_graph){.end = p->live->timeline.steps.count, .region = ONV_NO_REGION, .stream = 1};
     for (size_t i = 0; i < p->live->timeline.regions.count; i++) {
         const onv_region *r = &p->live->timeline.regions.at[i];
         if (r->kind == ONV_REGION_ALTERNATIVES) continue;
@@ -53,13 +54,11 @@ void onv_ort_list_graphs(onv_ort_planner *p)
         if (id.index == ONV_NO_GRAPH.index) continue;
         const onv_ort_graph *around = &p->plan->graphs[owner->graph.index];
         uint8_t stream = around->stream < UINT8_MAX ? around->stream + 1 : around->stream;
-        bool is_body = r->kind == ONV_REGION_LOOP;
-        p->plan->graphs[id.index] =
-            (onv_ort_graph){.first = r->first,
-                            .end = r->end,
-                            .repeats = (is_body && r->trips != 1) || around->repeats,
-                            .is_scan = is_body && !is_loop(owner),
-                            .stream = stream};
+        p->plan->graphs[id.index] = (onv_ort_graph){.first = r->first,
+                                                    .end = r->end,
+                                                    .region = (uint32_t)i,
+                                                    .is_body = r->kind == ONV_REGION_LOOP,
+                                                    .stream = stream};
     }
     for (size_t g = 0; g < model->graphs.count; g++) {
         const onv_graph *graph = &model->graphs.at[g];
@@ -95,14 +94,14 @@ static void share(onv_ort_planner *p, const onv_buffer *row, onv_value_id with)
 }
 
 static void keep(onv_ort_planner *p, const onv_buffer *row, uint64_t bytes, onv_graph_id graph,
-                 uint32_t first, uint32_t last)
+                 onv_ort_life life, uint32_t first, uint32_t last)
 {
     onv_buffer kept = *row;
     kept.bytes = bytes;
     kept.first = first;
     kept.last = last;
     kept.kind = ONV_BUFFER_ACTIVATION;
-    onv_ort_add_buffer(p, &kept, graph, true);
+    onv_ort_add_buffer(p, &kept, graph, life);
 }
 
 /* --- Results of subgraphs ---------------------------------------------------------------------- */
@@ -120,9 +119,18 @@ static void place_in_branch(onv_ort_planner *p, const onv_buffer *row, const onv
         onv_ort_take(p, row, target); /* the If took over a buffer that is there already */
         return;
     }
-    uint32_t b = onv_ort_add_buffer(p, row, id, true);
+    uint32_t b = onv_ort_add_buffer(p, row, id, ONV_ORT_FETCHED);
     p->plan->buffers[b].becomes = target;
     onv_ort_take(p, row, b);
+}
+
+/* Whether the value, or the state that it is in the next iteration, is a slice of a result. */
+static bool is_kept(const onv_ort_planner *p, const onv_graph *body, const onv_loop_form *form,
+                    onv_value_id value)
+{
+    uint32_t k = p->result_of[value.index] - form->body_out;
+    return p->is_stacked[value.index] ||
+           (k < form->n_states && p->is_stacked[body->inputs[form->body_in + k].index]);
 }
 
 void onv_ort_place_result(onv_ort_planner *p, const onv_node *node, const onv_buffer *row)
@@ -140,12 +148,16 @@ void onv_ort_place_result(onv_ort_planner *p, const onv_node *node, const onv_bu
     if (has_form && !is_loop(owner)) return; /* Scan: in a slice of its output */
     onv_value_id before = has_form ? passed(p, id, row->value) : ONV_NO_VALUE;
     if (onv_is_value(before)) {
+        uint32_t b = p->plan->of_value[before.index];
+        if (b != NONE && p->plan->life[b] == ONV_ORT_BEFORE) p->plan->life[b] = ONV_ORT_ONCE;
         share(p, row, before);
         return;
     }
     onv_buffer to = *row;
     if (has_form) to.last = owner_step(p, graph);
-    onv_ort_take(p, row, onv_ort_add_buffer(p, &to, id, true));
+    onv_ort_life life = ONV_ORT_FETCHED;
+    if (has_form) life = is_kept(p, graph, &form, row->value) ? ONV_ORT_STACKED : ONV_ORT_STATE;
+    onv_ort_take(p, row, onv_ort_add_buffer(p, &to, id, life));
 }
 
 /* --- Entering ---------------------------------------------------------------------------------- */
@@ -215,6 +227,7 @@ static void keep_slices(onv_ort_planner *p, onv_graph_id id, const onv_region *r
         uint32_t b = p->plan->of_value[before.index];
         bool is_own = from != NULL && b != NONE && p->plan->graph_of[b].index == id.index;
         if (!is_own) return; /* every slice is what was there before the Loop */
+        p->is_stacked[before.index] = true;
     }
     if (r->trips > 1 && (onv_is_value(before) || p->is_state[result.index])) others = 2;
     if (r->trips > others) {
@@ -222,12 +235,7 @@ static void keep_slices(onv_ort_planner *p, onv_graph_id id, const onv_region *r
     } else if (r->trips == 0 && whole != NULL && whole->bytes > slice->bytes) {
         bytes = whole->bytes - slice->bytes;
     }
-    uint32_t last = p->step_of[r->node.index];
-    for (uint64_t i = 0; i < ONV_ORT_MOST_SLICES && bytes > slice->bytes && slice->bytes > 0; i++) {
-        keep(p, slice, slice->bytes, id, r->first, last);
-        bytes -= slice->bytes;
-    }
-    if (bytes > 0) keep(p, slice, bytes, id, r->first, last);
+    if (bytes > 0) keep(p, slice, bytes, id, ONV_ORT_SLICES, r->first, p->step_of[r->node.index]);
 }
 
 static void enter_loop(onv_ort_planner *p, const onv_node *owner, const onv_loop_form *form,
@@ -238,6 +246,8 @@ static void enter_loop(onv_ort_planner *p, const onv_node *owner, const onv_loop
     for (uint32_t i = 0; i < body->n_inputs; i++) {
         const onv_buffer *row = row_of(p, body->inputs[i]);
         if (row == NULL || p->is_host[body->inputs[i].index]) continue;
+        /* What no node reads is not copied to the device. */
+        if (p->provider == ONV_ORT_CUDA && p->uses[body->inputs[i].index] == 0) continue;
         uint32_t from = i < form->body_in ? UINT32_MAX : form->node_in + i - form->body_in;
         uint32_t out = from == UINT32_MAX ? UINT32_MAX : form->body_out + i - form->body_in;
         onv_value_id next = out < body->n_outputs ? body->outputs[out] : ONV_NO_VALUE;
@@ -250,7 +260,8 @@ static void enter_loop(onv_ort_planner *p, const onv_node *owner, const onv_loop
         }
         onv_buffer before = *row;
         before.last = step;
-        onv_ort_take(p, row, onv_ort_add_buffer(p, &before, form->body, true));
+        onv_ort_life life = onv_is_value(next) ? ONV_ORT_BEFORE : ONV_ORT_ONCE;
+        onv_ort_take(p, row, onv_ort_add_buffer(p, &before, form->body, life));
     }
     for (uint32_t k = form->n_states; k + form->body_out < body->n_outputs; k++)
         keep_slices(p, form->body, r, body->outputs[k + form->body_out],
@@ -270,17 +281,19 @@ static void enter_scan(onv_ort_planner *p, const onv_node *owner, const onv_loop
             onv_value_id whole = owner->inputs[form->node_in + i];
             const onv_buffer *from = row_of(p, whole);
             if (from != NULL && is_transposed(owner, "scan_input_axes", i - form->n_states))
-                keep(p, from, from->bytes, owner->graph, r->first, step);
+                keep(p, from, from->bytes, owner->graph, ONV_ORT_FETCHED, r->first, step);
             share(p, row, whole);
             continue;
         }
         for (uint64_t n = 1; n <= 2; n++)
-            if (r->trips == 0 || r->trips > n) keep(p, row, row->bytes, form->body, r->first, step);
+            if (r->trips == 0 || r->trips > n)
+                keep(p, row, row->bytes, form->body, ONV_ORT_ONCE, r->first, step);
     }
     for (uint32_t k = form->n_states; k < owner->n_outputs; k++) {
         const onv_buffer *whole = row_of(p, owner->outputs[k]);
         if (whole != NULL && is_transposed(owner, "scan_output_axes", k - form->n_states))
-            keep(p, whole, whole->bytes, owner->graph, first_slice(p, form, r, k), step);
+            keep(p, whole, whole->bytes, owner->graph, ONV_ORT_FETCHED, first_slice(p, form, r, k),
+                 step);
     }
 }
 
@@ -308,6 +321,6 @@ void onv_ort_before_step(onv_ort_planner *p, const onv_node *node, uint32_t step
         return;
     onv_buffer number = onv_buffer_new(ONV_BUFFER_ACTIVATION, 8, step, step, "iteration");
     onv_buffer condition = onv_buffer_new(ONV_BUFFER_ACTIVATION, 1, step, step, "condition");
-    onv_ort_add_buffer(p, &number, node->graph, true);
-    onv_ort_add_buffer(p, &condition, node->graph, true);
+    onv_ort_add_buffer(p, &number, node->graph, ONV_ORT_FETCHED);
+    onv_ort_add_buffer(p, &condition, node->graph, ONV_ORT_FETCHED);
 }

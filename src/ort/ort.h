@@ -50,12 +50,24 @@ typedef struct onv_ort_session {
 /* A graph in the steps: from `first` up to but not including `end`; empty where it never runs. */
 typedef struct onv_ort_graph {
     uint32_t first, end;
-    bool repeats; /* it runs more than once in a run of the session */
-    /* A body of Scan: what it frees is its stream's until the run of the session ends. */
-    bool is_scan;
+    uint32_t region; /* of the timeline; ONV_NO_REGION: the main graph */
+    bool is_body; /* what its iterations free is their stream's until the run of the session ends */
     uint8_t
         stream; /* that its kernels run on: 1 in the main graph, one more for each graph around it */
 } onv_ort_graph;
+
+/* How long a buffer is held, as its graph runs again and again. */
+typedef enum onv_ort_life {
+    ONV_ORT_PLANNED, /* as the plan says; it lies in the pattern of its graph. No other does */
+    ONV_ORT_FETCHED, /* as the plan says: a workspace, an output of a graph that is no body */
+    ONV_ORT_STATE, /* of a Loop's body: until the next iteration is over, the last two until the Loop is */
+    ONV_ORT_STACKED, /* of a Loop's body: a slice, until the Loop is over */
+    ONV_ORT_ONCE,    /* one for all iterations of a body */
+    /* What the plan, which has one iteration of a body, holds for the others: the state of the one before, all slices
+     * but the last. */
+    ONV_ORT_BEFORE,
+    ONV_ORT_SLICES,
+} onv_ort_life;
 
 /* As the `stream` of a buffer of the plan: it is asked for without one. All others are their graph's. */
 #define ONV_ORT_NO_STREAM UINT8_MAX
@@ -71,8 +83,7 @@ typedef struct onv_ort_plan {
     const onv_ort_settings *settings;
     onv_buffer *buffers; /* INPUT and OUTPUT are those of the main graph; WORKSPACE: what a kernel
                              takes for the time it runs, which no plan and no pattern holds */
-    bool *is_fetched;    /* by buffer: an output of a graph, or what a Loop or Scan keeps beside the
-                             graphs: no pattern holds it */
+    uint8_t *life;       /* by buffer: onv_ort_life */
     onv_graph_id *graph_of; /* by buffer: whose plan it is part of */
     uint32_t count;
     uint32_t
@@ -115,12 +126,11 @@ onv_status onv_ort_known_shapes(onv_model *model, const onv_live *live, bool **i
 /* One run as a timeline with all its branches, which borrows from the plan: not to be cleaned up. */
 onv_timeline onv_ort_plan_timeline(const onv_ort_plan *plan);
 
-/* Appends what `n_runs` runs of a session ask of the arena, and their regions; the steps are there
- * already, those of one run after those of the other. Of branches the one with the larger peak runs (takes_least: the smaller),
- * in all runs the same. From the second run on the temporaries of a graph lie in one container, packed
- * as the first run traced them, for as long as the graph runs; that of the main graph comes after the
- * inputs. The first iteration of a body has no pattern; in the first run that of later iterations is asked for behind it and given
- * back at once. Inputs and fetched outputs are given back when their run is over. */
+/* Appends `n_runs` runs of a session: their steps, those of one run after those of the other, and what they ask of the
+ * arena. Buffers that are there already, initializers, stay to the end. Of branches the one with the larger peak runs
+ * (takes_least: the smaller), in all runs the same. Iterations stand one after the other (session.c says how many). From its second
+ * execution on the temporaries of a graph lie in one container, packed as the first one traced them, for as long as it runs;
+ * that of the main graph comes after the inputs. Inputs and outputs of the main graph are given back when their run is over. */
 onv_status onv_ort_add_runs(const onv_ort_plan *plan, uint32_t n_runs,
                             const onv_alloc_options *options, onv_timeline *t, onv_error *err);
 

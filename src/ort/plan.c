@@ -162,12 +162,12 @@ void onv_ort_take(onv_ort_planner *p, const onv_buffer *row, uint32_t b)
 
 /* What liveness says of shared memory goes: here it is planned. */
 uint32_t onv_ort_add_buffer(onv_ort_planner *p, const onv_buffer *row, onv_graph_id graph,
-                            bool is_fetched)
+                            onv_ort_life life)
 {
     uint32_t b = p->plan->count++;
     p->plan->buffers[b] = *row;
     p->plan->buffers[b].becomes = p->plan->buffers[b].within = ONV_NO_BUFFER;
-    p->plan->is_fetched[b] = is_fetched;
+    p->plan->life[b] = (uint8_t)life;
     p->plan->graph_of[b] = graph;
     p->state[b] = (onv_ort_buffer_state){.shape = row->value};
     return b;
@@ -176,12 +176,13 @@ uint32_t onv_ort_add_buffer(onv_ort_planner *p, const onv_buffer *row, onv_graph
 static void new_buffer(onv_ort_planner *p, const onv_buffer *row)
 {
     const onv_value *value = onv_model_value(p->model, row->value);
-    onv_ort_take(p, row, onv_ort_add_buffer(p, row, value->graph, value->is_output));
+    onv_ort_life life = value->is_output ? ONV_ORT_FETCHED : ONV_ORT_PLANNED;
+    onv_ort_take(p, row, onv_ort_add_buffer(p, row, value->graph, life));
 }
 
 static bool is_own(const onv_ort_planner *p, uint32_t b)
 {
-    return p->plan->buffers[b].kind == ONV_BUFFER_ACTIVATION && !p->plan->is_fetched[b];
+    return p->plan->buffers[b].kind == ONV_BUFFER_ACTIVATION && p->plan->life[b] == ONV_ORT_PLANNED;
 }
 
 /* Rules 2 and 3: true where the output needs no new buffer; *b stays NONE where what it shares is
@@ -308,23 +309,12 @@ static void count_uses(onv_ort_planner *p)
     }
 }
 
-static size_t count_slices(const onv_ort_planner *p)
-{
-    const onv_timeline *t = &p->live->timeline;
-    size_t n = 0;
-    for (size_t i = 0; i < t->regions.count; i++)
-        if (t->regions.at[i].kind == ONV_REGION_LOOP)
-            n += ONV_ORT_MOST_SLICES *
-                 (size_t)onv_model_node(p->model, t->regions.at[i].node)->n_outputs;
-    return n;
-}
-
 static onv_status prepare(onv_ort_planner *p, onv_error *err)
 {
     onv_arena *arena = &p->scratch;
     size_t n_values = p->model->values.count, n_nodes = p->model->nodes.count;
-    /* A value has a buffer at most, and two more where a Loop or Scan hands it on or copies it; a Loop has two, and slices. */
-    size_t n_buffers = 3 * n_values + (2 + ONV_ORT_MOST_SCRATCH) * n_nodes + count_slices(p);
+    /* A value has a buffer at most, and three more where a Loop or Scan hands it on, copies or stacks it; a Loop has two. */
+    size_t n_buffers = 4 * n_values + (2 + ONV_ORT_MOST_SCRATCH) * n_nodes;
     p->uses = ONV_ARENA_ARRAY(arena, uint32_t, n_values);
     p->is_placed = ONV_ARENA_ARRAY(arena, bool, n_values);
     p->is_state = ONV_ARENA_ARRAY(arena, bool, n_values);
@@ -336,7 +326,7 @@ static onv_status prepare(onv_ort_planner *p, onv_error *err)
     p->plan->n_graphs = (uint32_t)p->model->graphs.count;
     p->plan->of_value = ONV_ARENA_ARRAY(arena, uint32_t, n_values);
     p->plan->buffers = ONV_ARENA_ARRAY(arena, onv_buffer, n_buffers);
-    p->plan->is_fetched = ONV_ARENA_ARRAY(arena, bool, n_buffers);
+    p->plan->life = ONV_ARENA_ARRAY(arena, uint8_t, n_buffers);
     p->plan->graph_of = ONV_ARENA_ARRAY(arena, onv_graph_id, n_buffers);
     p->plan->workspaces = ONV_ARENA_ARRAY(arena, onv_ort_workspace, n_nodes);
     p->state = ONV_ARENA_ARRAY(arena, onv_ort_buffer_state, n_buffers);
@@ -366,7 +356,7 @@ static void add_scratch(onv_ort_planner *p, const onv_node *node, uint32_t step,
         onv_buffer b = onv_buffer_new(ONV_BUFFER_WORKSPACE, row->bytes, step, step, node->op_type);
         b.is_transient = row->is_transient;
         if (row->has_no_stream) b.stream = ONV_ORT_NO_STREAM;
-        uint32_t at = onv_ort_add_buffer(p, &b, node->graph, true);
+        uint32_t at = onv_ort_add_buffer(p, &b, node->graph, ONV_ORT_FETCHED);
         p->state[at].is_read = true;
         if (scratch->is_uncertain)
             p->plan->workspaces[p->plan->n_workspaces++] =
@@ -437,7 +427,7 @@ static onv_status keep_plan(const onv_ort_planner *p, onv_error *err)
     plan->graphs = onv_arena_copy(arena, plan->graphs, plan->n_graphs * sizeof *plan->graphs);
     plan->of_value = onv_arena_copy(arena, plan->of_value, n_values * sizeof *plan->of_value);
     plan->buffers = onv_arena_copy(arena, plan->buffers, n * sizeof *plan->buffers);
-    plan->is_fetched = onv_arena_copy(arena, plan->is_fetched, n * sizeof *plan->is_fetched);
+    plan->life = onv_arena_copy(arena, plan->life, n * sizeof *plan->life);
     plan->graph_of = onv_arena_copy(arena, plan->graph_of, n * sizeof *plan->graph_of);
     plan->workspaces =
         onv_arena_copy(arena, plan->workspaces, plan->n_workspaces * sizeof *plan->workspaces);

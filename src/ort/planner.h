@@ -6,9 +6,6 @@
 
 #define NONE UINT32_MAX
 
-/* Of a result that a Loop stacks, slices with a buffer each; what is left has one. */
-enum { ONV_ORT_MOST_SLICES = 256 };
-
 typedef struct onv_ort_buffer_state {
     uint32_t users_left; /* reads of the values in it that are still to come */
     onv_value_id shape;  /* the value it was made for; those it holds later don't change it */
@@ -34,7 +31,7 @@ typedef struct onv_ort_planner {
     bool *is_known;      /* by value: its shape; where the session does not tell */
     bool *is_placed;     /* by value */
     bool *is_state;      /* by value: handed to the next iteration */
-    bool *is_stacked;    /* by value: its slices are kept already */
+    bool *is_stacked;    /* by value: its slices are kept */
     uint32_t *uses;      /* by value: reads in all */
     uint32_t *result_of; /* by value: which output of its graph it is; NONE */
     uint32_t *step_of;   /* by node */
@@ -50,9 +47,9 @@ typedef struct onv_ort_planner {
 /* Whether ONNX Runtime knows the whole shape before it runs. */
 bool onv_ort_is_known(const onv_ort_planner *p, onv_value_id id);
 
-/* A new buffer; what is not fetched belongs to the pattern of `graph`. */
+/* A new buffer of `graph`. */
 uint32_t onv_ort_add_buffer(onv_ort_planner *p, const onv_buffer *row, onv_graph_id graph,
-                            bool is_fetched);
+                            onv_ort_life life);
 
 /* The value of a row is in buffer `b` from now on. */
 void onv_ort_take(onv_ort_planner *p, const onv_buffer *row, uint32_t b);

@@ -167,12 +167,15 @@ static void place_graph(border *b)
     b->n_touched = 0;
 }
 
-/* Weights lie in the host's memory unless a node of the device reads them. */
+/* Weights lie in the host's memory unless a node of the device reads them; what a body gives of them is read by its owner
+ * there. */
 static void place_weights_on_host(onv_edit *e)
 {
     for (uint32_t i = 0; i < e->values.count; i++) {
         onv_value *value = &e->model->values.at[i];
-        if (onv_value_is_weight(value)) value->is_on_host = e->values.at[i].n_uses > 0;
+        if (!onv_value_is_weight(value)) continue;
+        bool is_given = value->is_output && value->graph.index != 0;
+        value->is_on_host = is_given || e->values.at[i].n_uses > 0;
     }
 }
 

@@ -65,7 +65,6 @@ static onv_status make_session(onv_model *model, const onv_ort_plan *plan,
                                uint32_t *n_weights, onv_execution *made, onv_error *err)
 {
     made->reused_values = plan->reused;
-    ONV_TRY(onv_execution_begin(made, plan->live, ONV_ORT_RUNS, err));
     bool beside_arena = plan->settings->use_device_allocator_for_initializers != 0;
     ONV_TRY(add_weights(model, beside_arena, made, err));
     *n_weights = beside_arena ? 0 : (uint32_t)made->timeline.buffers.count;
@@ -171,7 +170,6 @@ static onv_status produce_on_cpu(onv_model *model, const onv_live *live,
     onv_ort_plan plan;
     ONV_TRY(onv_ort_plan_compute(model, live, &session, &plan, err));
     made->reused_values = plan.reused;
-    ONV_TRY(onv_execution_begin(made, live, ONV_ORT_RUNS, err));
     ONV_TRY(add_weights_on_cpu(model, live, made, err));
     ONV_TRY(onv_ort_add_runs(&plan, ONV_ORT_RUNS, &options->alloc, &made->timeline, err));
     return onv_execution_share_outputs(model, made, err);
