@@ -43,94 +43,7 @@ static void set_cache(onv_op_ctx *c, uint32_t out, onv_dtype dtype, const attent
     onv_op_set_out(c, out, dtype, dims, 4);
 }
 
-/* --- With projection: Attention and its kin ---------------------------------------------------- */
-
-/* Where the inputs of an operator stand; 0 for those it does not have (input 0 is always X). */
-typedef struct projected_inputs {
-    uint8_t weights, v_weights; /* of all three, or of queries and values alone */
-    uint8_t past, past_length;
-    uint8_t dtype; /* of the results */
-} projected_inputs;
-
-typedef struct projected {
-    attention a;
-    onv_dim q_width, v_width, in_width;
-} projected;
-
-/* The widths of queries (and keys) and of values. */
-static onv_status read_widths(onv_op_ctx *c, const projected_inputs *in, projected *p)
-{
-    uint32_t count;
-    const int64_t *sizes = onv_op_attr_ints(c, "qkv_hidden_sizes", &count);
-    ONV_TRY(onv_tensor_need_rank(c, in->weights, 2, 2));
-    if (count != 0 && count != 3)
-        return onv_op_fail(c, "qkv_hidden_sizes has %u values, not 3", count);
-    if (count == 3) {
-        if (sizes[0] < 1 || sizes[2] < 1 || !onv_dim_is_const(onv_dim_const(sizes[0])) ||
-            !onv_dim_is_const(onv_dim_const(sizes[2])))
-            return onv_op_fail(c, "qkv_hidden_sizes holds no size");
-        p->q_width = onv_dim_const(sizes[0]);
-        p->v_width = onv_dim_const(sizes[2]);
-    } else if (in->v_weights != 0) {
-        p->q_width = onv_op_in_dim(c, in->weights, 1);
-        p->v_width = onv_op_in_dim(c, in->v_weights, 1);
-    } else {
-        ONV_TRY(
-            onv_rule_head_size(c, onv_op_in_dim(c, in->weights, 1), onv_dim_const(3), &p->q_width));
-        p->v_width = p->q_width;
-    }
-    p->in_width = onv_op_in_dim(c, 0, -1);
-    return onv_tensor_unify(c, "the widths of input and weights", &p->in_width,
-                            onv_op_in_dim(c, in->weights, 0));
-}
-
-/* The cache is [2, batch, heads, length, head size]. A buffer that past and present share has its
- * final length from the start. */
-static onv_status read_past(onv_op_ctx *c, const projected_inputs *in, projected *p)
-{
-    if (in->past == 0 || !onv_op_has_in(c, in->past)) return ONV_OK;
-    ONV_TRY(onv_tensor_need_rank(c, in->past, 5, 5));
-    onv_dim past = onv_op_in_dim(c, in->past, 3);
-    bool shared = onv_op_attr_int(c, "past_present_share_buffer", 0) != 0;
-    p->a.kv_length = shared ? past : onv_dim_add(c->dims, past, p->a.q_length);
-    return ONV_OK;
-}
-
-static onv_status read_projected(onv_op_ctx *c, const projected_inputs *in, projected *p)
-{
-    ONV_TRY(onv_tensor_need_rank(c, 0, 3, 3));
-    ONV_TRY(read_widths(c, in, p));
-    ONV_TRY(read_heads(c, "num_heads", &p->a.heads));
-    ONV_TRY(onv_rule_head_size(c, p->q_width, p->a.heads, &p->a.size));
-    ONV_TRY(onv_rule_head_size(c, p->v_width, p->a.heads, &p->a.v_size));
-    p->a.batch = onv_op_in_dim(c, 0, 0);
-    p->a.q_length = p->a.kv_length = onv_op_in_dim(c, 0, 1);
-    p->a.kv_heads = p->a.heads;
-    return read_past(c, in, p);
-}
-
-static onv_status infer_projected(onv_op_ctx *c)
-{
-    const projected_inputs *in = c->op->with;
-    projected p;
-    onv_dtype dtype = onv_op_in_dtype(c, in->dtype);
-    ONV_TRY(read_projected(c, in, &p));
-    onv_dim dims[3] = {p.a.batch, p.a.q_length, p.v_width};
-    onv_dim present[5] = {onv_dim_const(2), p.a.batch, p.a.heads, p.a.kv_length, p.a.size};
-    onv_op_set_out(c, 0, dtype, dims, 3);
-    return onv_op_set_out(c, 1, dtype, present, 5);
-}
-
-static onv_dim macs_projected(onv_op_ctx *c)
-{
-    projected p;
-    if (read_projected(c, c->op->with, &p) != ONV_OK) return ONV_DIM_UNKNOWN;
-    onv_dim width = onv_dim_add(c->dims, times(c, p.q_width, onv_dim_const(2)), p.v_width);
-    onv_dim macs = times(c, times(c, p.a.batch, p.a.q_length), times(c, p.in_width, width));
-    return onv_dim_add(c->dims, macs, macs_of_scores(c, &p.a));
-}
-
-/* --- Without: MultiHeadAttention and its kin --------------------------------------------------- */
+/* --- MultiHeadAttention and its kin ------------------------------------------------------------ */
 
 enum { QUERY, KEY, VALUE };
 
@@ -337,11 +250,6 @@ static onv_status infer_linear(onv_op_ctx *c)
     ONV_OP(op, 1, least, most, 1, outs, rule, .macs = count,                                       \
            .traits = {.save_in = saved, .save_out = ONV_BIT(0)}, __VA_ARGS__)
 /* Where inputs stand. */
-#define PROJECTED(...)                                                                             \
-    .with = &(const projected_inputs)                                                              \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
 #define CACHES(...)                                                                                \
     .with = &(const cache_inputs)                                                                  \
     {                                                                                              \
@@ -356,6 +264,14 @@ static onv_status infer_linear(onv_op_ctx *c)
 /* Of queries and keys, and of values. */
 #define Q_WIDTH "attr.qkv_hidden_sizes.0 or exact(w.1 / 3)"
 #define V_WIDTH "attr.qkv_hidden_sizes.2 or exact(w.1 / 3)"
+/* Queries, keys and values are made of the input. The cache has both: [2, batch, heads, length, head size]; a buffer that past
+ * and present share has its final length from the start. */
+#define PRESENT_LENGTH "if(attr.past_present_share_buffer or 0, past.3 or s, s + (past.3 or 0))"
+#define PROJECTED(inputs, q, v, dtype)                                                             \
+    "(x[b, s, k], " inputs ", past[_, _, _, _, _]): "                                              \
+    "[b, s, attr.num_heads * exact((" v ") / attr.num_heads)]" dtype                               \
+    ", [2, b, attr.num_heads, " PRESENT_LENGTH ", exact((" q ") / attr.num_heads)]" dtype          \
+    "; b * s * k * (2 * (" q ") + (" v ")) + b * s * (" PRESENT_LENGTH ") * ((" q ") + (" v "))"
 /* Each token looks at `window` tokens to either side, and a few look at (and are seen by) all, with projections of their
  * own; those are too few to count. */
 #define LONGFORMER "(x): like x; x.elems * (6 * x.-1 + 4 * attr.window + 2)"
@@ -378,14 +294,19 @@ static onv_status infer_linear(onv_op_ctx *c)
 #define INDICES     "(attr.index_topk or ((attr.token_budget or 0) + attr.compress_ratio - 1))"
 
 static const onv_op rows[] = {
-    ATTENTION("Attention", 2, 7, 2, infer_projected, macs_projected, ONV_BIT(0) | ONV_BIT(1),
-              PROJECTED(.weights = 1, .past = 4)),
-    ATTENTION("DecoderMaskedSelfAttention", 7, 9, 2, infer_projected, macs_projected, 0,
-              PROJECTED(.weights = 1, .past = 4)),
-    ATTENTION("QAttention", 5, 9, 2, infer_projected, macs_projected, 0,
-              PROJECTED(.weights = 1, .past = 8, .dtype = 3)),
-    ATTENTION("QOrderedAttention", 17, 20, 1, infer_projected, macs_projected, 0,
-              PROJECTED(.weights = 5, .v_weights = 7, .past = 18)),
+    ONV_SAYS("Attention", 1, 2, 7, 1, 2, PROJECTED("w[k, _], bias, mask", Q_WIDTH, V_WIDTH, ""),
+             .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1), .save_out = ONV_BIT(0)}),
+    ONV_SAYS("DecoderMaskedSelfAttention", 1, 7, 9, 1, 2,
+             PROJECTED("w[k, _], bias, mask", Q_WIDTH, V_WIDTH, ""),
+             .traits = {.save_out = ONV_BIT(0)}),
+    ONV_SAYS("QAttention", 1, 5, 9, 1, 2,
+             PROJECTED("w[k, _], bias, scale, w_scale, mask, zero, w_zero", Q_WIDTH, V_WIDTH,
+                       " like scale"),
+             .traits = {.save_out = ONV_BIT(0)}),
+    ONV_SAYS("QOrderedAttention", 1, 17, 20, 1, 1,
+             PROJECTED("a, c, d, e, w[k, n], w_k, w_v[_, m], f, g, h, i, j, l, o, p, q, r", "n",
+                       "m", ""),
+             .traits = {.save_out = ONV_BIT(0)}),
     /* How long the sequences are is in the data: as much as if none was padded. */
     ONV_SAYS("PackedAttention", 1, 5, 6, 1, 1,
              "(x[_, k], w[k, _], bias, offsets[b, s]): [x.0, " V_WIDTH "]; "

@@ -57,41 +57,6 @@ static onv_dim macs_fused_matmul(onv_op_ctx *c)
     return onv_math_matmul_macs(&b.c, 0, 1);
 }
 
-/* --- Mixtures of experts ----------------------------------------------------------------------- */
-
-/* The elements of one expert's matrix, from input k of [experts, rows, columns]; `bits` of one, as the
- * columns are packed into bytes. */
-static onv_dim expert_elems(onv_op_ctx *c, uint32_t k, int64_t bits)
-{
-    if (bits < 1 || bits > 8) return ONV_DIM_UNKNOWN;
-    onv_dim bytes = onv_dim_mul(c->dims, onv_op_in_dim(c, k, 1), onv_op_in_dim(c, k, 2));
-    return onv_dim_floordiv(c->dims, onv_dim_mul(c->dims, bytes, onv_dim_const(8)),
-                            onv_dim_const(bits));
-}
-
-/* Each token goes through k experts, and all of their two or three matrices. */
-static onv_dim macs_of_experts(onv_op_ctx *c, onv_dim expert)
-{
-    int64_t experts = onv_op_attr_int(c, "k", 1);
-    if (experts < 1 || onv_op_in_rank(c, 0) < 2) return ONV_DIM_UNKNOWN;
-    onv_dim tokens = onv_op_in_product(c, 0, 0, -1);
-    tokens = onv_dim_mul(c->dims, tokens, onv_dim_const(experts));
-    return onv_dim_mul(c->dims, tokens, expert);
-}
-
-static onv_dim macs_qmoe(onv_op_ctx *c)
-{
-    static const char *const names[] = {"fc1_expert_weight_bits", "fc2_expert_weight_bits",
-                                        "fc3_expert_weight_bits"};
-    int64_t bits = onv_op_attr_int(c, "expert_weight_bits", 4);
-    onv_dim elems = onv_dim_const(0);
-    for (uint32_t i = 0; i < 3; i++)
-        if (i < 2 || onv_op_has_in(c, 2 + 3 * i))
-            elems = onv_dim_add(c->dims, elems,
-                                expert_elems(c, 2 + 3 * i, onv_op_attr_int(c, names[i], bits)));
-    return macs_of_experts(c, elems);
-}
-
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 #define SAME(op, least, most, rule, ...)                                                           \
@@ -108,8 +73,10 @@ static onv_dim macs_qmoe(onv_op_ctx *c)
     ONV_OP(op, 1, 2, 2, 1, 1, infer_fused_matmul, .macs = macs_fused_matmul,                       \
            .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)})
 /* Weights are a blob whose matrix attributes tell. */
-#define PACKED  "(x[..., attr.K]): [x.:-1, attr.N]; x.elems * attr.N"
-#define BY_ROWS "(x, w[n, _]): [x.:-1, n]; x.elems * n"
+#define PACKED "(x[..., attr.K]): [x.:-1, attr.N]; x.elems * attr.N"
+/* How many bits of a byte each weight of an expert takes, of which columns are packed into bytes. */
+#define BITS(matrix) "(attr." matrix "_expert_weight_bits or attr.expert_weight_bits or 4)"
+#define BY_ROWS      "(x, w[n, _]): [x.:-1, n]; x.elems * n"
 
 static const onv_op rows[] = {
     SAME("Gelu", 1, 1, onv_infer_same, SAVES_X),
@@ -161,8 +128,11 @@ static const onv_op rows[] = {
             "(x[_, _, ...], router[_, _], up[_, a, b], c, down, d, gate): like x; "
             "x.elems / x.-1 * (attr.k or 1) * (a * b + down.1 * down.2 + (gate.1 or 0) * (gate.2 "
             "or 0))"),
-    ONV_SAYS("QMoE", 1, 6, 21, 1, 1, "(x[_, _, ...], router[_, _], up[_, _, _]): like x",
-             .macs = macs_qmoe, .traits = {.save_in = ONV_BIT(0)}),
+    PRODUCT("QMoE", 6, 21, 1,
+            "(x[_, _, ...], router[_, _], up[_, a, b], c, d, down, e, f, gate): like x; "
+            "x.elems / x.-1 * (attr.k or 1) * (a * b * 8 / " BITS(
+                "fc1") " + down.1 * down.2 * 8 / " BITS("fc2") " + (gate.1 or 0) * (gate.2 or 0) * "
+                                                               "8 / " BITS("fc3") ")"),
 };
 
 const onv_op_family onv_ops_contrib_math = {"com.microsoft", rows, sizeof rows / sizeof rows[0]};

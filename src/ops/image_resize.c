@@ -196,9 +196,9 @@ static const onv_op rows[] = {
     ONV_OP("Resize", 10, 2, 2, 1, 1, infer_scale),
     ONV_OP("Resize", 11, 3, 4, 1, 1, infer_resize),
     ONV_OP("Resize", 13, 1, 4, 1, 1, infer_resize),
-    ONV_OP("Upsample", 1, 1, 1, 1, 1, infer_upsample_image, .deprecated = 10),
-    ONV_OP("Upsample", 7, 1, 1, 1, 1, infer_upsample_attr, .deprecated = 10),
-    ONV_OP("Upsample", 9, 2, 2, 1, 1, infer_scale, .deprecated = 10),
+    ONV_OP("Upsample", 1, 1, 1, 1, 1, infer_upsample_image),
+    ONV_OP("Upsample", 7, 1, 1, 1, 1, infer_upsample_attr),
+    ONV_OP("Upsample", 9, 2, 2, 1, 1, infer_scale),
 };
 
 const onv_op_family onv_ops_image_resize = {"", rows, sizeof rows / sizeof rows[0]};

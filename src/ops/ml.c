@@ -259,9 +259,9 @@ static const onv_op rows[] = {
     ONV_OP("TreeEnsemble", 5, 1, 1, 1, 1, infer_regressor, .with = "n_targets",
            .flags = ONV_OP_WEIGHT_ATTRS),
     ONV_OP("TreeEnsembleClassifier", 1, 1, 1, 2, 2, infer_classifier, .with = "classlabels_int64s",
-           .deprecated = 5, .flags = ONV_OP_WEIGHT_ATTRS),
+           .flags = ONV_OP_WEIGHT_ATTRS),
     ONV_OP("TreeEnsembleRegressor", 1, 1, 1, 1, 1, infer_regressor, .with = "n_targets",
-           .deprecated = 5, .flags = ONV_OP_WEIGHT_ATTRS),
+           .flags = ONV_OP_WEIGHT_ATTRS),
     ONV_OP("ZipMap", 1, 1, 1, 1, 1, infer_zip_map),
 };
 

@@ -105,7 +105,8 @@ static onv_status infer_deform_conv(onv_op_ctx *c)
     ONV_TRY(onv_tensor_need_rank(c, 2, rank, rank));
     onv_dim points = onv_dim_mul(c->dims, onv_window_kernel_elems(c, &window), groups);
     onv_dim offsets = onv_dim_mul(c->dims, points, onv_dim_const(rank - 2));
-    ONV_TRY(onv_tensor_unify(c, "the channels of the offsets", &offsets, onv_op_in_dim(c, 2, 1)));
+    onv_dim given = onv_op_in_dim(c, 2, 1);
+    ONV_TRY(onv_tensor_unify(c, "the channels of the offsets", &given, offsets));
     return check_bias(c, 3, onv_op_in_dim(c, W, 0));
 }
 

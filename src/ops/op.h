@@ -53,16 +53,14 @@ struct onv_op {
     struct {
         int16_t min, max;
     } in, out;
-    onv_op_rule infer;    /* required */
-    const char *says;     /* of onv_op_shapes_infer: a line of op_shapes.h, from the inputs on */
-    const void *with;     /* what its rules read of the row: of onv_alias_infer an onv_alias */
-    onv_op_rule fold;     /* contents of small outputs; NULL: never known */
-    onv_op_count macs;    /* NULL: no multiply-accumulates */
-    onv_op_count scratch; /* bytes of workspace the algorithm itself needs; NULL: none */
+    onv_op_rule infer; /* required */
+    const char *says;  /* of onv_op_shapes_infer: a line of op_shapes.h, from the inputs on */
+    const void *with;  /* what its rules read of the row: of onv_alias_infer an onv_alias */
+    onv_op_rule fold;  /* contents of small outputs; NULL: never known */
+    onv_op_count macs; /* NULL: no multiply-accumulates */
     onv_op_traits traits;
     onv_op_traits (*traits_fn)(onv_op_ctx *c); /* where an attribute decides; overrides traits */
     uint32_t flags;
-    int32_t deprecated; /* opset version in which the operator was withdrawn; 0: current */
 };
 
 /* A row: name, first opset, fewest and most inputs, fewest and most outputs, the rule, and what else it has. */

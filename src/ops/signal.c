@@ -72,12 +72,13 @@ static onv_status infer_dft(onv_op_ctx *c)
 /* STFT: signal, frame_step, window, frame_length. */
 static onv_status infer_stft(onv_op_ctx *c)
 {
-    onv_dim step, frame, signal = onv_op_in_dim(c, 0, 1);
+    onv_dim step, length, frame = onv_op_in_dim(c, 2, 0), signal = onv_op_in_dim(c, 0, 1);
     onv_dtype dtype = onv_op_in_dtype(c, 0);
     ONV_TRY(onv_tensor_need_rank(c, 0, 2, 3));
     ONV_TRY(read_length(c, 1, 1, &step));
-    ONV_TRY(read_length(c, 3, 1, &frame));
-    ONV_TRY(onv_tensor_need_vector(c, 2, "window and frame_length", &frame));
+    ONV_TRY(onv_tensor_need_rank(c, 2, 1, 1));
+    ONV_TRY(read_length(c, 3, 1, &length));
+    ONV_TRY(onv_tensor_unify(c, "window and frame_length", &frame, length));
     if (!onv_op_has_in(c, 2) && !onv_op_has_in(c, 3)) frame = signal;
     if (onv_dim_always_lt(c->dims, signal, frame))
         return onv_op_fail(c, "a frame of %s is longer than the signal of %s",

@@ -142,9 +142,11 @@ static onv_status infer_gather_nd(onv_op_ctx *c)
     if (tuple < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
     ONV_TRY(onv_tensor_check_rank(c, indices - 1 + rank - batch - tuple));
     for (int i = 0; i < indices - 1; i++) dims[n++] = onv_op_in_dim(c, 1, i);
-    for (int i = 0; i < batch; i++)
+    for (int i = 0; i < batch; i++) {
+        dims[i] = onv_op_in_dim(c, 0, i);
         ONV_TRY(onv_tensor_unify(c, "batch dims of data and indices", &dims[i],
-                                 onv_op_in_dim(c, 0, i)));
+                                 onv_op_in_dim(c, 1, i)));
+    }
     for (int i = batch + tuple; i < rank; i++) dims[n++] = onv_op_in_dim(c, 0, i);
     return onv_op_set_out(c, 0, dtype, dims, n);
 }

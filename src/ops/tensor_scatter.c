@@ -123,7 +123,8 @@ static onv_status infer_scatter_nd(onv_op_ctx *c)
         for (int i = 0; i < updates; i++) {
             onv_dim expected = i < indices - 1 ? onv_op_in_dim(c, 1, i)
                                                : onv_op_in_dim(c, 0, i - (indices - 1) + k);
-            ONV_TRY(onv_tensor_unify(c, "the dims of updates", &expected, onv_op_in_dim(c, 2, i)));
+            onv_dim given = onv_op_in_dim(c, 2, i);
+            ONV_TRY(onv_tensor_unify(c, "the dims of updates", &given, expected));
         }
     }
     return onv_infer_same(c);
@@ -183,8 +184,7 @@ static onv_status infer_tensor_scatter(onv_op_ctx *c)
 
 static const onv_op rows[] = {
     ONV_OP("Scatter", 9, 3, 3, 1, 1, infer_scatter_elements,
-           .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(1)}, .fold = fold_scatter_elements,
-           .deprecated = 11),
+           .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(1)}, .fold = fold_scatter_elements),
     ONV_OP("ScatterElements", 11, 3, 3, 1, 1, infer_scatter_elements,
            .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(1)}, .fold = fold_scatter_elements),
     ONV_OP("ScatterElements", 16, 3, 3, 1, 1, infer_scatter_elements,

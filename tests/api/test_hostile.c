@@ -287,7 +287,7 @@ static const hostile cases[] = {
      "num_heads=3",
      {"f32[1,2,8]", "w f32[8,24]", "w f32[24]"},
      MODEL,
-     "a width of 8 does not split into 3"},
+     "8 does not split into 3"},
     {"com.microsoft::QuickGelu", "", {0}, MODEL, "QuickGelu of opset 1 takes 1 to 1 inputs, the"},
     {"com.microsoft::MatMulNBits",
      "K=-8 N=4 bits=4 block_size=16",

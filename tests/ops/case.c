@@ -251,7 +251,6 @@ static bool check_any(runner *r, onv_status status)
         if (!check_output(r, k)) return false;
     if (r->c.op->traits_fn != NULL) (void)r->c.op->traits_fn(&r->c);
     if (r->c.op->macs != NULL) (void)r->c.op->macs(&r->c);
-    if (r->c.op->scratch != NULL) (void)r->c.op->scratch(&r->c);
     return true;
 }
 
@@ -273,7 +272,6 @@ static bool run(runner *r)
         if (!compare_output(r, k)) return false;
     onv_op_traits traits = op->traits_fn != NULL ? op->traits_fn(&r->c) : op->traits;
     onv_dim macs = op->macs != NULL ? op->macs(&r->c) : onv_dim_const(0);
-    if (op->scratch != NULL) (void)op->scratch(&r->c);
     return compare_macs(r, macs) && compare_traits(r, &traits);
 }
 

@@ -29,7 +29,7 @@
  * "*": anything, as long as it is sound.
  *
  * Every case gets a model, an operator row found by name and version ("com.microsoft:Gelu": with a
- * domain), and runs infer, fold, traits_fn, macs and scratch.
+ * domain), and runs infer, fold, traits_fn and macs.
  */
 #ifndef ONV_TESTS_OPS_CASE_H
 #define ONV_TESTS_OPS_CASE_H
