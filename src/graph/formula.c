@@ -27,40 +27,6 @@ typedef struct builder {
 
 /* --- Sizes ------------------------------------------------------------------------------------- */
 
-static onv_dim tensor_bytes(onv_dims *dims, const onv_type *type)
-{
-    int64_t bits = onv_dtype_bits((onv_dtype)type->dtype);
-    if (bits == 0) return ONV_DIM_UNKNOWN;
-    onv_dim elems = onv_dim_substitute_bounds(dims, onv_type_elems(dims, type));
-    if (bits % 8 == 0) return onv_dim_mul(dims, elems, onv_dim_const(bits / 8));
-    return onv_dim_ceildiv(dims, onv_dim_mul(dims, elems, onv_dim_const(bits)), onv_dim_const(8));
-}
-
-/* As liveness counts them in numbers. */
-static onv_dim type_bytes(onv_dims *dims, const onv_type *type)
-{
-    if (onv_type_is_on_host(type)) return onv_dim_const(0);
-    switch ((onv_type_kind)type->kind) {
-    case ONV_TYPE_TENSOR:
-    case ONV_TYPE_SPARSE_TENSOR: return tensor_bytes(dims, type);
-    case ONV_TYPE_OPTIONAL:
-        return type->elem == NULL ? ONV_DIM_UNKNOWN : type_bytes(dims, type->elem);
-    case ONV_TYPE_SEQUENCE: {
-        onv_dim length = onv_dim_substitute_bounds(dims, type->length), sum = onv_dim_const(0);
-        if (type->items == NULL)
-            return type->elem == NULL ? ONV_DIM_UNKNOWN
-                                      : onv_dim_mul(dims, length, type_bytes(dims, type->elem));
-        if (!onv_dim_is_const(length)) return ONV_DIM_UNKNOWN;
-        for (int64_t i = 0; i < length.raw; i++)
-            sum = onv_dim_add(dims, sum, type_bytes(dims, &type->items->at[i]));
-        return sum;
-    }
-    case ONV_TYPE_MAP: return onv_dim_const(0);
-    case ONV_TYPE_UNKNOWN: break;
-    }
-    return ONV_DIM_UNKNOWN;
-}
-
 /* By buffer. */
 static onv_dim *list_sizes(builder *b)
 {
@@ -71,7 +37,7 @@ static onv_dim *list_sizes(builder *b)
         const onv_value *value = onv_model_value(b->model, row->value);
         sizes[i] = row->sized && row->bytes < (uint64_t)ONV_DIM_INFINITY_RAW
                        ? onv_dim_const((int64_t)row->bytes)
-                       : type_bytes(&b->model->dims, &value->type);
+                       : onv_type_bytes(&b->model->dims, &value->type);
         if (!onv_dim_is_known(sizes[i]) && b->unsized == NULL) b->unsized = value;
     }
     /* The input that an output fills further has room for that. */

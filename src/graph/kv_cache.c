@@ -228,36 +228,30 @@ static onv_status join_by_names(finder *f, onv_error *err)
 
 /* --- Sizes ------------------------------------------------------------------------------------- */
 
-static onv_status measure(finder *f, onv_kv_pair *pair, onv_error *err)
+/* What is not bound is not counted. */
+static void measure(const finder *f, onv_kv_pair *pair)
 {
-    const onv_value *past = onv_model_value(f->model, pair->past);
-    const onv_value *present =
-        onv_is_value(pair->present) ? onv_model_value(f->model, pair->present) : past;
-    uint64_t elems[2] = {1, 1};
-    const onv_type *types[2] = {&past->type, &present->type};
-    uint64_t *bytes[2] = {&pair->past_bytes, &pair->present_bytes};
-    for (int t = 0; t < 2; t++) {
-        for (int i = 0; i < types[t]->rank; i++) {
-            onv_dim d = onv_dim_substitute_bounds(&f->model->dims, types[t]->dims[i]);
-            if (!onv_dim_is_const(d)) return ONV_OK; /* not bound: nothing is counted */
-            if (!onv_u64_mul(elems[t], (uint64_t)d.raw, &elems[t]))
-                return onv_fail(err, ONV_ERR_OVERFLOW, "the key-value cache does not fit 64 bits");
-        }
-        if (!onv_dtype_bytes((onv_dtype)types[t]->dtype, elems[t], bytes[t]))
-            return onv_fail(err, ONV_ERR_OVERFLOW, "the key-value cache does not fit 64 bits");
-    }
-    if (pair->axis < 0) return ONV_OK;
     onv_dims *dims = &f->model->dims;
-    pair->past_tokens = onv_dim_substitute_bounds(dims, past->type.dims[pair->axis]).raw;
-    pair->present_tokens = onv_dim_substitute_bounds(dims, present->type.dims[pair->axis]).raw;
+    const onv_type *past = &onv_model_value(f->model, pair->past)->type, *present = past;
+    if (onv_is_value(pair->present)) present = &onv_model_value(f->model, pair->present)->type;
+    onv_dim past_bytes = onv_type_bytes(dims, past), present_bytes = onv_type_bytes(dims, present);
+    if (!onv_dim_is_const(past_bytes)) return;
+    pair->past_bytes = (uint64_t)past_bytes.raw;
+    if (!onv_dim_is_const(present_bytes)) return;
+    pair->present_bytes = (uint64_t)present_bytes.raw;
+    if (pair->axis < 0) return;
+    onv_dim past_tokens = onv_dim_substitute_bounds(dims, past->dims[pair->axis]);
+    onv_dim tokens = onv_dim_substitute_bounds(dims, present->dims[pair->axis]);
+    if (!onv_dim_is_const(past_tokens) || !onv_dim_is_const(tokens)) return;
+    pair->past_tokens = past_tokens.raw;
+    pair->present_tokens = tokens.raw;
     /* In a buffer for both the present is what there is room for. */
-    if (f->cache->mode == ONV_KV_SHARED && !onv_dim_is_const(present->type.dims[pair->axis])) {
+    if (f->cache->mode == ONV_KV_SHARED && !onv_dim_is_const(present->dims[pair->axis])) {
         pair->present_tokens = pair->past_tokens;
         pair->present_bytes = pair->past_bytes;
     }
     if (pair->present_tokens > 0)
         pair->token_bytes = pair->present_bytes / (uint64_t)pair->present_tokens;
-    return ONV_OK;
 }
 
 /* The symbol that the file gives the past. */
@@ -275,7 +269,7 @@ static onv_status add_up(finder *f, onv_error *err)
     bool fits = true;
     for (uint32_t i = 0; i < cache->n_pairs; i++) {
         onv_kv_pair *pair = &cache->pairs[i];
-        ONV_TRY(measure(f, pair, err));
+        measure(f, pair);
         if (pair->axis < 0) {
             fits &= onv_u64_add(cache->fixed_bytes, pair->past_bytes, &cache->fixed_bytes);
             continue;

@@ -23,46 +23,19 @@ typedef struct builder {
 
 /* --- Sizes ------------------------------------------------------------------------------------- */
 
-static bool tensor_bytes(onv_dims *dims, const onv_type *type, uint64_t *bytes, bool *overflow)
-{
-    uint64_t overflows = dims->overflows;
-    onv_dim elems = onv_dim_substitute_bounds(dims, onv_type_elems(dims, type));
-    *overflow = dims->overflows != overflows;
-    if (!onv_dim_is_const(elems) || type->dtype == ONV_UNDEFINED) return false;
-    *overflow = !onv_dtype_bytes((onv_dtype)type->dtype, (uint64_t)elems.raw, bytes);
-    return !*overflow;
-}
-
-/* Bytes of a value of any type; false where they are not known. */
+/* False where the bytes of a value are not known, or do not fit. 64 bits hold more bytes than a dim. */
 static bool type_bytes(onv_dims *dims, const onv_type *type, uint64_t *bytes, bool *overflow)
 {
-    uint64_t one, sum = 0;
-    if (onv_type_is_on_host(type)) {
-        *bytes = 0;
-        return true;
-    }
-    switch ((onv_type_kind)type->kind) {
-    case ONV_TYPE_TENSOR:
-    case ONV_TYPE_SPARSE_TENSOR: return tensor_bytes(dims, type, bytes, overflow);
-    case ONV_TYPE_OPTIONAL:
-        return type->elem != NULL && type_bytes(dims, type->elem, bytes, overflow);
-    case ONV_TYPE_SEQUENCE: {
-        onv_dim length = onv_dim_substitute_bounds(dims, type->length);
-        if (!onv_dim_is_const(length)) return false;
-        for (int64_t i = 0; type->items != NULL && i < length.raw; i++) {
-            if (!type_bytes(dims, &type->items->at[i], &one, overflow)) return false;
-            if (!onv_u64_add(sum, one, &sum)) *overflow = true;
-        }
-        *bytes = sum;
-        if (type->items != NULL || length.raw == 0) return !*overflow;
-        if (type->elem == NULL || !type_bytes(dims, type->elem, &one, overflow)) return false;
-        *overflow = !onv_u64_mul(one, (uint64_t)length.raw, bytes);
-        return !*overflow;
-    }
-    case ONV_TYPE_MAP: *bytes = 0; return true; /* maps are on the host */
-    case ONV_TYPE_UNKNOWN: break;
-    }
-    return false;
+    uint64_t overflows = dims->overflows;
+    bool is_plain =
+        onv_type_has_rank(type) && type->dtype != ONV_UNDEFINED && !onv_type_is_on_host(type);
+    onv_dim known = is_plain ? onv_dim_substitute_bounds(dims, onv_type_elems(dims, type))
+                             : onv_type_bytes(dims, type);
+    *overflow = dims->overflows != overflows || onv_dim_is_infinite(known);
+    if (!onv_dim_is_const(known)) return false;
+    *bytes = (uint64_t)known.raw;
+    *overflow |= is_plain && !onv_dtype_bytes((onv_dtype)type->dtype, *bytes, bytes);
+    return !*overflow;
 }
 
 /* --- Buffers ----------------------------------------------------------------------------------- */

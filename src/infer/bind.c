@@ -43,14 +43,10 @@ onv_status onv_bind_type(onv_driver *driver, onv_type *type)
     return ONV_OK;
 }
 
-static onv_status set_dim(onv_driver *driver, onv_value *input, int axis, onv_dim value)
+static onv_status set_batch(onv_driver *driver, onv_value *input, onv_dim batch)
 {
-    onv_dim *dims = onv_arena_copy(&driver->model->arena, input->type.dims,
-                                   (size_t)input->type.rank * sizeof *dims);
-    if (dims == NULL) return onv_fail_memory(driver->err);
-    dims[axis] = value;
-    input->type.dims = dims;
-    return ONV_OK;
+    bool is_set = onv_type_set_dim(&input->type, &driver->model->arena, 0, batch);
+    return is_set ? ONV_OK : onv_fail_memory(driver->err);
 }
 
 /* --- Symbols ----------------------------------------------------------------------------------- */
@@ -239,7 +235,7 @@ static onv_status apply_shape(onv_driver *driver, const onv_shape_binding *bindi
                         driver->options->max_batch ? "--max-batch is to choose it"
                                                    : "--batch another");
     ONV_TRY(set_shape(driver, input, binding));
-    return is_batch ? set_dim(driver, input, 0, onv_dim_const(old)) : ONV_OK;
+    return is_batch ? set_batch(driver, input, onv_dim_const(old)) : ONV_OK;
 }
 
 /* --- The batch --------------------------------------------------------------------------------- */
@@ -549,7 +545,7 @@ onv_status onv_bind_inputs(onv_driver *driver)
         ONV_TRY(onv_bind_type(driver, &input->type));
         if (driver->rebatch.needed && onv_type_has_rank(&input->type) && input->type.rank > 0 &&
             onv_dim_is(input->type.dims[0], driver->rebatch.old))
-            ONV_TRY(set_dim(driver, input, 0, driver->rebatch.symbol));
+            ONV_TRY(set_batch(driver, input, driver->rebatch.symbol));
     }
     return note_free_dims(driver);
 }

@@ -104,6 +104,10 @@ onv_status onv_driver_run_node(onv_driver *driver, onv_node_id id);
  * operator that is not known, and a warning says what contradicts what. */
 onv_status onv_driver_run_graph(onv_driver *driver, onv_graph_id id);
 
+/* Forgets what a run found of a value that is no weight; of a node and its outputs. */
+void onv_driver_clear_value(onv_value *value);
+void onv_driver_clear_node(const onv_model *model, onv_node *node);
+
 /* Marks the weights that no run holds (dropped.c). After the graph was run. */
 onv_status onv_drop_weights(onv_driver *driver);
 

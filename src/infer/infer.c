@@ -28,28 +28,13 @@ static void type_constants(onv_model *model)
     }
 }
 
-static void clear_value(onv_value *value)
-{
-    if (onv_value_is_weight(value)) return;
-    value->type = (onv_type){.rank = -1, .length = ONV_DIM_UNKNOWN};
-    value->known = NULL;
-    value->bound_used = false;
-}
-
 /* Whatever a run left in a graph that turned out never to run. */
 static void clear_graph(onv_model *model, const onv_graph *graph)
 {
     for (uint32_t k = 0; k < graph->n_inputs; k++)
-        clear_value(onv_model_value(model, graph->inputs[k]));
-    for (uint32_t i = 0; i < graph->n_nodes; i++) {
-        onv_node *node = onv_model_node(model, graph->nodes[i]);
-        node->op = NULL;
-        node->traits = (onv_traits){0};
-        node->macs = node->element_ops = onv_dim_const(0);
-        for (uint32_t k = 0; k < node->n_outputs; k++)
-            if (onv_is_value(node->outputs[k]))
-                clear_value(onv_model_value(model, node->outputs[k]));
-    }
+        onv_driver_clear_value(onv_model_value(model, graph->inputs[k]));
+    for (uint32_t i = 0; i < graph->n_nodes; i++)
+        onv_driver_clear_node(model, onv_model_node(model, graph->nodes[i]));
 }
 
 /* What is inside a graph that never runs never runs. Graphs come after the graph of their owner. */
@@ -178,15 +163,11 @@ void onv_driver_close(onv_driver *driver)
 
 static void close_bindings(onv_driver *driver, onv_status status)
 {
-    onv_model *model = driver->model;
-    onv_arena_cleanup(&driver->scratch);
-    onv_vec_cleanup(&driver->unknown_ops);
-    onv_ptr_map_cleanup(&driver->unknown_at);
+    onv_driver_close(driver);
     onv_vec_cleanup(&driver->declared_only);
     onv_vec_cleanup(&driver->given);
-    model->dims.given = NULL;
-    model->dims.n_given = 0;
-    onv_dims_enter(&model->dims, UINT32_MAX);
+    driver->model->dims.given = NULL;
+    driver->model->dims.n_given = 0;
     onv_rebatch_cleanup(&driver->rebatch);
     if (status != ONV_OK) onv_infer_info_cleanup(driver->info);
 }

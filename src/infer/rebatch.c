@@ -144,11 +144,8 @@ static onv_status set_batch(onv_driver *driver, onv_dim batch)
     for (uint32_t i = 0; i < graph->n_inputs; i++) {
         if (!driver->rebatch.has_batch[i]) continue;
         onv_type *type = &onv_model_value(driver->model, graph->inputs[i])->type;
-        onv_dim *dims =
-            onv_arena_copy(&driver->model->arena, type->dims, (size_t)type->rank * sizeof *dims);
-        if (dims == NULL) return onv_fail_memory(driver->err);
-        dims[0] = batch;
-        type->dims = dims;
+        if (!onv_type_set_dim(type, &driver->model->arena, 0, batch))
+            return onv_fail_memory(driver->err);
     }
     return onv_rebatch_size_constants(driver, batch);
 }

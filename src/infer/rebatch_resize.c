@@ -88,12 +88,9 @@ static onv_status find_axes(onv_driver *driver, const onv_tensor *tensor, onv_re
 static onv_status set_size(onv_driver *driver, const onv_resized *r, onv_dim batch)
 {
     onv_value *value = onv_model_value(driver->model, r->value);
-    const onv_type *type = &value->tensor->type;
-    onv_dim *dims =
-        onv_arena_copy(&driver->model->arena, type->dims, (size_t)type->rank * sizeof *dims);
-    if (dims == NULL) return onv_fail_memory(driver->err);
-    dims[r->candidates[r->tried]] = batch;
-    value->type.dims = dims;
+    value->type.dims = value->tensor->type.dims;
+    if (!onv_type_set_dim(&value->type, &driver->model->arena, r->candidates[r->tried], batch))
+        return onv_fail_memory(driver->err);
     value->known = NULL;
     value->known_tried = true;
     return ONV_OK;

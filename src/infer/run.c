@@ -398,8 +398,7 @@ onv_status onv_driver_run_node(onv_driver *driver, onv_node_id id)
     c->in_present = present;
 
     node->traits = (onv_traits){0};
-    node->macs = onv_dim_const(0);
-    node->element_ops = onv_dim_const(0);
+    node->macs = node->element_ops = onv_dim_const(0);
     onv_dims_enter(c->dims, id.index);
     node->op = c->op = find_row(driver, node);
     if (c->op == NULL) {
@@ -436,6 +435,24 @@ static void drop_graphs(onv_model *model, const onv_node *owner)
     }
 }
 
+void onv_driver_clear_value(onv_value *value)
+{
+    if (onv_value_is_weight(value)) return;
+    value->type = (onv_type){.rank = -1, .length = ONV_DIM_UNKNOWN};
+    value->known = NULL;
+    value->bound_used = false;
+}
+
+void onv_driver_clear_node(const onv_model *model, onv_node *node)
+{
+    node->op = NULL;
+    node->traits = (onv_traits){0};
+    node->macs = node->element_ops = onv_dim_const(0);
+    for (uint32_t k = 0; k < node->n_outputs; k++)
+        if (onv_is_value(node->outputs[k]))
+            onv_driver_clear_value(onv_model_value(model, node->outputs[k]));
+}
+
 /* The node is as one of an unknown operator. */
 static onv_status leave_open(onv_driver *driver, onv_node_id id, onv_diag_mark before)
 {
@@ -446,16 +463,12 @@ static onv_status leave_open(onv_driver *driver, onv_node_id id, onv_diag_mark b
     *driver->err = (onv_error){0};
     driver->failed_node = ONV_NO_NODE;
     node->contradicts = true;
-    node->op = NULL;
-    node->traits = (onv_traits){0};
-    node->macs = node->element_ops = onv_dim_const(0);
+    onv_driver_clear_node(model, node);
     drop_graphs(model, node);
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         if (!onv_is_value(node->outputs[k])) continue;
         onv_value *value = onv_model_value(model, node->outputs[k]);
         if (value->kind == ONV_VALUE_CONSTANT) continue;
-        value->type = (onv_type){.rank = -1, .length = ONV_DIM_UNKNOWN};
-        value->known = NULL;
         ONV_TRY(merge_declared(driver, value));
         value->bound_used = type_has_bound(&model->dims, &value->type);
     }

@@ -5,18 +5,6 @@
 #include "ir/dim.h"
 #include "ir/dim_expr.h"
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    if (a < 0) a = -a;
-    if (b < 0) b = -b;
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* --- Exact division ---------------------------------------------------------------------------- */
 
 /* Removes the atoms of `b` from those of `a` (both sorted); false if one is missing. */
@@ -157,7 +145,7 @@ static onv_dim floordiv_by_constant(onv_dims *pool, onv_poly *a, int64_t b)
             onv_poly_add_term(&whole, coef / b, a->terms[i].d);
         } else {
             onv_poly_add_term(&rest, coef, a->terms[i].d);
-            common = gcd(common, coef);
+            common = onv_i64_gcd(common, coef < 0 ? -coef : coef);
         }
     }
     whole.c = onv_i64_floordiv(a->c, b);

@@ -102,6 +102,15 @@ static inline int64_t onv_i64_floordiv(int64_t a, int64_t b)
     return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
 }
 
+static inline int64_t onv_i64_gcd(int64_t a, int64_t b)
+{
+    for (int64_t rest; b != 0; b = rest) {
+        rest = a % b;
+        a = b;
+    }
+    return a;
+}
+
 /* Saturating at +-ONV_DIM_INFINITY_RAW. */
 int64_t onv_sat_add(int64_t a, int64_t b);
 int64_t onv_sat_mul(int64_t a, int64_t b);

@@ -69,16 +69,6 @@ static onv_dim raise_floors(onv_dims *pool, onv_dim monomial, int64_t finest, in
     return is_same ? monomial : product;
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* A multiple of something that is at most `p`; `bad` where numbers or expressions become too large. */
 static void lower_multiple(onv_dims *pool, const onv_poly *p, int64_t finest, onv_poly *multiple)
 {
@@ -89,7 +79,7 @@ static void lower_multiple(onv_dims *pool, const onv_poly *p, int64_t finest, on
         raise_floors(pool, p->terms[i].d, finest, &coarser);
         multiple->bad |= coarser >= ONV_DIM_INFINITY_RAW;
         if (multiple->bad) return;
-        factor = onv_sat_mul(factor, coarser / gcd(factor, coarser));
+        factor = onv_sat_mul(factor, coarser / onv_i64_gcd(factor, coarser));
     }
     onv_poly_add_dim(multiple, pool, factor, onv_dim_const(p->c));
     for (uint32_t i = 0; i < p->n; i++) {

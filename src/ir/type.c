@@ -34,6 +34,49 @@ onv_dim onv_type_elems(onv_dims *pool, const onv_type *type)
     return product;
 }
 
+static onv_dim tensor_bytes(onv_dims *pool, const onv_type *type)
+{
+    int64_t bits = onv_dtype_bits((onv_dtype)type->dtype);
+    if (bits == 0) return ONV_DIM_UNKNOWN;
+    onv_dim elems = onv_dim_substitute_bounds(pool, onv_type_elems(pool, type));
+    if (bits % 8 == 0) return onv_dim_mul(pool, elems, onv_dim_const(bits / 8));
+    return onv_dim_ceildiv(pool, onv_dim_mul(pool, elems, onv_dim_const(bits)), onv_dim_const(8));
+}
+
+onv_dim onv_type_bytes(onv_dims *pool, const onv_type *type)
+{
+    if (onv_type_is_on_host(type)) return onv_dim_const(0);
+    switch ((onv_type_kind)type->kind) {
+    case ONV_TYPE_TENSOR:
+    case ONV_TYPE_SPARSE_TENSOR: return tensor_bytes(pool, type);
+    case ONV_TYPE_OPTIONAL:
+        return type->elem == NULL ? ONV_DIM_UNKNOWN : onv_type_bytes(pool, type->elem);
+    case ONV_TYPE_SEQUENCE: {
+        onv_dim length = onv_dim_substitute_bounds(pool, type->length), sum = onv_dim_const(0);
+        if (onv_dim_is(length, 0)) return sum;
+        if (type->items == NULL)
+            return type->elem == NULL ? ONV_DIM_UNKNOWN
+                                      : onv_dim_mul(pool, length, onv_type_bytes(pool, type->elem));
+        if (!onv_dim_is_const(length)) return ONV_DIM_UNKNOWN;
+        for (int64_t i = 0; i < length.raw; i++)
+            sum = onv_dim_add(pool, sum, onv_type_bytes(pool, &type->items->at[i]));
+        return sum;
+    }
+    case ONV_TYPE_MAP: return onv_dim_const(0);
+    case ONV_TYPE_UNKNOWN: break;
+    }
+    return ONV_DIM_UNKNOWN;
+}
+
+bool onv_type_set_dim(onv_type *type, onv_arena *arena, int axis, onv_dim dim)
+{
+    onv_dim *dims = onv_arena_copy(arena, type->dims, (size_t)type->rank * sizeof *dims);
+    if (dims == NULL) return false;
+    dims[axis] = dim;
+    type->dims = dims;
+    return true;
+}
+
 const char *onv_type_shape_text(const onv_dims *pool, onv_arena *arena, const onv_type *type)
 {
     if (!onv_type_has_rank(type)) return "[...]";

@@ -58,6 +58,13 @@ bool onv_type_is_on_host(const onv_type *type);
 /* The number of elements: the product of the dims; unknown where a dim or the rank is. */
 onv_dim onv_type_elems(onv_dims *pool, const onv_type *type);
 
+/* Bytes of a value of any type, with the bounds of sizes that the data decides; what is on the host takes none. Unknown where a
+ * size is, or where they do not fit a dim (which pool->overflows counts). */
+onv_dim onv_type_bytes(onv_dims *pool, const onv_type *type);
+
+/* Replaces one dim, in a copy of the dims; false when memory is short. */
+bool onv_type_set_dim(onv_type *type, onv_arena *arena, int axis, onv_dim dim);
+
 /* Text like "[batch, 3, 224, 224]" or "[...]" (rank unknown), in the arena; NULL without memory. */
 const char *onv_type_shape_text(const onv_dims *pool, onv_arena *arena, const onv_type *type);
 
