@@ -95,9 +95,8 @@ static onv_dim macs_attention(onv_op_ctx *c)
 {
     heads q, k, v;
     if (read_attention(c, &q, &k, &v) != ONV_OK) return ONV_DIM_UNKNOWN;
-    onv_dim macs = onv_dim_mul(c->dims, onv_dim_mul(c->dims, q.batch, q.count), q.length);
-    macs = onv_dim_mul(c->dims, macs, k.length);
-    return onv_dim_mul(c->dims, macs, onv_dim_add(c->dims, k.size, v.size));
+    return ONV_PRODUCT(c, q.batch, q.count, q.length, k.length,
+                       onv_dim_add(c->dims, k.size, v.size));
 }
 
 /* Fused attention keeps what it read, past included, and its output. */
@@ -189,8 +188,7 @@ static onv_dim macs_linear_attention(onv_op_ctx *c)
     bool delta = strstr(onv_op_attr_string(c, "update_rule", "gated_delta"), "delta") != NULL;
     onv_dim products = onv_dim_mul(c->dims, k.count, onv_dim_const(delta ? 2 : 1));
     products = onv_dim_add(c->dims, products, q.count);
-    onv_dim macs = onv_dim_mul(c->dims, onv_dim_mul(c->dims, q.batch, q.length), products);
-    return onv_dim_mul(c->dims, macs, onv_dim_mul(c->dims, k.size, v.size));
+    return ONV_PRODUCT(c, q.batch, q.length, products, k.size, v.size);
 }
 
 /* --- RotaryEmbedding --------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@ static onv_status infer_range(onv_op_ctx *c)
     onv_dim start = onv_op_in_scalar(c, 0), limit = onv_op_in_scalar(c, 1);
     onv_dim count = onv_dim_sub(c->dims, limit, start);
     count = onv_dim_max(c->dims, count, onv_dim_const(0));
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), &count, 1);
+    return onv_op_set_like(c, &count, 1);
 }
 
 /* QLinearConcat: scale and zero point of the result, then triples of a tensor and its own two. */

@@ -32,8 +32,8 @@ static onv_status read_heads(onv_op_ctx *c, const char *attr, onv_dim *heads)
 /* Scores (queries times keys) and their product with the values; masks leave nothing out. */
 static onv_dim macs_of_scores(onv_op_ctx *c, const attention *a)
 {
-    onv_dim scores = times(c, times(c, a->batch, a->heads), times(c, a->q_length, a->kv_length));
-    return times(c, scores, onv_dim_add(c->dims, a->size, a->v_size));
+    onv_dim sizes = onv_dim_add(c->dims, a->size, a->v_size);
+    return ONV_PRODUCT(c, a->batch, a->heads, a->q_length, a->kv_length, sizes);
 }
 
 static void set_cache(onv_op_ctx *c, uint32_t out, onv_dtype dtype, const attention *a,
@@ -150,8 +150,8 @@ static onv_dim macs_packed_multi_head(onv_op_ctx *c)
     enum { TOKEN_OFFSET = 4 };
     onv_dim q_width, v_width, length = onv_op_in_dim(c, TOKEN_OFFSET, 1);
     packed_widths(c, &q_width, &v_width);
-    onv_dim scores = times(c, onv_op_in_dim(c, TOKEN_OFFSET, 0), times(c, length, length));
-    return times(c, scores, onv_dim_add(c->dims, q_width, v_width));
+    onv_dim batch = onv_op_in_dim(c, TOKEN_OFFSET, 0);
+    return ONV_PRODUCT(c, batch, length, length, onv_dim_add(c->dims, q_width, v_width));
 }
 
 /* --- Fewer heads of keys and values ------------------------------------------------------------ */

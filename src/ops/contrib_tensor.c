@@ -8,7 +8,7 @@ static onv_status infer_expand_dims(onv_op_ctx *c)
 {
     int rank = onv_op_in_rank(c, 0), axis;
     onv_dim dims[ONV_MAX_RANK], at = onv_op_in_scalar(c, 1);
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
+    onv_op_set_like(c, NULL, -1);
     if (rank < 0) return ONV_OK;
     ONV_TRY(onv_tensor_check_rank(c, rank + 1));
     onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), rank + 1);
@@ -16,7 +16,7 @@ static onv_status infer_expand_dims(onv_op_ctx *c)
     ONV_TRY(onv_op_axis(c, at.raw, rank + 1, &axis));
     for (int i = 0; i <= rank; i++)
         dims[i] = i == axis ? onv_dim_const(1) : onv_op_in_dim(c, 0, i < axis ? i : i - 1);
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank + 1);
+    return onv_op_set_like(c, dims, rank + 1);
 }
 
 /* UnfoldTensor: windows of `size` along an axis, `step` apart, become a new last axis. */
@@ -25,7 +25,7 @@ static onv_status infer_unfold(onv_op_ctx *c)
     int64_t size, step = onv_op_attr_int(c, "step", 1);
     onv_dim dims[ONV_MAX_RANK + 1];
     int rank = onv_op_in_dims(c, 0, dims), axis;
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
+    onv_op_set_like(c, NULL, -1);
     ONV_TRY(onv_contrib_attr(c, "size", &size));
     if (step < 1) return onv_op_fail(c, "attribute step is %lld", (long long)step);
     if (rank < 0) return ONV_OK;
@@ -37,7 +37,7 @@ static onv_status infer_unfold(onv_op_ctx *c)
     room = onv_dim_floordiv(c->dims, room, onv_dim_const(step));
     dims[axis] = onv_dim_add(c->dims, room, onv_dim_const(1));
     dims[rank] = onv_dim_const(size);
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank + 1);
+    return onv_op_set_like(c, dims, rank + 1);
 }
 
 /* Unique: of a vector; values and counts are as many as there are different ones. */
@@ -46,7 +46,7 @@ static onv_status infer_unique(onv_op_ctx *c)
     onv_dim all = onv_op_in_dim(c, 0, 0);
     ONV_TRY(onv_tensor_need_rank(c, 0, 1, 1));
     onv_dim unique = onv_dim_is(all, 0) ? all : onv_dim_fresh(c->dims, "unique", all);
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), &unique, 1);
+    onv_op_set_like(c, &unique, 1);
     onv_op_set_out(c, 1, ONV_INT64, &all, 1);
     return onv_op_set_out(c, 2, ONV_INT64, &unique, 1);
 }
@@ -99,7 +99,7 @@ static onv_status infer_pre_mix(onv_op_ctx *c)
     if (branches > 0) width = onv_dim_exact_div(c->dims, width, onv_dim_const(branches));
     if (branches <= 0 && rank >= 0) rank--;
     if (rank > 0) dims[rank - 1] = width;
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return onv_op_set_like(c, dims, rank);
 }
 
 /* --- Rows -------------------------------------------------------------------------------------- */

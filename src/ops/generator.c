@@ -70,7 +70,7 @@ static onv_status infer_range(onv_op_ctx *c)
         onv_dim elems = onv_op_in_elems(c, k);
         if (onv_dim_is_const(elems) && elems.raw != 1)
             return onv_op_fail(c, "input %u must be a scalar, not of shape %s", k,
-                               onv_op_shape_text(c, onv_op_in(c, k)));
+                               onv_op_in_text(c, k));
     }
     if (onv_scalar_equal(c->dims, dtype, delta, none) == ONV_ALWAYS)
         return onv_op_fail(c, "delta is 0");

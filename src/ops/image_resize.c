@@ -133,7 +133,6 @@ static onv_status infer_resize(onv_op_ctx *c)
 {
     enum { SCALES = 2, SIZES = 3 };
     resize r;
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
     const char *policy = onv_op_attr_string(c, "keep_aspect_ratio_policy", "stretch");
     bool stretch = strcmp(policy, "stretch") == 0;
     bool scales = is_given(c, SCALES), sizes = is_given(c, SIZES);
@@ -144,23 +143,23 @@ static onv_status infer_resize(onv_op_ctx *c)
         return onv_op_fail(c, "keep_aspect_ratio_policy is '%s'", policy);
     if (!stretch && scales)
         return onv_op_fail(c, "scales cannot be used with keep_aspect_ratio_policy '%s'", policy);
-    if (onv_op_in_rank(c, 0) < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
+    if (onv_op_in_rank(c, 0) < 0) return onv_op_set_like(c, NULL, -1);
     ONV_TRY(read_axes(c, &r));
     if (sizes)
         ONV_TRY(resize_to_sizes(c, SIZES, &r, policy));
     else
         ONV_TRY(scale_by_input(c, SCALES, &r, 0));
-    return onv_op_set_out(c, 0, dtype, r.dims, r.rank);
+    return onv_op_set_like(c, r.dims, r.rank);
 }
 
 /* Resize 10 and Upsample 9: X, scales. Upsample never shrinks. */
 static onv_status infer_scale(onv_op_ctx *c)
 {
     resize r;
-    if (onv_op_in_rank(c, 0) < 0) return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
+    if (onv_op_in_rank(c, 0) < 0) return onv_op_set_like(c, NULL, -1);
     ONV_TRY(read_axes(c, &r));
     ONV_TRY(scale_by_input(c, 1, &r, strcmp(c->op->name, "Upsample") == 0 ? 1 : 0));
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), r.dims, r.rank);
+    return onv_op_set_like(c, r.dims, r.rank);
 }
 
 /* Upsample 7: the factors of all axes in an attribute. */
@@ -169,7 +168,7 @@ static onv_status infer_upsample_attr(onv_op_ctx *c)
     resize r;
     onv_scalar scales[ONV_MAX_RANK];
     const onv_attr *attr = onv_op_attr(c, "scales");
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
+    onv_op_set_like(c, NULL, -1);
     if (attr == NULL || attr->kind != ONV_ATTR_FLOATS)
         return onv_op_fail(c, "attribute scales is missing");
     if (onv_op_in_rank(c, 0) < 0) return ONV_OK;
@@ -177,7 +176,7 @@ static onv_status infer_upsample_attr(onv_op_ctx *c)
     ONV_TRY(check_count(c, &r, "scales", onv_dim_const(attr->count)));
     for (int i = 0; i < r.n_axes; i++) scales[i] = onv_scalar_real((double)attr->floats[i]);
     ONV_TRY(scale_axes(c, &r, scales, 1));
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), r.dims, r.rank);
+    return onv_op_set_like(c, r.dims, r.rank);
 }
 
 /* Upsample 1: an image, with one factor for its height and one for its width. */
@@ -189,7 +188,7 @@ static onv_status infer_upsample_image(onv_op_ctx *c)
     ONV_TRY(onv_tensor_need_rank(c, 0, 4, 4));
     onv_op_in_dims(c, 0, r.dims);
     ONV_TRY(scale_axes(c, &r, scales, 1));
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), r.dims, r.rank);
+    return onv_op_set_like(c, r.dims, r.rank);
 }
 
 static const onv_op rows[] = {

@@ -94,13 +94,12 @@ static onv_status infer_topk(onv_op_ctx *c)
 {
     onv_dim dims[ONV_MAX_RANK];
     int rank = onv_op_in_dims(c, 0, dims), axis;
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
-    onv_op_set_out(c, 0, dtype, NULL, -1);
+    onv_op_set_like(c, NULL, -1);
     onv_op_set_out(c, 1, ONV_INT64, NULL, -1);
     if (rank < 0) return ONV_OK;
     ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", -1), rank, &axis));
     ONV_TRY(topk_count(c, dims[axis], &dims[axis]));
-    onv_op_set_out(c, 0, dtype, dims, rank);
+    onv_op_set_like(c, dims, rank);
     return onv_op_set_out(c, 1, ONV_INT64, dims, rank);
 }
 
@@ -112,8 +111,7 @@ static onv_status label_dims(onv_op_ctx *c, onv_dim *dims, int *rank)
     int scores = onv_op_in_rank(c, 0), labels = onv_op_in_rank(c, 1);
     if ((scores >= 0 && scores < 2) || (scores >= 0 && labels >= 0 && labels != scores - 1))
         return onv_op_fail(c, "labels %s do not fit scores %s, which are [N, C, ...]",
-                           onv_op_shape_text(c, onv_op_in(c, 1)),
-                           onv_op_shape_text(c, onv_op_in(c, 0)));
+                           onv_op_in_text(c, 1), onv_op_in_text(c, 0));
     *rank = labels >= 0 ? labels : scores >= 0 ? scores - 1 : -1;
     for (int i = 0; i < *rank; i++) {
         dims[i] = onv_op_in_dim(c, 0, i == 0 ? 0 : i + 1);
@@ -134,7 +132,7 @@ static onv_status infer_loss(onv_op_ctx *c)
     bool none = strcmp(reduction, "none") == 0;
     if (!none && strcmp(reduction, "sum") != 0 && strcmp(reduction, "mean") != 0)
         return onv_op_fail(c, "unknown reduction '%s'", reduction);
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, none ? rank : 0);
+    onv_op_set_like(c, dims, none ? rank : 0);
     onv_op_set_out_like(c, 1, 0, onv_op_in_dtype(c, 0)); /* log_prob, where asked for */
     return ONV_OK;
 }

@@ -90,7 +90,7 @@ static onv_status bind_term(onv_op_ctx *c, einsum *e, uint32_t k, const uint8_t 
     int letters = dots ? count - 1 : count;
     if (rank >= 0 && (dots ? rank < letters : rank != letters))
         return onv_op_fail(c, "term %u has %d labels for shape %s", k, letters,
-                           onv_op_shape_text(c, onv_op_in(c, k)));
+                           onv_op_in_text(c, k));
     for (int i = 0; i < count; i++) {
         int label = labels[i];
         if (e->seen & bit(label)) e->twice |= bit(label);

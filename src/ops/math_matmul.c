@@ -10,9 +10,8 @@ static onv_status inner_dim(onv_op_ctx *c, uint32_t a, uint32_t b, onv_dim *inne
     onv_dim x = onv_op_in_dim(c, a, -1);
     onv_dim y = onv_op_in_dim(c, b, onv_op_in_rank(c, b) == 1 ? 0 : -2);
     if (onv_dim_is_const(x) && onv_dim_is_const(y) && !onv_dim_same(x, y))
-        return onv_op_fail(c, "inner dims of %s and %s differ",
-                           onv_op_shape_text(c, onv_op_in(c, a)),
-                           onv_op_shape_text(c, onv_op_in(c, b)));
+        return onv_op_fail(c, "inner dims of %s and %s differ", onv_op_in_text(c, a),
+                           onv_op_in_text(c, b));
     *inner = x;
     return onv_tensor_unify(c, "inner dims", inner, y);
 }
@@ -86,7 +85,7 @@ static onv_status check_bias(onv_op_ctx *c, const onv_dim *dims)
     }
     if (fits) return ONV_OK;
     onv_type result = {.kind = ONV_TYPE_TENSOR, .rank = 2, .dims = dims};
-    return onv_op_fail(c, "bias %s does not broadcast to %s", onv_op_shape_text(c, onv_op_in(c, 2)),
+    return onv_op_fail(c, "bias %s does not broadcast to %s", onv_op_in_text(c, 2),
                        onv_op_shape_text(c, &result));
 }
 
@@ -97,7 +96,7 @@ static onv_status infer_gemm(onv_op_ctx *c)
         int rank = onv_op_in_rank(c, k);
         if (rank >= 0 && rank != 2)
             return onv_op_fail(c, "input %u must be a matrix, not of shape %s", k,
-                               onv_op_shape_text(c, onv_op_in(c, k)));
+                               onv_op_in_text(c, k));
     }
     ONV_TRY(onv_tensor_unify(c, "inner dims", &inner, gemm_dim(c, 1, 0)));
     onv_dim dims[2] = {gemm_dim(c, 0, 0), gemm_dim(c, 1, 1)};

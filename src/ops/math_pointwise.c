@@ -115,9 +115,8 @@ static onv_status infer_prelu(onv_op_ctx *c)
             !onv_dim_is_const(a) || !onv_dim_is_const(b) || onv_dim_is(b, 1) || onv_dim_same(a, b);
     }
     if (fits) return ONV_OK;
-    return onv_op_fail(c, "slope %s does not broadcast to %s",
-                       onv_op_shape_text(c, onv_op_in(c, 1)),
-                       onv_op_shape_text(c, onv_op_in(c, 0)));
+    return onv_op_fail(c, "slope %s does not broadcast to %s", onv_op_in_text(c, 1),
+                       onv_op_in_text(c, 0));
 }
 
 /* --- Rows ------------------------------------------------------------------------------------- */

@@ -4,9 +4,8 @@
 
 static onv_status fail_shapes(onv_op_ctx *c, uint32_t k)
 {
-    return onv_op_fail(c, "shapes %s and %s must be the same",
-                       onv_op_shape_text(c, onv_op_in(c, 0)),
-                       onv_op_shape_text(c, onv_op_in(c, k)));
+    return onv_op_fail(c, "shapes %s and %s must be the same", onv_op_in_text(c, 0),
+                       onv_op_in_text(c, k));
 }
 
 onv_status onv_math_same_as(onv_op_ctx *c, onv_dtype dtype)
@@ -38,9 +37,8 @@ onv_status onv_math_legacy_as(onv_op_ctx *c, onv_dtype dtype)
     int64_t start = onv_op_attr_int(c, "axis", rank - part);
     if (start < 0) start += rank;
     if (start < 0 || part > rank || start > rank - part)
-        return onv_op_fail(c, "shape %s does not fit into %s at axis %lld",
-                           onv_op_shape_text(c, onv_op_in(c, 1)),
-                           onv_op_shape_text(c, onv_op_in(c, 0)), (long long)start);
+        return onv_op_fail(c, "shape %s does not fit into %s at axis %lld", onv_op_in_text(c, 1),
+                           onv_op_in_text(c, 0), (long long)start);
     for (int axis = 0; axis < part; axis++) {
         onv_dim b = onv_op_in_dim(c, 1, axis);
         /* The text rules out dims of 1 here, the runtimes of the time did not. */

@@ -78,7 +78,7 @@ static onv_status infer_array_feature_extractor(onv_op_ctx *c)
         rank = 2;
     }
     if (rank > 0) dims[rank - 1] = onv_op_in_elems(c, 1);
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return onv_op_set_like(c, dims, rank);
 }
 
 static onv_status infer_feature_vectorizer(onv_op_ctx *c)

@@ -24,7 +24,7 @@ static onv_status infer_reorder_input(onv_op_ctx *c)
     if (rank >= 0) ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
     for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, last && i > 1 ? i - 1 : i);
     if (rank >= 0) dims[1] = whole_blocks(c, onv_op_in_dim(c, 0, last ? -1 : 1));
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return onv_op_set_like(c, dims, rank);
 }
 
 static onv_status infer_reorder_output(onv_op_ctx *c)
@@ -38,7 +38,7 @@ static onv_status infer_reorder_output(onv_op_ctx *c)
     for (int i = 0; i < rank; i++)
         dims[i] = onv_op_in_dim(c, 0, last && i > 0 && i < rank - 1 ? i + 1 : i);
     if (rank >= 0) dims[last ? rank - 1 : 1] = onv_dim_const(channels);
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return onv_op_set_like(c, dims, rank);
 }
 
 static onv_status infer_upsample(onv_op_ctx *c)
@@ -53,7 +53,7 @@ static onv_status infer_upsample(onv_op_ctx *c)
         if (scales[i] < 1) return onv_op_fail(c, "a scale of %lld", (long long)scales[i]);
         dims[i] = onv_dim_mul(c->dims, onv_op_in_dim(c, 0, i), onv_dim_const(scales[i]));
     }
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return onv_op_set_like(c, dims, rank);
 }
 
 #define ALIAS(of, op, ...)                                                                         \

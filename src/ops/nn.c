@@ -6,15 +6,14 @@
 
 static onv_status infer_flatten(onv_op_ctx *c)
 {
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
     int rank = onv_op_in_rank(c, 0);
     int64_t axis = onv_op_attr_int(c, "axis", 1);
-    if (rank < 0) return onv_op_set_out_rank(c, 0, dtype, 2);
+    if (rank < 0) return onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), 2);
     if (axis < -rank || axis > rank)
         return onv_op_fail(c, "axis %lld is out of range for rank %d", (long long)axis, rank);
     int split = (int)(axis < 0 ? axis + rank : axis);
     onv_dim dims[2] = {onv_op_in_product(c, 0, 0, split), onv_op_in_product(c, 0, split, rank)};
-    return onv_op_set_out(c, 0, dtype, dims, 2);
+    return onv_op_set_like(c, dims, 2);
 }
 
 /* --- Dropout ----------------------------------------------------------------------------------- */
@@ -45,8 +44,7 @@ static onv_status infer_dropout(onv_op_ctx *c)
     for (uint32_t k = RATIO; k <= TRAINING; k++)
         if (onv_op_in_rank(c, k) > 0 &&
             onv_dim_always_ne(c->dims, onv_op_in_elems(c, k), onv_dim_const(1)))
-            return onv_op_fail(c, "input %u must be a scalar, not %s", k,
-                               onv_op_shape_text(c, onv_op_in(c, k)));
+            return onv_op_fail(c, "input %u must be a scalar, not %s", k, onv_op_in_text(c, k));
     onv_op_set_out_like(c, 0, 0, dtype);
     return onv_op_set_out_like(c, 1, 0, c->version < 10 ? dtype : ONV_BOOL);
 }

@@ -24,9 +24,8 @@ static onv_status conv_rank(onv_op_ctx *c, uint32_t w, int *rank)
     *rank = x_rank >= 0 ? x_rank : w_rank;
     if (*rank < 0 && kernel > 0) *rank = (int)kernel + 2;
     if (x_rank >= 0 && w_rank >= 0 && x_rank != w_rank)
-        return onv_op_fail(c, "input %s and weights %s differ in rank",
-                           onv_op_shape_text(c, onv_op_in(c, 0)),
-                           onv_op_shape_text(c, onv_op_in(c, w)));
+        return onv_op_fail(c, "input %s and weights %s differ in rank", onv_op_in_text(c, 0),
+                           onv_op_in_text(c, w));
     if (*rank >= 0 && *rank < 3)
         return onv_op_fail(c,
                            "rank is %d; a convolution needs a batch, channels and at least one "
@@ -63,8 +62,7 @@ static onv_status infer_conv_as(onv_op_ctx *c, onv_dtype dtype)
     if (onv_dim_always_ne(c->dims, onv_op_in_dim(c, 0, 1), taken))
         return onv_op_fail(c,
                            "input %s does not have the channels that weights %s take (group %lld)",
-                           onv_op_shape_text(c, onv_op_in(c, 0)),
-                           onv_op_shape_text(c, onv_op_in(c, w)), (long long)group.raw);
+                           onv_op_in_text(c, 0), onv_op_in_text(c, w), (long long)group.raw);
     dims[0] = onv_op_in_dim(c, 0, 0);
     dims[1] = onv_op_in_dim(c, w, 0);
     if (onv_tensor_never_splits(dims[1], group))
@@ -143,10 +141,9 @@ static onv_status transposed_sizes(onv_op_ctx *c, const onv_window *w, onv_dim *
 
 static onv_status infer_conv_transpose(onv_op_ctx *c)
 {
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
     int rank;
     ONV_TRY(conv_rank(c, W, &rank));
-    onv_op_set_out(c, 0, dtype, NULL, -1);
+    onv_op_set_like(c, NULL, -1);
     if (rank < 0) return ONV_OK;
     onv_dim group, channels = onv_op_in_dim(c, 0, 1), dims[ONV_MAX_RANK];
     onv_window window;
@@ -160,7 +157,7 @@ static onv_status infer_conv_transpose(onv_op_ctx *c)
     dims[0] = onv_op_in_dim(c, 0, 0);
     dims[1] = onv_dim_mul(c->dims, onv_op_in_dim(c, W, 1), group);
     ONV_TRY(transposed_sizes(c, &window, dims + 2));
-    onv_op_set_out(c, 0, dtype, dims, rank);
+    onv_op_set_like(c, dims, rank);
     return check_bias(c, 2, dims[1]);
 }
 
@@ -187,8 +184,7 @@ static onv_status infer_causal_conv(onv_op_ctx *c)
         onv_tensor_unify(c, "the channels of input and weights", &dims[1], onv_op_in_dim(c, W, 0)));
     ONV_TRY(check_bias(c, BIAS, dims[1]));
     if (onv_dim_always_lt(c->dims, onv_op_in_dim(c, W, 2), onv_dim_const(1)))
-        return onv_op_fail(c, "the kernel is empty: weights %s",
-                           onv_op_shape_text(c, onv_op_in(c, W)));
+        return onv_op_fail(c, "the kernel is empty: weights %s", onv_op_in_text(c, W));
     onv_op_set_out(c, 0, dtype, dims, 3);
     dims[2] = onv_dim_sub(c->dims, onv_op_in_dim(c, W, 2), onv_dim_const(1));
     ONV_TRY(onv_tensor_unify(c, "the length of the state", &dims[2], onv_op_in_dim(c, PAST, 2)));
@@ -211,9 +207,8 @@ static onv_status count_blocks(onv_op_ctx *c, const onv_window *w, onv_dim *bloc
 
 static onv_status infer_col2im(onv_op_ctx *c)
 {
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
     onv_dim count = onv_op_in_dim(c, 1, 0), blocks, dims[ONV_MAX_RANK];
-    onv_op_set_out(c, 0, dtype, NULL, -1);
+    onv_op_set_like(c, NULL, -1);
     ONV_TRY(onv_tensor_need_rank(c, 0, 3, 3));
     ONV_TRY(onv_tensor_unify(c, "the number of spatial axes", &count, onv_op_in_dim(c, 2, 0)));
     if (!onv_dim_is_const(count)) return ONV_OK;
@@ -229,8 +224,7 @@ static onv_status infer_col2im(onv_op_ctx *c)
     ONV_TRY(count_blocks(c, &window, &blocks));
     if (onv_dim_always_ne(c->dims, blocks, onv_op_in_dim(c, 0, 2)))
         return onv_op_fail(c, "the input is %s, but the image holds %s blocks",
-                           onv_op_shape_text(c, onv_op_in(c, 0)),
-                           onv_dim_text(c->dims, c->arena, blocks));
+                           onv_op_in_text(c, 0), onv_dim_text(c->dims, c->arena, blocks));
     onv_dim block = onv_window_kernel_elems(c, &window);
     if (onv_tensor_never_splits(onv_op_in_dim(c, 0, 1), block))
         return onv_op_fail(c, "%lld rows do not split into blocks of %lld",
@@ -239,7 +233,7 @@ static onv_status infer_col2im(onv_op_ctx *c)
     dims[1] = onv_dim_exact_div(c->dims, onv_op_in_dim(c, 0, 1), block);
     if (!onv_dim_is_known(dims[1]))
         dims[1] = onv_dim_floordiv(c->dims, onv_op_in_dim(c, 0, 1), block);
-    return onv_op_set_out(c, 0, dtype, dims, window.axes + 2);
+    return onv_op_set_like(c, dims, window.axes + 2);
 }
 
 #define SAVES_X_W .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}

@@ -39,8 +39,7 @@ static onv_status check_affine(onv_op_ctx *c, uint32_t k)
         onv_dim x = back <= x_rank ? onv_op_in_dim(c, 0, -back) : onv_dim_const(1);
         if (onv_dim_is(size, 1) || !onv_dim_always_ne(c->dims, size, x)) continue;
         return onv_op_fail(c, "input %u is %s, which does not broadcast to %s", k,
-                           onv_op_shape_text(c, onv_op_in(c, k)),
-                           onv_op_shape_text(c, onv_op_in(c, 0)));
+                           onv_op_in_text(c, k), onv_op_in_text(c, 0));
     }
     return ONV_OK;
 }

@@ -18,7 +18,7 @@ static onv_status pool_rank(onv_op_ctx *c, int *rank)
         return onv_op_fail(c,
                            "input %s; a pooling needs a batch, channels and at least one "
                            "spatial axis",
-                           onv_op_shape_text(c, onv_op_in(c, 0)));
+                           onv_op_in_text(c, 0));
     if (*rank < 0) *rank = (int)kernel + 2;
     return ONV_OK;
 }
@@ -34,7 +34,7 @@ static onv_status infer_pool(onv_op_ctx *c)
     dims[1] = onv_op_in_dim(c, 0, 1);
     for (int i = 0; i < window.axes; i++)
         ONV_TRY(onv_window_places(c, &window, i, onv_op_in_dim(c, 0, i + 2), &dims[i + 2]));
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    onv_op_set_like(c, dims, rank);
     onv_op_set_out(c, 1, ONV_INT64, dims, rank); /* Indices of MaxPool */
     return ONV_OK;
 }
@@ -45,7 +45,7 @@ static onv_status infer_global_pool(onv_op_ctx *c)
     onv_dim dims[ONV_MAX_RANK];
     if (rank >= 0) ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
     for (int i = 0; i < rank; i++) dims[i] = i < 2 ? onv_op_in_dim(c, 0, i) : onv_dim_const(1);
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return onv_op_set_like(c, dims, rank);
 }
 
 /* MaxUnpool: input 2 gives the whole output shape; otherwise the pooling is inverted. */
@@ -67,7 +67,7 @@ static onv_status infer_max_unpool(onv_op_ctx *c)
         ONV_TRY(onv_window_inverse(c, &window, i, onv_op_in_dim(c, 0, i + 2), 0, &dims[i + 2]));
     for (int i = 0; i < rank && onv_op_has_in(c, 2); i++)
         ONV_TRY(onv_tensor_size_at(c, 2, (uint32_t)i, &dims[i]));
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return onv_op_set_like(c, dims, rank);
 }
 
 #define SAVES_X .traits = {.save_in = ONV_BIT(0)}

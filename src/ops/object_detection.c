@@ -13,14 +13,13 @@ static onv_status infer_non_max_suppression(onv_op_ctx *c)
     ONV_TRY(onv_tensor_unify(c, "the batch of boxes and scores", &batch, onv_op_in_dim(c, 1, 0)));
     ONV_TRY(onv_tensor_unify(c, "the number of boxes and scores", &boxes, onv_op_in_dim(c, 1, 2)));
     if (onv_dim_always_ne(c->dims, onv_op_in_dim(c, 0, 2), onv_dim_const(4)))
-        return onv_op_fail(c, "boxes are %s, not [batch, boxes, 4]",
-                           onv_op_shape_text(c, onv_op_in(c, 0)));
+        return onv_op_fail(c, "boxes are %s, not [batch, boxes, 4]", onv_op_in_text(c, 0));
     if (!onv_op_has_in(c, 2)) kept = onv_dim_const(0); /* the default keeps nothing */
     if (onv_dim_is_known(kept)) {
         kept = onv_dim_max(c->dims, kept, onv_dim_const(0));
         boxes = onv_dim_min(c->dims, kept, boxes);
     }
-    onv_dim most = onv_dim_mul(c->dims, onv_dim_mul(c->dims, batch, onv_op_in_dim(c, 1, 1)), boxes);
+    onv_dim most = ONV_PRODUCT(c, batch, onv_op_in_dim(c, 1, 1), boxes);
     bool none = onv_dim_is(kept, 0) || onv_dim_is(most, 0);
     onv_dim dims[2] = {none ? onv_dim_const(0) : onv_dim_fresh(c->dims, "selected", most),
                        onv_dim_const(3)};

@@ -170,6 +170,12 @@ onv_dim onv_op_in_scalar(onv_op_ctx *c, uint32_t k)
     return onv_op_in_int(c, k, 0);
 }
 
+onv_dim onv_op_product(onv_op_ctx *c, const onv_dim *dims, int n)
+{
+    onv_type type = {.kind = ONV_TYPE_TENSOR, .rank = (int16_t)n, .dims = dims};
+    return onv_type_elems(c->dims, &type);
+}
+
 /* --- Attributes -------------------------------------------------------------------------------- */
 
 const onv_attr *onv_op_attr(const onv_op_ctx *c, const char *name)
@@ -257,6 +263,11 @@ onv_status onv_op_set_out(onv_op_ctx *c, uint32_t k, onv_dtype dtype, const onv_
     return ONV_OK;
 }
 
+onv_status onv_op_set_like(onv_op_ctx *c, const onv_dim *dims, int rank)
+{
+    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+}
+
 onv_status onv_op_set_out_type(onv_op_ctx *c, uint32_t k, const onv_type *type)
 {
     if (onv_op_has_out(c, k)) c->out[k].type = *type;
@@ -330,6 +341,11 @@ const char *onv_op_shape_text(onv_op_ctx *c, const onv_type *type)
 {
     const char *text = onv_type_shape_text(&c->model->dims, c->arena, type);
     return text != NULL ? text : "[...]";
+}
+
+const char *onv_op_in_text(onv_op_ctx *c, uint32_t k)
+{
+    return onv_op_shape_text(c, onv_op_in(c, k));
 }
 
 /* --- Scalars ----------------------------------------------------------------------------------- */

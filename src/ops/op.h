@@ -200,6 +200,12 @@ bool onv_op_ints(onv_op_ctx *c, const char *attr, int k, const onv_dim **list, u
 /* onnx data type given by an attribute ("to", "dtype"). */
 onv_dtype onv_op_attr_dtype(const onv_op_ctx *c, const char *name, onv_dtype fallback);
 
+/* The product of a few dims: ONV_PRODUCT(c, batch, heads, length). */
+onv_dim onv_op_product(onv_op_ctx *c, const onv_dim *dims, int n);
+#define ONV_PRODUCT(c, ...)                                                                        \
+    onv_op_product(c, (const onv_dim[]){__VA_ARGS__},                                              \
+                   (int)(sizeof(const onv_dim[]){__VA_ARGS__} / sizeof(onv_dim)))
+
 /* An axis in [-rank, rank) made non-negative; fails with a message otherwise. */
 onv_status onv_op_axis(onv_op_ctx *c, int64_t axis, int rank, int *normal);
 
@@ -209,6 +215,8 @@ onv_status onv_op_axis(onv_op_ctx *c, int64_t axis, int rank, int *normal);
  * ONV_OK, with which a rule ends. */
 onv_status onv_op_set_out(onv_op_ctx *c, uint32_t k, onv_dtype dtype, const onv_dim *dims,
                           int rank);
+/* Output 0, with the dtype of input 0. */
+onv_status onv_op_set_like(onv_op_ctx *c, const onv_dim *dims, int rank);
 onv_status onv_op_set_out_type(onv_op_ctx *c, uint32_t k, const onv_type *type);
 /* Same shape as input i, with that dtype. */
 onv_status onv_op_set_out_like(onv_op_ctx *c, uint32_t k, uint32_t i, onv_dtype dtype);
@@ -231,6 +239,7 @@ void onv_op_warn(onv_op_ctx *c, const char *code, const char *format, ...)
 
 /* Text of a shape for messages, "[batch, 3, 224, 224]". */
 const char *onv_op_shape_text(onv_op_ctx *c, const onv_type *type);
+const char *onv_op_in_text(onv_op_ctx *c, uint32_t k); /* of input k */
 
 /* --- Scalars (elements of known contents) ------------------------------------------------------ */
 

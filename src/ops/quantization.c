@@ -25,12 +25,10 @@ static onv_status check_scale(onv_op_ctx *c)
     int64_t block = onv_op_attr_int(c, "block_size", 0);
     if (rank < 0 || scale < 1 || onv_dim_is(onv_op_in_elems(c, 1), 1)) return ONV_OK;
     if (scale > 1 && block <= 0)
-        return onv_op_fail(c, "scale %s is neither a number nor a vector",
-                           onv_op_shape_text(c, onv_op_in(c, 1)));
+        return onv_op_fail(c, "scale %s is neither a number nor a vector", onv_op_in_text(c, 1));
     if (block > 0 && scale != rank)
-        return onv_op_fail(c, "scale %s has another rank than %s",
-                           onv_op_shape_text(c, onv_op_in(c, 1)),
-                           onv_op_shape_text(c, onv_op_in(c, 0)));
+        return onv_op_fail(c, "scale %s has another rank than %s", onv_op_in_text(c, 1),
+                           onv_op_in_text(c, 0));
     /* A vector has one axis, whatever the attribute and its default say. */
     int64_t given = rank == 1 ? 0 : onv_op_attr_int(c, "axis", 1);
     ONV_TRY(onv_op_axis(c, given, rank, &axis));

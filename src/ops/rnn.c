@@ -90,10 +90,8 @@ static onv_dim macs_rnn(onv_op_ctx *c)
 {
     rnn_sizes s;
     if (read_sizes(c, &s) != ONV_OK) return ONV_DIM_UNKNOWN;
-    onv_dim macs = onv_dim_mul(c->dims, s.hidden, onv_dim_add(c->dims, s.input, s.hidden));
-    macs = onv_dim_mul(c->dims, macs, onv_dim_const(count_gates(c)));
-    macs = onv_dim_mul(c->dims, macs, s.directions);
-    return onv_dim_mul(c->dims, macs, onv_dim_mul(c->dims, s.seq, s.batch));
+    onv_dim gates = onv_dim_const(count_gates(c)), width = onv_dim_add(c->dims, s.input, s.hidden);
+    return ONV_PRODUCT(c, s.seq, s.batch, s.directions, gates, s.hidden, width);
 }
 
 /* Input, weights, initial states and the output; the reserve of cuDNN, which is no value of the graph,

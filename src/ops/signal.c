@@ -44,15 +44,14 @@ static onv_status infer_dft(onv_op_ctx *c)
     int rank = onv_op_in_dims(c, 0, dims), axis;
     bool onesided = onv_op_attr_int(c, "onesided", 0) != 0;
     bool inverse = onv_op_attr_int(c, "inverse", 0) != 0;
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
     onv_dim parts, length;
     ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
     ONV_TRY(read_length(c, 1, 1, &length));
-    if (rank < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
+    if (rank < 0) return onv_op_set_like(c, NULL, -1);
     parts = onv_dim_const(inverse ? 2 : 1);
     if (onesided && onv_dim_always_ne(c->dims, onv_op_in_dim(c, 0, -1), parts))
         return onv_op_fail(c, "a one-sided transform needs %s input, not %s",
-                           inverse ? "complex" : "real", onv_op_shape_text(c, onv_op_in(c, 0)));
+                           inverse ? "complex" : "real", onv_op_in_text(c, 0));
     ONV_TRY(dft_axis(c, rank, &axis));
     for (int i = 0; i < rank - 1; i++) {
         if (axis >= 0 && i != axis) continue;
@@ -64,7 +63,7 @@ static onv_status infer_dft(onv_op_ctx *c)
         dims[i] = any_axis ? ONV_DIM_UNKNOWN : n;
     }
     dims[rank - 1] = onv_dim_const(onesided && inverse ? 1 : 2);
-    return onv_op_set_out(c, 0, dtype, dims, rank);
+    return onv_op_set_like(c, dims, rank);
 }
 
 /* --- STFT -------------------------------------------------------------------------------------- */
@@ -73,7 +72,6 @@ static onv_status infer_dft(onv_op_ctx *c)
 static onv_status infer_stft(onv_op_ctx *c)
 {
     onv_dim step, length, frame = onv_op_in_dim(c, 2, 0), signal = onv_op_in_dim(c, 0, 1);
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
     ONV_TRY(onv_tensor_need_rank(c, 0, 2, 3));
     ONV_TRY(read_length(c, 1, 1, &step));
     ONV_TRY(onv_tensor_need_rank(c, 2, 1, 1));
@@ -88,7 +86,7 @@ static onv_status infer_stft(onv_op_ctx *c)
     bool onesided = onv_op_attr_int(c, "onesided", 1) != 0;
     onv_dim dims[4] = {onv_op_in_dim(c, 0, 0), onv_dim_add(c->dims, moves, onv_dim_const(1)),
                        onesided ? half_spectrum(c, frame) : frame, onv_dim_const(2)};
-    return onv_op_set_out(c, 0, dtype, dims, 4);
+    return onv_op_set_like(c, dims, 4);
 }
 
 #define WINDOW "(size): [size[0]] attr.output_datatype or f32"

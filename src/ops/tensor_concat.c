@@ -54,7 +54,7 @@ static onv_status infer_concat(onv_op_ctx *c)
             for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, k, i);
         } else if (r != rank) {
             return onv_op_fail(c, "inputs of different ranks: shape %s after rank %d",
-                               onv_op_shape_text(c, onv_op_in(c, k)), rank);
+                               onv_op_in_text(c, k), rank);
         }
         for (int i = 0; i < rank; i++)
             if (i != axis)

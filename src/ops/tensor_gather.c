@@ -11,16 +11,15 @@ static onv_status gather_axis(onv_op_ctx *c, int rank, int *axis)
 static onv_status infer_gather(onv_op_ctx *c)
 {
     int rank = onv_op_in_rank(c, 0), indices = onv_op_in_rank(c, 1), axis, n = 0;
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
     onv_dim dims[2 * ONV_MAX_RANK];
     ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
-    if (rank < 0 || indices < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
+    if (rank < 0 || indices < 0) return onv_op_set_like(c, NULL, -1);
     ONV_TRY(gather_axis(c, rank, &axis));
     ONV_TRY(onv_tensor_check_rank(c, rank + indices - 1));
     for (int i = 0; i < axis; i++) dims[n++] = onv_op_in_dim(c, 0, i);
     for (int i = 0; i < indices; i++) dims[n++] = onv_op_in_dim(c, 1, i);
     for (int i = axis + 1; i < rank; i++) dims[n++] = onv_op_in_dim(c, 0, i);
-    return onv_op_set_out(c, 0, dtype, dims, n);
+    return onv_op_set_like(c, dims, n);
 }
 
 /* Known indices of one axis, -1 where one is not known. */
@@ -76,9 +75,8 @@ static onv_status infer_gather_elements(onv_op_ctx *c)
     int rank = onv_op_in_rank(c, 0), indices = onv_op_in_rank(c, 1), axis;
     ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
     if (rank >= 0 && indices >= 0 && rank != indices)
-        return onv_op_fail(c, "data %s and indices %s differ in rank",
-                           onv_op_shape_text(c, onv_op_in(c, 0)),
-                           onv_op_shape_text(c, onv_op_in(c, 1)));
+        return onv_op_fail(c, "data %s and indices %s differ in rank", onv_op_in_text(c, 0),
+                           onv_op_in_text(c, 1));
     if (rank >= 0) ONV_TRY(gather_axis(c, rank, &axis));
     onv_op_set_out_like(c, 0, 1, onv_op_in_dtype(c, 0));
     if (indices < 0) onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), rank);
@@ -126,7 +124,7 @@ static onv_status read_tuples(onv_op_ctx *c, int rank, int indices, int *batch, 
     if (!onv_dim_is_const(last)) return ONV_OK;
     if (last.raw < 1 || last.raw > rank - *batch)
         return onv_op_fail(c, "index tuples of %lld for data of shape %s", (long long)last.raw,
-                           onv_op_shape_text(c, onv_op_in(c, 0)));
+                           onv_op_in_text(c, 0));
     *tuple = (int)last.raw;
     return ONV_OK;
 }
@@ -134,12 +132,11 @@ static onv_status read_tuples(onv_op_ctx *c, int rank, int indices, int *batch, 
 static onv_status infer_gather_nd(onv_op_ctx *c)
 {
     int rank = onv_op_in_rank(c, 0), indices = onv_op_in_rank(c, 1), batch, tuple = -1, n = 0;
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
     onv_dim dims[2 * ONV_MAX_RANK] = {0};
     ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
     ONV_TRY(onv_tensor_need_rank(c, 1, 1, ONV_MAX_RANK));
     if (rank >= 0 && indices >= 0) ONV_TRY(read_tuples(c, rank, indices, &batch, &tuple));
-    if (tuple < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
+    if (tuple < 0) return onv_op_set_like(c, NULL, -1);
     ONV_TRY(onv_tensor_check_rank(c, indices - 1 + rank - batch - tuple));
     for (int i = 0; i < indices - 1; i++) dims[n++] = onv_op_in_dim(c, 1, i);
     for (int i = 0; i < batch; i++) {
@@ -148,7 +145,7 @@ static onv_status infer_gather_nd(onv_op_ctx *c)
                                  onv_op_in_dim(c, 1, i)));
     }
     for (int i = batch + tuple; i < rank; i++) dims[n++] = onv_op_in_dim(c, 0, i);
-    return onv_op_set_out(c, 0, dtype, dims, n);
+    return onv_op_set_like(c, dims, n);
 }
 
 typedef struct gather_nd {

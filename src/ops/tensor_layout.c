@@ -21,7 +21,7 @@ static onv_status read_perm(onv_op_ctx *c, int *perm, int *rank)
     if (*rank < 0) *rank = (int)count;
     if (count != (uint32_t)*rank)
         return onv_op_fail(c, "perm has %u axes for an input of shape %s", count,
-                           onv_op_shape_text(c, onv_op_in(c, 0)));
+                           onv_op_in_text(c, 0));
     return onv_tensor_axis_list(c, "perm", *rank, perm, &n_axes);
 }
 
@@ -31,7 +31,7 @@ static onv_status infer_transpose(onv_op_ctx *c)
     onv_dim dims[ONV_MAX_RANK];
     ONV_TRY(read_perm(c, perm, &rank));
     for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, perm[i]);
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return onv_op_set_like(c, dims, rank);
 }
 
 static onv_status fold_transpose(onv_op_ctx *c)
@@ -54,11 +54,10 @@ static onv_status infer_expand(onv_op_ctx *c)
     const onv_dim *shape;
     uint32_t count;
     int rank = onv_op_in_rank(c, 0), longest;
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
     onv_dim dims[ONV_MAX_RANK], length = onv_op_in_dim(c, 1, 0);
     bool known = onv_op_ints(c, "", 1, &shape, &count);
     if (known) length = onv_dim_const(count);
-    if (rank < 0 || !onv_dim_is_const(length)) return onv_op_set_out(c, 0, dtype, NULL, -1);
+    if (rank < 0 || !onv_dim_is_const(length)) return onv_op_set_like(c, NULL, -1);
     ONV_TRY(onv_tensor_check_rank(c, length.raw));
     longest = rank > (int)length.raw ? rank : (int)length.raw;
     for (int axis = 0; axis < longest; axis++) {
@@ -69,7 +68,7 @@ static onv_status infer_expand(onv_op_ctx *c)
             return onv_op_fail(c, "the new shape holds %lld", (long long)other.raw);
         ONV_TRY(onv_rule_broadcast_dim(c, own, other, &dims[axis]));
     }
-    return onv_op_set_out(c, 0, dtype, dims, longest);
+    return onv_op_set_like(c, dims, longest);
 }
 
 static onv_status fold_expand(onv_op_ctx *c)
@@ -94,7 +93,7 @@ static onv_status infer_tile_1(onv_op_ctx *c)
         return onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), rank);
     ONV_TRY(onv_op_axis(c, at.raw, rank, &axis));
     dims[axis] = onv_dim_mul(c->dims, dims[axis], times);
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return onv_op_set_like(c, dims, rank);
 }
 
 static onv_status infer_tile(onv_op_ctx *c)
@@ -102,7 +101,6 @@ static onv_status infer_tile(onv_op_ctx *c)
     const onv_dim *repeats;
     uint32_t count;
     int rank = onv_op_in_rank(c, 0);
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
     onv_dim dims[ONV_MAX_RANK], length = onv_op_in_dim(c, 1, 0);
     bool known = onv_op_ints(c, "", 1, &repeats, &count);
     if (known) length = onv_dim_const(count);
@@ -112,14 +110,14 @@ static onv_status infer_tile(onv_op_ctx *c)
     }
     if (onv_dim_is_const(length) && length.raw != rank)
         return onv_op_fail(c, "%lld repeats for an input of shape %s", (long long)length.raw,
-                           onv_op_shape_text(c, onv_op_in(c, 0)));
+                           onv_op_in_text(c, 0));
     for (int axis = 0; axis < rank; axis++) {
         onv_dim times = known ? repeats[axis] : ONV_DIM_UNKNOWN;
         if (onv_dim_is_const(times) && times.raw < 0)
             return onv_op_fail(c, "repeats holds %lld", (long long)times.raw);
         dims[axis] = onv_dim_mul(c->dims, onv_op_in_dim(c, 0, axis), times);
     }
-    return onv_op_set_out(c, 0, dtype, dims, rank);
+    return onv_op_set_like(c, dims, rank);
 }
 
 typedef struct tile {

@@ -19,7 +19,7 @@ static onv_status fail_reshape(onv_op_ctx *c, const reshape *r)
 {
     onv_type want = {.kind = ONV_TYPE_TENSOR, .rank = (int16_t)r->n, .dims = r->want};
     return onv_op_fail(c, "cannot reshape %s to %s: the element counts differ",
-                       onv_op_shape_text(c, onv_op_in(c, 0)), onv_op_shape_text(c, &want));
+                       onv_op_in_text(c, 0), onv_op_shape_text(c, &want));
 }
 
 static onv_status copy_dim(onv_op_ctx *c, reshape *r, int axis)
@@ -28,7 +28,7 @@ static onv_status copy_dim(onv_op_ctx *c, reshape *r, int axis)
     r->out[axis] = onv_op_in_dim(c, 0, axis);
     if (rank >= 0 && axis >= rank)
         return onv_op_fail(c, "the new shape copies dim %d of %s, which has none", axis,
-                           onv_op_shape_text(c, onv_op_in(c, 0)));
+                           onv_op_in_text(c, 0));
     r->copied |= ONV_BIT(axis);
     return ONV_OK;
 }
@@ -63,12 +63,6 @@ static onv_status read_shape(onv_op_ctx *c, reshape *r)
     return ONV_OK;
 }
 
-static onv_dim product(onv_op_ctx *c, const onv_dim *dims, int n)
-{
-    onv_type type = {.kind = ONV_TYPE_TENSOR, .rank = (int16_t)n, .dims = dims};
-    return onv_type_elems(c->dims, &type);
-}
-
 /* Drops pairs of equal dims from both lists: what remains has the same ratio, and unknown dims that
  * were copied do not stand in the way. */
 static void cancel(onv_op_ctx *c, const reshape *r, onv_dim *above, int *n, onv_dim *below, int *m)
@@ -94,7 +88,7 @@ static onv_status balance(onv_op_ctx *c, reshape *r)
     int n, m;
     if (onv_op_in_rank(c, 0) < 0 || r->open) return ONV_OK;
     cancel(c, r, above, &n, below, &m);
-    onv_dim elems = product(c, above, n), rest = product(c, below, m);
+    onv_dim elems = onv_op_product(c, above, n), rest = onv_op_product(c, below, m);
     bool numbers = onv_dim_is_const(elems) && onv_dim_is_const(rest);
     if (r->inferred < 0) return numbers && elems.raw != rest.raw ? fail_reshape(c, r) : ONV_OK;
     if (onv_dim_is(rest, 0)) return onv_dim_is(elems, 0) ? ONV_OK : fail_reshape(c, r);
@@ -110,26 +104,25 @@ static onv_status balance(onv_op_ctx *c, reshape *r)
 static onv_status infer_reshape(onv_op_ctx *c)
 {
     int input = c->op->since >= 5 ? 1 : -1;
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
     reshape r = {.allowzero = c->op->since >= 14 && onv_op_attr_int(c, "allowzero", 0) != 0,
                  .inferred = -1};
     uint32_t count;
     if (!onv_op_ints(c, "shape", input, &r.want, &count)) {
         onv_dim length = onv_op_in_dim(c, 1, 0);
         onv_dim elems = onv_op_in_elems(c, 0);
-        if (!onv_dim_is_const(length)) return onv_op_set_out(c, 0, dtype, NULL, -1);
+        if (!onv_dim_is_const(length)) return onv_op_set_like(c, NULL, -1);
         ONV_TRY(onv_tensor_check_rank(c, length.raw));
         if (onv_dim_is(length, 1))
-            onv_op_set_out(c, 0, dtype, &elems, 1);
+            onv_op_set_like(c, &elems, 1);
         else
-            onv_op_set_out_rank(c, 0, dtype, (int)length.raw);
+            onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), (int)length.raw);
         return ONV_OK;
     }
     ONV_TRY(onv_tensor_check_rank(c, count));
     r.n = (int)count;
     ONV_TRY(read_shape(c, &r));
     ONV_TRY(balance(c, &r));
-    return onv_op_set_out(c, 0, dtype, r.out, r.n);
+    return onv_op_set_like(c, r.out, r.n);
 }
 
 /* --- Squeeze and Unsqueeze --------------------------------------------------------------------- */
@@ -160,7 +153,7 @@ static bool leaves_axis(onv_op_ctx *c, int axis)
         c, "squeezed-axis",
         "torch.squeeze() leaves axis %d of %s, and so is counted; the ONNX operator does not "
         "allow that, and ONNX Runtime refuses the file",
-        axis, onv_op_shape_text(c, onv_op_in(c, 0)));
+        axis, onv_op_in_text(c, 0));
     return true;
 }
 
@@ -189,8 +182,7 @@ static onv_status infer_squeeze(onv_op_ctx *c)
         if (!(mask & ONV_BIT(axis)) || (is_other && leaves_axis(c, axis)))
             dims[n++] = dim;
         else if (is_other)
-            return onv_op_fail(c, "cannot squeeze axis %d of %s", axis,
-                               onv_op_shape_text(c, onv_op_in(c, 0)));
+            return onv_op_fail(c, "cannot squeeze axis %d of %s", axis, onv_op_in_text(c, 0));
     }
     return onv_op_set_out(c, 0, dtype, dims, n);
 }
@@ -201,17 +193,16 @@ static onv_status infer_unsqueeze(onv_op_ctx *c)
     int input = c->op->since >= 13 ? 1 : -1;
     bool known;
     uint32_t mask;
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
     onv_dim dims[ONV_MAX_RANK];
     /* The number of axes decides the rank that they are counted in. */
     ONV_TRY(onv_tensor_axes(c, "axes", input, -1, &mask, &count, &known));
-    if (rank < 0 || count < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
+    if (rank < 0 || count < 0) return onv_op_set_like(c, NULL, -1);
     ONV_TRY(onv_tensor_check_rank(c, (int64_t)rank + count));
     ONV_TRY(onv_tensor_axes(c, "axes", input, rank + count, &mask, &count, &known));
-    if (!known) return onv_op_set_out_rank(c, 0, dtype, rank + count);
+    if (!known) return onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), rank + count);
     for (int axis = 0, from = 0; axis < rank + count; axis++)
         dims[axis] = mask & ONV_BIT(axis) ? onv_dim_const(1) : onv_op_in_dim(c, 0, from++);
-    return onv_op_set_out(c, 0, dtype, dims, rank + count);
+    return onv_op_set_like(c, dims, rank + count);
 }
 
 /* --- Rows -------------------------------------------------------------------------------------- */

@@ -94,9 +94,8 @@ static onv_status fold_scatter_elements(onv_op_ctx *c)
         for (int k = 0; k < out->rank; k++) {
             int64_t position = (int64_t)i / steps[k] % indices->dims[k];
             if (k != axis && position >= out->dims[k])
-                return onv_op_fail(c, "indices %s reach beyond data %s",
-                                   onv_op_shape_text(c, onv_op_in(c, 1)),
-                                   onv_op_shape_text(c, onv_op_in(c, 0)));
+                return onv_op_fail(c, "indices %s reach beyond data %s", onv_op_in_text(c, 1),
+                                   onv_op_in_text(c, 0));
             at += (k == axis ? along : position) * strides[k];
         }
         write_elements(c, out, how, at, i, 1);
@@ -115,7 +114,7 @@ static onv_status infer_scatter_nd(onv_op_ctx *c)
     if (rank >= 0 && onv_dim_is_const(tuple)) {
         if (tuple.raw < 0 || tuple.raw > rank)
             return onv_op_fail(c, "index tuples of %lld for data of shape %s", (long long)tuple.raw,
-                               onv_op_shape_text(c, onv_op_in(c, 0)));
+                               onv_op_in_text(c, 0));
         int k = (int)tuple.raw;
         updates = indices - 1 + rank - k;
         ONV_TRY(onv_tensor_check_rank(c, updates));
@@ -177,7 +176,7 @@ static onv_status infer_tensor_scatter(onv_op_ctx *c)
                            (long long)dims[axis].raw);
     ONV_TRY(onv_tensor_unify(c, "the batch of cache and write_indices", &dims[0],
                              onv_op_in_dim(c, 2, 0)));
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return onv_op_set_like(c, dims, rank);
 }
 
 /* --- Rows -------------------------------------------------------------------------------------- */

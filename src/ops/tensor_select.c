@@ -86,18 +86,17 @@ static onv_dim kept(onv_op_ctx *c, onv_dim size)
 static onv_status infer_compress(onv_op_ctx *c)
 {
     int rank = onv_op_in_rank(c, 0), axis;
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
     onv_dim dims[ONV_MAX_RANK];
     ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
     ONV_TRY(onv_tensor_need_rank(c, 1, 1, 1));
     if (onv_op_attr(c, "axis") == NULL) {
         dims[0] = kept(c, onv_op_in_elems(c, 0));
-        return onv_op_set_out(c, 0, dtype, dims, 1);
+        return onv_op_set_like(c, dims, 1);
     }
     if (rank >= 0) ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), rank, &axis));
     for (int i = 0; i < rank; i++)
         dims[i] = i == axis ? kept(c, onv_op_in_dim(c, 0, i)) : onv_op_in_dim(c, 0, i);
-    return onv_op_set_out(c, 0, dtype, dims, rank);
+    return onv_op_set_like(c, dims, rank);
 }
 
 typedef struct compress {
@@ -238,9 +237,9 @@ static onv_status infer_unique(onv_op_ctx *c)
     onv_dim count = find_distinct(c, &d) ? onv_dim_const(d.n) : at_most(c, "unique", size);
     for (int i = 0; i < rank; i++) dims[i] = i == axis ? count : onv_op_in_dim(c, 0, i);
     if (flat)
-        onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), &count, 1);
+        onv_op_set_like(c, &count, 1);
     else
-        onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+        onv_op_set_like(c, dims, rank);
     onv_op_set_out(c, 1, ONV_INT64, &count, 1);
     onv_op_set_out(c, 2, ONV_INT64, &size, 1);
     return onv_op_set_out(c, 3, ONV_INT64, &count, 1);

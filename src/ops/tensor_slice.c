@@ -171,7 +171,7 @@ static onv_status infer_slice(onv_op_ctx *c)
     onv_dim dims[ONV_MAX_RANK];
     if (rank >= 0) ONV_TRY(read_cuts(c, cuts, rank));
     for (int axis = 0; axis < rank; axis++) dims[axis] = cuts[axis].size;
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return onv_op_set_like(c, dims, rank);
 }
 
 static int64_t first_position(const cut *k, int64_t size)
@@ -233,7 +233,7 @@ static onv_status count_of_pads(onv_op_ctx *c, const onv_dim *list, uint32_t cou
     }
     if (list != NULL && count != 2 * (uint32_t)n_axes)
         return onv_op_fail(c, "%u pads for %d axes of an input of shape %s", count, n_axes,
-                           onv_op_shape_text(c, onv_op_in(c, 0)));
+                           onv_op_in_text(c, 0));
     for (int i = 0; i < n_axes; i++) {
         p->before[axes[i]] = list != NULL ? list[i] : ONV_DIM_UNKNOWN;
         p->after[axes[i]] = list != NULL ? list[n_axes + i] : ONV_DIM_UNKNOWN;
@@ -283,9 +283,9 @@ static onv_status infer_pad(onv_op_ctx *c)
         if (onv_dim_is_const(dims[i]) && dims[i].raw < 0)
             return onv_op_fail(c, "the pads %lld and %lld remove more than axis %d of %s has",
                                (long long)p.before[i].raw, (long long)p.after[i].raw, i,
-                               onv_op_shape_text(c, onv_op_in(c, 0)));
+                               onv_op_in_text(c, 0));
     }
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, p.rank);
+    return onv_op_set_like(c, dims, p.rank);
 }
 
 typedef struct padding {

@@ -70,7 +70,7 @@ onv_status onv_tensor_need_rank(onv_op_ctx *c, uint32_t k, int least, int most)
 {
     int rank = onv_op_in_rank(c, k);
     if (rank < 0 || (rank >= least && rank <= most)) return ONV_OK;
-    const char *shape = onv_op_shape_text(c, onv_op_in(c, k));
+    const char *shape = onv_op_in_text(c, k);
     if (least == most)
         return onv_op_fail(c, "input %u must have rank %d, not shape %s", k, least, shape);
     return onv_op_fail(c, "input %u has a rank that is not allowed: shape %s", k, shape);

@@ -60,12 +60,10 @@ onv_status onv_window_weights(onv_op_ctx *c, uint32_t input, onv_window *w)
     for (int i = 0; i < w->axes; i++) {
         onv_dim size = onv_op_in_dim(c, input, i - w->axes);
         if (onv_dim_is(size, 0))
-            return onv_op_fail(c, "the kernel is empty: weights %s",
-                               onv_op_shape_text(c, onv_op_in(c, input)));
+            return onv_op_fail(c, "the kernel is empty: weights %s", onv_op_in_text(c, input));
         if (onv_dim_always_ne(c->dims, size, w->kernel[i]))
             return onv_op_fail(c, "kernel_shape holds %lld where the weights are %s",
-                               (long long)w->kernel[i].raw,
-                               onv_op_shape_text(c, onv_op_in(c, input)));
+                               (long long)w->kernel[i].raw, onv_op_in_text(c, input));
         if (!onv_dim_is_known(w->kernel[i])) w->kernel[i] = size;
     }
     return ONV_OK;
@@ -81,9 +79,7 @@ static onv_dim extent_of(onv_op_ctx *c, const onv_window *w, int axis)
 
 onv_dim onv_window_kernel_elems(onv_op_ctx *c, const onv_window *w)
 {
-    onv_dim product = onv_dim_const(1);
-    for (int i = 0; i < w->axes; i++) product = onv_dim_mul(c->dims, product, w->kernel[i]);
-    return product;
+    return onv_op_product(c, w->kernel, w->axes);
 }
 
 onv_status onv_window_places(onv_op_ctx *c, const onv_window *w, int axis, onv_dim in,
