@@ -412,14 +412,13 @@ static onv_status prepare(onv_runner *r, onv_error *err)
     r->buffers = onv_heap_calloc(r->timeline->buffers.count, sizeof *r->buffers);
     r->taken = onv_heap_calloc(n_segments, sizeof *r->taken);
     r->returned = onv_heap_calloc(n_segments, sizeof *r->returned);
-    to->predicted_held_at = onv_heap_calloc(n, sizeof(uint64_t));
-    to->measured_held_at = onv_heap_calloc(n, sizeof(uint64_t));
-    to->predicted_live_at = onv_heap_calloc(n, sizeof(uint64_t));
-    to->measured_live_at = onv_heap_calloc(n, sizeof(uint64_t));
+    to->predicted_held_at = onv_heap_calloc(4 * n, sizeof(uint64_t)); /* and those behind it */
     if (r->segments == NULL || r->buffers == NULL || r->taken == NULL || r->returned == NULL ||
-        to->predicted_held_at == NULL || to->measured_held_at == NULL ||
-        to->predicted_live_at == NULL || to->measured_live_at == NULL)
+        to->predicted_held_at == NULL)
         return onv_fail_memory(err);
+    to->measured_held_at = to->predicted_held_at + n;
+    to->predicted_live_at = to->measured_held_at + n;
+    to->measured_live_at = to->predicted_live_at + n;
     for (uint32_t s = 0; s < n_segments; s++) r->taken[s] = r->returned[s] = s;
     onv_sort_ids(r->taken, n_segments, compare_taken, r);
     onv_sort_ids(r->returned, n_segments, compare_returned, r);
@@ -498,10 +497,7 @@ onv_status onv_replay_run(const onv_replay *replay, onv_device *device,
 
 void onv_replay_result_cleanup(onv_replay_result *result)
 {
-    onv_heap_free(result->predicted_held_at);
-    onv_heap_free(result->measured_held_at);
-    onv_heap_free(result->predicted_live_at);
-    onv_heap_free(result->measured_live_at);
+    onv_heap_free(result->predicted_held_at); /* and those behind it */
     result->predicted_held_at = result->measured_held_at = NULL;
     result->predicted_live_at = result->measured_live_at = NULL;
 }

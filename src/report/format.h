@@ -7,12 +7,12 @@
 #include "report/report.h"
 #include "report/writer.h"
 
-/* A model in a row of the text report's comparison. */
+/* A model in a row of the text report's comparison: the cells of its table, then by runtime that is judged its name and,
+ * in decimals, the upper end of what it needs. */
+enum { ONV_COMPARED_CELLS = 5, ONV_COMPARED_MOST = ONV_COMPARED_CELLS + 2 * ONV_MAX_RUNTIMES };
 typedef struct onv_compared {
-    const char *name, *nodes, *macs, *weights, *peak;
-    size_t n_runtimes;
-    const char *runtimes[ONV_MAX_RUNTIMES];
-    uint64_t needed[ONV_MAX_RUNTIMES]; /* upper ends of what is judged */
+    const char *fields[ONV_COMPARED_MOST];
+    size_t count;
 } onv_compared;
 
 /* What a format that writes model by model keeps of those that it wrote. */
@@ -38,13 +38,12 @@ typedef struct onv_report_job {
     onv_error *err;
 } onv_report_job;
 
+typedef onv_status onv_format_fn(const onv_report_job *job);
+
 /* Either all models are written at once, or each for itself between a beginning and an end (NULL: nothing to
  * write there), so that it need not be kept. */
 typedef struct onv_report_format {
-    onv_status (*write)(const onv_report_job *job);
-    onv_status (*begin)(const onv_report_job *job);
-    onv_status (*add)(const onv_report_job *job);
-    onv_status (*end)(const onv_report_job *job);
+    onv_format_fn *write, *begin, *add, *end;
 } onv_report_format;
 
 /* A report that is written model by model: onv_report_start, onv_report_put for each, onv_report_stop in any case, with
@@ -88,39 +87,19 @@ onv_status onv_report_put_part(onv_report_run *run, const char *part, size_t byt
 onv_status onv_need_sizes(const onv_report_job *job, const onv_view *view, const char *what);
 
 /* Those of the formats, which report.c lists. */
-onv_status onv_format_text_add(const onv_report_job *job);
-onv_status onv_format_text_end(const onv_report_job *job);
-onv_status onv_format_json_begin(const onv_report_job *job);
-onv_status onv_format_json_add(const onv_report_job *job);
-onv_status onv_format_json_end(const onv_report_job *job);
-onv_status onv_format_csv_begin(const onv_report_job *job);
-onv_status onv_format_csv_add(const onv_report_job *job);
-onv_status onv_format_layers_add(const onv_report_job *job);
-onv_status onv_format_dump_graph_add(const onv_report_job *job);
-onv_status onv_format_dump_program_add(const onv_report_job *job);
-onv_status onv_format_dump_intervals_write(const onv_report_job *job);
-onv_status onv_format_dump_plan_write(const onv_report_job *job);
-onv_status onv_format_dump_trace_write(const onv_report_job *job);
-onv_status onv_format_dump_replay_write(const onv_report_job *job);
-onv_status onv_format_checkpoints_write(const onv_report_job *job);
-onv_status onv_format_checkpoints_python_write(const onv_report_job *job);
-onv_status onv_format_ort_partition_write(const onv_report_job *job);
-onv_status onv_format_formula_write(const onv_report_job *job);
-onv_status onv_format_formula_python_write(const onv_report_job *job);
-onv_status onv_format_formula_c_write(const onv_report_job *job);
-onv_status onv_format_markdown_add(const onv_report_job *job);
-onv_status onv_format_markdown_end(const onv_report_job *job);
-onv_status onv_format_diff_write(const onv_report_job *job);
-onv_status onv_format_diff_json_write(const onv_report_job *job);
-onv_status onv_format_measured_write(const onv_report_job *job);
-onv_status onv_format_onnx_write(const onv_report_job *job);
-onv_status onv_format_dump_header_write(const onv_report_job *job);
-onv_status onv_format_svg_write(const onv_report_job *job);
-onv_status onv_format_html_write(const onv_report_job *job);
+onv_format_fn onv_format_text_add, onv_format_text_end, onv_format_json_begin, onv_format_json_add,
+    onv_format_json_end, onv_format_csv_begin, onv_format_csv_add, onv_format_layers_add,
+    onv_format_dump_graph_add, onv_format_dump_program_add, onv_format_dump_intervals_write,
+    onv_format_dump_plan_write, onv_format_dump_trace_write, onv_format_dump_replay_write,
+    onv_format_checkpoints_write, onv_format_checkpoints_python_write,
+    onv_format_ort_partition_write, onv_format_formula_write, onv_format_formula_python_write,
+    onv_format_formula_c_write, onv_format_markdown_add, onv_format_markdown_end,
+    onv_format_diff_write, onv_format_diff_json_write, onv_format_measured_write,
+    onv_format_onnx_write, onv_format_dump_header_write, onv_format_svg_write,
+    onv_format_html_write, onv_format_memory_viz_write, onv_format_perfetto_write,
+    onv_format_model_explorer_write;
+
 /* onv_page_write, to a writer. */
 onv_status onv_page_around(const char *title, const char *json, const char *still, onv_writer *out);
-onv_status onv_format_memory_viz_write(const onv_report_job *job);
-onv_status onv_format_perfetto_write(const onv_report_job *job);
-onv_status onv_format_model_explorer_write(const onv_report_job *job);
 
 #endif

@@ -19,12 +19,6 @@ typedef struct page {
     onv_writer *out;
 } page;
 
-static onv_status put_policy(const page *p)
-{
-    onv_write_text(p->out, onv_page_policy);
-    return ONV_OK;
-}
-
 static onv_status put_title(const page *p)
 {
     const onv_report_job *job = p->job;
@@ -33,12 +27,6 @@ static onv_status put_title(const page *p)
         if (i > 0) onv_write_text(job->out, ", ");
         onv_write_fitted(job->out, onv_view_file(&job->views[i]), NAME_COLUMNS, ONV_CLEAN_MARKDOWN);
     }
-    return ONV_OK;
-}
-
-static onv_status put_style(const page *p)
-{
-    onv_write_text(p->out, onv_page_css);
     return ONV_OK;
 }
 
@@ -146,15 +134,18 @@ static onv_status put_data(const page *p)
 static onv_status put_part(const page *p, const char *name, size_t length)
 {
     static const struct {
-        const char *name;
-        onv_status (*put)(const page *p);
+        const char *name, *text;
+        onv_status (*put)(const page *p); /* in place of a text */
     } marks[] = {
-        {"policy", put_policy},   {"title", put_title}, {"style", put_style},
-        {"scripts", put_scripts}, {"still", put_still}, {"data", put_data},
+        {"policy", .text = onv_page_policy}, {"title", .put = put_title},
+        {"style", .text = onv_page_css},     {"scripts", .put = put_scripts},
+        {"still", .put = put_still},         {"data", .put = put_data},
     };
-    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
-        if (strlen(marks[i].name) == length && memcmp(marks[i].name, name, length) == 0)
-            return marks[i].put(p);
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        if (strlen(marks[i].name) != length || memcmp(marks[i].name, name, length) != 0) continue;
+        if (marks[i].put != NULL) return marks[i].put(p);
+        onv_write_text(p->out, marks[i].text);
+    }
     return ONV_OK;
 }
 

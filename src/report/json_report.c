@@ -409,7 +409,7 @@ static void write_timelines(const onv_json_part *job)
 }
 
 /* The parts of a model's object, in their order. */
-static void (*const parts[])(const onv_json_part *job) = {
+static onv_json_part_fn *const parts[] = {
     onv_json_write_answer,
     write_model,
     onv_json_write_open,

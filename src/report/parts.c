@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "report/format.h"
 
-enum { CELLS = 5, MOST_FIELDS = 1 + CELLS + 2 * ONV_MAX_RUNTIMES, LENGTH_BYTES = 4 };
+enum { MOST_FIELDS = 1 + ONV_COMPARED_MOST, LENGTH_BYTES = 4 };
 
 void onv_write_between(const onv_report_job *job, const char *text)
 {
@@ -31,29 +31,15 @@ static void put_field(trailer *to, const char *text)
     to->bytes += (uint32_t)bytes;
 }
 
-static void put_number(trailer *to, uint64_t number)
-{
-    char digits[24];
-    snprintf(digits, sizeof digits, "%llu", (unsigned long long)number);
-    put_field(to, digits);
-}
-
-static void put_row(trailer *to, const onv_compared *row)
-{
-    const char *const cells[CELLS] = {row->name, row->nodes, row->macs, row->weights, row->peak};
-    for (size_t i = 0; i < CELLS; i++) put_field(to, cells[i]);
-    for (size_t i = 0; i < row->n_runtimes; i++) {
-        put_field(to, row->runtimes[i]);
-        put_number(to, row->needed[i]);
-    }
-}
-
 static void put_trailer(onv_report_run *run)
 {
+    char between[24];
     trailer to = {.out = &run->writer};
     run->writer.most = 0; /* the limit is of the report */
-    put_number(&to, run->state.between);
-    if (run->state.compared.count > 0) put_row(&to, &run->state.compared.at[0]);
+    snprintf(between, sizeof between, "%zu", run->state.between);
+    put_field(&to, between);
+    for (size_t i = 0; run->state.compared.count > 0 && i < run->state.compared.at[0].count; i++)
+        put_field(&to, run->state.compared.at[0].fields[i]);
     onv_write_bytes(to.out, (const char *)&to.bytes, LENGTH_BYTES);
 }
 
@@ -99,14 +85,9 @@ static bool split(const char *text, size_t bytes, const char *fields[], size_t *
 static onv_status keep_row(onv_report_state *state, const char *const fields[], size_t count,
                            onv_error *err)
 {
-    const char *kept[MOST_FIELDS] = {NULL};
-    for (size_t i = 0; i < count; i++) kept[i] = onv_arena_printf(&state->kept, "%s", fields[i]);
-    onv_compared row = {
-        .name = kept[0], .nodes = kept[1], .macs = kept[2], .weights = kept[3], .peak = kept[4]};
-    for (size_t i = CELLS; i + 1 < count; i += 2) {
-        row.runtimes[row.n_runtimes] = kept[i];
-        row.needed[row.n_runtimes++] = strtoull(fields[i + 1], NULL, 10);
-    }
+    onv_compared row = {.count = count};
+    for (size_t i = 0; i < count; i++)
+        row.fields[i] = onv_arena_printf(&state->kept, "%s", fields[i]);
     if (state->kept.failed || !onv_vec_push(&state->compared, row)) return onv_fail_memory(err);
     return ONV_OK;
 }
@@ -119,7 +100,7 @@ onv_status onv_report_put_part(onv_report_run *run, const char *part, size_t byt
     if (bytes >= LENGTH_BYTES) memcpy(&length, part + bytes - LENGTH_BYTES, LENGTH_BYTES);
     bool is_part = bytes >= LENGTH_BYTES && length <= bytes - LENGTH_BYTES &&
                    split(part + bytes - LENGTH_BYTES - length, length, fields, &count) &&
-                   (count == 1 || (count > CELLS && (count - 1 - CELLS) % 2 == 0));
+                   (count == 1 || (count > ONV_COMPARED_CELLS && count % 2 == 0));
     size_t text = is_part ? bytes - LENGTH_BYTES - length : 0;
     uint64_t before = is_part ? strtoull(fields[0], NULL, 10) : 0;
     if (!is_part || before > text)

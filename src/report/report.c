@@ -88,8 +88,8 @@ onv_status onv_report_start(onv_report_run *run, onv_format format, size_t expec
     return onv_fail(err, ONV_ERR_USAGE, "there is no report format %d", (int)format);
 }
 
-static onv_status part(onv_report_run *run, onv_status (*write)(const onv_report_job *job),
-                       const onv_view *views, size_t count, onv_error *err)
+static onv_status part(onv_report_run *run, onv_format_fn *write, const onv_view *views,
+                       size_t count, onv_error *err)
 {
     if (write == NULL) return ONV_OK;
     run->job.views = views;

@@ -147,6 +147,13 @@ static void put_text(onv_writer *out, const char *text)
     onv_write_text(out, "</text>\n");
 }
 
+static void put_label(onv_writer *out, double x, double y, const char *anchor, const char *fill,
+                      unsigned size, const char *text)
+{
+    text_at(out, x, y, anchor, fill, size);
+    put_text(out, text);
+}
+
 static double x_of(const samples *s, double column)
 {
     return LEFT + (WIDTH - LEFT - RIGHT) * column / (s->count > 0 ? s->count : 1);
@@ -164,8 +171,7 @@ static void draw_axis(onv_writer *out, uint64_t top, double at)
         double y = y_of((double)top, bytes, at);
         onv_write_format(out, "<path d=\"M%d %.1fH%d\" stroke=\"#d5dae0\" stroke-width=\"1\"/>\n",
                          LEFT, y, WIDTH - RIGHT);
-        text_at(out, LEFT - 8, y + 4, "end", "#57606a", 11);
-        put_text(out, onv_label_bytes(bytes).text);
+        put_label(out, LEFT - 8, y + 4, "end", "#57606a", 11, onv_label_bytes(bytes).text);
     }
 }
 
@@ -204,16 +210,14 @@ static void draw_legend(onv_writer *out, const samples *s, double y)
         onv_write_format(out,
                          "<rect x=\"%.1f\" y=\"%.1f\" width=\"11\" height=\"11\" fill=\"%s\"/>\n",
                          x, y - 10, layers[l].color);
-        text_at(out, x + 16, y, "start", "#24292f", 12);
-        put_text(out, layers[l].name);
+        put_label(out, x + 16, y, "start", "#24292f", 12, layers[l].name);
         x += 34 + 7.0 * (double)strlen(layers[l].name);
     }
     onv_write_format(out,
                      "<path d=\"M%.1f %.1fh18\" stroke=\"#24292f\" stroke-width=\"1.5\" "
                      "stroke-dasharray=\"5 3\"/>\n",
                      x, y - 4);
-    text_at(out, x + 24, y, "start", "#24292f", 12);
-    put_text(out, "reserved");
+    put_label(out, x + 24, y, "start", "#24292f", 12, "reserved");
 }
 
 static void draw_peak(onv_writer *out, const onv_kept_execution *kept, const samples *s, double at)
@@ -240,8 +244,7 @@ static onv_status draw_model(const onv_report_job *job, const onv_view *view,
     onv_writer *out = job->out;
     if (s == NULL) return onv_fail_memory(job->err);
     ONV_TRY(sample(job, kept, s));
-    text_at(out, LEFT, at + 22, "start", "#24292f", 15);
-    put_text(out, onv_view_file(view));
+    put_label(out, LEFT, at + 22, "start", "#24292f", 15, onv_view_file(view));
     text_at(out, LEFT, at + 40, "start", "#57606a", 12);
     onv_write_format(out, "%s", strcmp(kept->runtime, "train") == 0 ? "training" : kept->runtime);
     if (kept->plan != ONV_NO_PLAN && view->training != NULL) {
@@ -301,8 +304,8 @@ static void draw_front_axes(onv_writer *out, const front *f)
         uint64_t bytes = f->least + (f->top - f->least) / N_TICKS * (uint64_t)i;
         onv_write_format(out, "<path d=\"M%d %.1fH%d\" stroke=\"#d5dae0\"/>\n", LEFT,
                          front_y(f, bytes), WIDTH - RIGHT);
-        text_at(out, LEFT - 8, front_y(f, bytes) + 4, "end", "#57606a", 11);
-        put_text(out, onv_label_bytes(bytes).text);
+        put_label(out, LEFT - 8, front_y(f, bytes) + 4, "end", "#57606a", 11,
+                  onv_label_bytes(bytes).text);
         text_at(out, LEFT + DOT_ROOM + (WIDTH - LEFT - RIGHT - 2 * DOT_ROOM) * i / (double)N_TICKS,
                 f->at + PLOT + 18, "middle", "#57606a", 11);
         onv_write_format(out, "%.1f%%</text>\n", 100 * f->most * i / N_TICKS);
@@ -319,8 +322,8 @@ static void draw_front(const onv_report_job *job, const onv_training *t, double 
     } names[MOST_NAMES];
     int n_names = 0;
     const front f = measure_front(t, at + 34);
-    text_at(out, LEFT, at + 14, "start", "#24292f", 13);
-    put_text(out, "Checkpointing plans: peak over what runs again");
+    put_label(out, LEFT, at + 14, "start", "#24292f", 13,
+              "Checkpointing plans: peak over what runs again");
     draw_front_axes(out, &f);
     for (uint32_t i = 0; i < t->n_plans; i++) {
         const onv_training_plan *p = &t->plans[i];
@@ -380,8 +383,8 @@ onv_status onv_format_svg_write(const onv_report_job *job)
         at += FRONT + 24;
     }
     if (at == 0) {
-        text_at(job->out, LEFT, BELOW / 2.0, "start", "#24292f", 13);
-        put_text(job->out, "Nothing to draw: a size is not known (bind all dimensions).");
+        put_label(job->out, LEFT, BELOW / 2.0, "start", "#24292f", 13,
+                  "Nothing to draw: a size is not known (bind all dimensions).");
     }
     onv_write_text(job->out, "</svg>\n");
     return ONV_OK;

@@ -1,4 +1,5 @@
 /* Several models side by side, and what tells them apart. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -6,15 +7,13 @@
 
 /* --- The models -------------------------------------------------------------------------------- */
 
-static const onv_column comparison_columns[] = {
+static const onv_column comparison_columns[ONV_COMPARED_CELLS] = {
     {"model", .least = 12, .is_name = true},
     {"nodes", .right = true},
     {"MACs", .right = true},
     {"weights", .right = true},
     {"peak", .right = true, .least = 12},
 };
-
-enum { COMPARISON_COLUMNS = sizeof comparison_columns / sizeof comparison_columns[0] };
 
 onv_status onv_compare(const onv_report_job *job, const onv_page *page)
 {
@@ -25,16 +24,17 @@ onv_status onv_compare(const onv_report_job *job, const onv_page *page)
     kept.arena = &state->kept;
     if (!onv_footprint_make(&footprint, view, page)) return onv_fail_memory(job->err);
     onv_compared row = {
-        .name = onv_arena_printf(kept.arena, "%s", onv_view_file(view)),
-        .nodes = onv_page_count(&kept, view->live->timeline.steps.count),
-        .macs = onv_macs_text(view, &kept),
-        .weights = onv_page_bytes(&kept, view->live->weight_bytes),
-        .peak = onv_amount_text(&footprint, &kept, footprint.peak),
-        .n_runtimes = view->answer->n_rows,
+        .fields = {onv_arena_printf(kept.arena, "%s", onv_view_file(view)),
+                   onv_page_count(&kept, view->live->timeline.steps.count),
+                   onv_macs_text(view, &kept), onv_page_bytes(&kept, view->live->weight_bytes),
+                   onv_amount_text(&footprint, &kept, footprint.peak)},
+        .count = ONV_COMPARED_CELLS,
     };
-    for (size_t r = 0; r < row.n_runtimes; r++) {
-        row.runtimes[r] = view->answer->rows[r].runtime;
-        row.needed[r] = view->answer->rows[r].total.high;
+    for (size_t r = 0; r < view->answer->n_rows; r++) {
+        const onv_answer_row *needs = &view->answer->rows[r];
+        row.fields[row.count++] = needs->runtime;
+        row.fields[row.count++] =
+            onv_arena_printf(kept.arena, "%llu", (unsigned long long)needs->total.high);
     }
     if (kept.arena->failed || !onv_vec_push(&state->compared, row))
         return onv_fail_memory(job->err);
@@ -47,9 +47,7 @@ static void write_models(const onv_report_state *state, const onv_page *page)
     onv_page_title(page, "Side by side");
     onv_table table = onv_table_of(comparison_columns);
     for (size_t i = 0; i < state->compared.count; i++) {
-        const onv_compared *row = &state->compared.at[i];
-        const char *const cells[] = {row->name, row->nodes, row->macs, row->weights, row->peak};
-        for (size_t c = 0; c < COMPARISON_COLUMNS; c++) onv_table_add(&table, cells[c]);
+        onv_table_add_all(&table, state->compared.at[i].fields, ONV_COMPARED_CELLS);
     }
     onv_table_finish(&table, page);
 }
@@ -76,33 +74,34 @@ const char *onv_difference_text(const onv_page *page, uint64_t first, uint64_t n
     return onv_page_print(page, "%s%s", sign, onv_label_percent(gap, first).text);
 }
 
-static bool have_same_runtimes(const onv_report_state *state)
+/* What the model needs for its runtime `r`. */
+static uint64_t needed(const onv_compared *row, size_t r)
 {
-    const onv_compared *first = &state->compared.at[0];
-    for (size_t i = 1; i < state->compared.count; i++)
-        if (state->compared.at[i].n_runtimes != first->n_runtimes) return false;
-    return first->n_runtimes > 0;
+    return strtoull(row->fields[ONV_COMPARED_CELLS + 2 * r + 1], NULL, 10);
 }
 
 static void write_runtimes(const onv_report_state *state, const onv_page *page)
 {
     const onv_compared *first = &state->compared.at[0];
     onv_column columns[1 + ONV_MAX_RUNTIMES] = {{"needs up to", .least = 12, .is_name = true}};
-    if (!have_same_runtimes(state)) return;
-    for (size_t r = 0; r < first->n_runtimes; r++)
-        columns[1 + r] = (onv_column){first->runtimes[r], .right = true};
+    size_t n = (first->count - ONV_COMPARED_CELLS) / 2;
+    bool are_same = n > 0;
+    for (size_t i = 1; i < state->compared.count; i++)
+        are_same = are_same && state->compared.at[i].count == first->count;
+    if (!are_same) return;
+    for (size_t r = 0; r < n; r++)
+        columns[1 + r] = (onv_column){first->fields[ONV_COMPARED_CELLS + 2 * r], .right = true};
     onv_table table;
     onv_page_line(page);
-    onv_table_init(&table, columns, 1 + first->n_runtimes);
+    onv_table_init(&table, columns, 1 + n);
     for (size_t i = 0; i < state->compared.count; i++) {
         const onv_compared *row = &state->compared.at[i];
-        onv_table_add(&table, row->name);
-        for (size_t r = 0; r < row->n_runtimes; r++)
-            onv_table_add(&table, onv_page_bytes(page, row->needed[r]));
+        onv_table_add(&table, row->fields[0]);
+        for (size_t r = 0; r < n; r++) onv_table_add(&table, onv_page_bytes(page, needed(row, r)));
         if (i == 0) continue;
         onv_table_add(&table, "  against the first");
-        for (size_t r = 0; r < row->n_runtimes; r++)
-            onv_table_add(&table, onv_difference_text(page, first->needed[r], row->needed[r]));
+        for (size_t r = 0; r < n; r++)
+            onv_table_add(&table, onv_difference_text(page, needed(first, r), needed(row, r)));
     }
     onv_table_finish(&table, page);
 }

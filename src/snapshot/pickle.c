@@ -104,6 +104,14 @@ static bool above_mark(const reader *r, size_t *count)
     return false;
 }
 
+/* That none of the last `count` values is a mark. */
+static onv_status need_values(const reader *r, size_t count)
+{
+    for (size_t i = r->stack.count - count; i < r->stack.count; i++)
+        if (r->stack.at[i].type == ONV_PICKLED_MARK) return damaged(r, "a mark is not a value,");
+    return ONV_OK;
+}
+
 /* The last `count` values, and the mark below them if there is one, go into the object below. */
 static onv_status put_into(reader *r, onv_pickled_type type, size_t count, bool has_mark)
 {
@@ -112,8 +120,7 @@ static onv_status put_into(reader *r, onv_pickled_type type, size_t count, bool 
         return damaged(r, "there is nothing to put a value into");
     onv_pickled *below = &r->stack.at[r->stack.count - used - 1];
     if (below->type != type) return damaged(r, "there is nothing to put a value into");
-    for (size_t i = r->stack.count - count; i < r->stack.count; i++)
-        if (r->stack.at[i].type == ONV_PICKLED_MARK) return damaged(r, "a mark is not a value,");
+    ONV_TRY(need_values(r, count));
     ONV_TRY(append(r, below->items, r->stack.at + r->stack.count - count, count));
     r->stack.count -= used;
     return ONV_OK;
@@ -125,8 +132,7 @@ static onv_status make_tuple(reader *r, size_t count, bool has_mark)
     if (r->stack.count < count + has_mark) return damaged(r, "a tuple lacks values");
     if (count > UINT32_MAX / 4) return damaged(r, "a tuple is too long");
     size_t first = r->stack.count - count;
-    for (size_t i = first; i < r->stack.count; i++)
-        if (r->stack.at[i].type == ONV_PICKLED_MARK) return damaged(r, "a mark is not a value,");
+    ONV_TRY(need_values(r, count));
     ONV_TRY(push_items(r, ONV_PICKLED_LIST, (uint32_t)count));
     onv_pickled made = r->stack.at[r->stack.count - 1];
     ONV_TRY(append(r, made.items, r->stack.at + first, count));

@@ -218,18 +218,6 @@ static onv_status each_block(world *w, const onv_pickled *segments, uint32_t dev
     return ONV_OK;
 }
 
-static void count_segment(world *w, const segment *s)
-{
-    (void)s;
-    w->n_addresses += 2;
-}
-
-static void count_block(world *w, const block *b)
-{
-    (void)b;
-    w->n_addresses++;
-}
-
 static void list_segment(world *w, const segment *s)
 {
     add_address(w, s->address);
@@ -243,12 +231,13 @@ static void list_block(world *w, const block *b)
 
 static onv_status list_addresses(world *w, const onv_pickled *segments, uint32_t device)
 {
-    ONV_TRY(each_block(w, segments, device, count_segment, count_block));
-    if (w->n_addresses > MOST_ADDRESSES / 4) return too_many(w);
-    w->addresses =
-        ONV_ARENA_ARRAY(w->arena, uint64_t, w->n_addresses + 2 * (size_t)w->n_events + 1);
+    uint64_t most = 0; /* of segments and blocks */
+    for (uint32_t i = 0; i < onv_pickled_count(segments); i++)
+        if (is_of(&segments->items->at[i], device))
+            most += 2 + onv_pickled_count(onv_pickled_get(&segments->items->at[i], "blocks"));
+    if (most > MOST_ADDRESSES / 4) return too_many(w);
+    w->addresses = ONV_ARENA_ARRAY(w->arena, uint64_t, most + 2 * (size_t)w->n_events + 1);
     if (w->addresses == NULL) return onv_fail_memory(w->err);
-    w->n_addresses = 0;
     ONV_TRY(each_block(w, segments, device, list_segment, list_block));
     for (uint32_t i = 0; i < w->n_events; i++) {
         add_address(w, w->events[i].address);
@@ -281,24 +270,29 @@ static void set_edge(world *w, uint32_t at)
     onv_address_set_put(&w->edges, at, p->ends > 0 || p->toggles % 2 != 0);
 }
 
-static void take_segment(world *w, uint32_t at, uint32_t end, uint64_t bytes, bool grows)
+/* `grows`: memory that is mapped piece by piece. */
+static void change_segment(world *w, uint32_t at, uint32_t end, uint64_t bytes, bool grows,
+                           bool comes)
 {
-    w->reserved += bytes;
+    uint16_t *ends = &w->places[end].ends;
+    if (comes)
+        w->reserved += bytes;
+    else
+        w->reserved -= bytes <= w->reserved ? bytes : w->reserved;
     w->places[at].toggles ^= grows;
     w->places[end].toggles ^= grows;
-    if (!grows && w->places[end].ends < UINT16_MAX) w->places[end].ends++;
+    if (!grows && comes && *ends < UINT16_MAX) ++*ends;
+    if (!grows && !comes && *ends > 0) --*ends;
     set_edge(w, at);
     set_edge(w, end);
 }
 
-static void return_segment(world *w, uint32_t at, uint32_t end, uint64_t bytes, bool grows)
+/* What an event does, or undoes. */
+static void move_segment(world *w, const event *e, bool is_undone)
 {
-    w->reserved -= bytes <= w->reserved ? bytes : w->reserved;
-    w->places[at].toggles ^= grows;
-    w->places[end].toggles ^= grows;
-    if (!grows && w->places[end].ends > 0) w->places[end].ends--;
-    set_edge(w, at);
-    set_edge(w, end);
+    bool grows = e->action == SEGMENT_MAP || e->action == SEGMENT_UNMAP;
+    bool comes = e->action == SEGMENT_ALLOC || e->action == SEGMENT_MAP;
+    change_segment(w, e->at, e->end, e->bytes, grows, comes != is_undone);
 }
 
 /* What a block takes, by what stands behind it. */
@@ -315,13 +309,19 @@ static uint64_t counted_at(const world *w, uint32_t at)
     return room > rounded && room - rounded <= most ? room : rounded;
 }
 
+static void release_block(world *w, uint32_t at)
+{
+    place *p = &w->places[at];
+    if (!p->is_allocated) return;
+    p->is_allocated = false;
+    w->requested -= p->bytes;
+    w->allocated -= p->counted;
+}
+
 static void begin_block(world *w, uint32_t at, uint64_t bytes, const onv_pickled *frames)
 {
     place *p = &w->places[at];
-    if (p->is_allocated) {
-        w->requested -= p->bytes;
-        w->allocated -= p->counted;
-    }
+    release_block(w, at);
     *p = (place){.bytes = bytes,
                  .frames = frames,
                  .request = w->n_requests++,
@@ -334,21 +334,12 @@ static void begin_block(world *w, uint32_t at, uint64_t bytes, const onv_pickled
     w->allocated += p->counted;
 }
 
-static void release_block(world *w, uint32_t at)
-{
-    place *p = &w->places[at];
-    if (!p->is_allocated) return;
-    p->is_allocated = false;
-    w->requested -= p->bytes;
-    w->allocated -= p->counted;
-}
-
 /* --- Backwards --------------------------------------------------------------------------------- */
 
 static void keep_segment(world *w, const segment *s)
 {
-    take_segment(w, find_address(w, s->address), find_address(w, s->address + s->bytes), s->bytes,
-                 s->grows);
+    change_segment(w, find_address(w, s->address), find_address(w, s->address + s->bytes), s->bytes,
+                   s->grows, true);
 }
 
 static void keep_block(world *w, const block *b)
@@ -382,9 +373,7 @@ static void undo(world *w, const event *e)
         p->request = ONV_NO_REQUEST;
         p->is_allocated = p->is_known = false;
         break;
-    case SEGMENT_ALLOC:
-    case SEGMENT_MAP: return_segment(w, e->at, e->end, e->bytes, e->action == SEGMENT_MAP); break;
-    default: take_segment(w, e->at, e->end, e->bytes, e->action == SEGMENT_UNMAP); break;
+    default: move_segment(w, e, true); break;
     }
 }
 
@@ -415,9 +404,7 @@ static void apply(world *w, const event *e)
         release_block(w, e->at);
         onv_address_set_put(&w->used, e->at, false);
         break;
-    case SEGMENT_ALLOC:
-    case SEGMENT_MAP: take_segment(w, e->at, e->end, e->bytes, e->action == SEGMENT_MAP); break;
-    default: return_segment(w, e->at, e->end, e->bytes, e->action == SEGMENT_UNMAP); break;
+    default: move_segment(w, e, false); break;
     }
 }
 
