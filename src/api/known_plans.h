@@ -4,7 +4,17 @@
 
 #include "ckpt/training.h"
 
-/* Copies it to the arena; false: no memory. */
-bool onv_know_plan(const onv_training_plan *plan, onv_arena *arena, onv_ckpt_plan *to);
+typedef struct onv_known_plan {
+    onv_ckpt_plan plan;
+    onv_plan_text text;
+    const char *id;
+    uint64_t pass_macs;
+    uint32_t n_ops; /* of the tape that it is a plan of */
+    onv_training_figures figures;
+} onv_known_plan;
+
+/* Copies a plan with names to the arena; false: no memory. */
+bool onv_know_plan(const onv_training_plan *plan, uint32_t n_ops, onv_arena *arena,
+                   onv_known_plan *to);
 
 #endif

@@ -90,9 +90,9 @@ static onv_status look_at(comparison *c, int64_t batch, const onv_training_plan 
     onv_error local = {0};
     onv_analysis *made;
     onv_request from = *c->from;
-    onv_ckpt_plan alone;
-    const onv_known_plans known = {&alone, 1, n_ops};
-    if (plan != NULL && !onv_know_plan(plan, arena, &alone)) return onv_fail_memory(err);
+    onv_known_plan alone;
+    const onv_known_plans known = {&alone.plan, &alone.text, 1, n_ops};
+    if (plan != NULL && !onv_know_plan(plan, n_ops, arena, &alone)) return onv_fail_memory(err);
     ONV_TRY(onv_watch_check(from.watch, err));
     from.figures_alone = true;
     from.training_alone = c->options.checkpoint != NULL;
@@ -103,8 +103,8 @@ static onv_status look_at(comparison *c, int64_t batch, const onv_training_plan 
         if (err != NULL) *err = local;
         return status;
     }
-    if (plan != NULL && made->training.n_plans == 1) made->training.plans[0].id = plan->id;
-    take(c, batch, made);
+    if (plan != NULL) made->training.plans[0].id = plan->id;
+    if (plan == NULL || !made->training.plans[0].is_missing) take(c, batch, made);
     onv_analysis_destroy(made);
     return ONV_OK;
 }

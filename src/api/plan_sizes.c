@@ -20,18 +20,16 @@
 enum { ROUNDS = 2, GAIN_PARTS = 32, MOST_NEW = 8 };
 
 typedef struct subject {
-    onv_ckpt_plan plan;
-    const char *id;
-    uint64_t pass_macs;
-    uint32_t n_ops; /* of the tape that it is a plan of */
+    onv_known_plan known;
     onv_size_facts facts;
 } subject;
 
 /* What a run that is asked for a size finds. */
 typedef struct found_run {
     int64_t size;
-    bool exists;           /* it is within all bounds */
-    onv_training training; /* plans, figures, and which one is chosen */
+    onv_known_plan *plans;
+    uint32_t n_plans;             /* 0: it is beyond all bounds */
+    const onv_known_plan *chosen; /* that fits; NULL: none does */
 } found_run;
 
 typedef struct search {
@@ -70,20 +68,16 @@ static onv_size_fact floor_of(const onv_size_fact *first, const onv_training_fig
     return f;
 }
 
-static onv_status add_subject(search *all, int64_t size, const onv_training_plan *plan,
-                              uint32_t n_ops, onv_error *err)
+static onv_status add_subject(search *all, int64_t size, const onv_known_plan *known,
+                              onv_error *err)
 {
-    subject s = {.pass_macs = plan->pass_macs,
-                 .n_ops = n_ops,
-                 .facts = {.usable_bytes = all->sizing->usable_bytes}};
+    subject s = {.known = *known, .facts = {.usable_bytes = all->sizing->usable_bytes}};
     onv_size_fact f;
-    ONV_TRY(fact_of(all, size, &plan->figures, &f, err));
-    s.id = onv_arena_printf(&all->arena, "%s", plan->id);
-    if (!onv_know_plan(plan, &all->arena, &s.plan) || s.id == NULL || !onv_vec_push(&all->at, s))
-        return onv_fail_memory(err);
+    ONV_TRY(fact_of(all, size, &known->figures, &f, err));
+    if (!onv_vec_push(&all->at, s)) return onv_fail_memory(err);
     onv_size_facts *facts = &all->at.at[all->at.count - 1].facts;
     if (size == 0) return ONV_OK;
-    return onv_size_add(facts, f) && onv_size_add(facts, floor_of(&f, &plan->figures))
+    return onv_size_add(facts, f) && onv_size_add(facts, floor_of(&f, &known->figures))
                ? ONV_OK
                : onv_fail_memory(err);
 }
@@ -114,8 +108,7 @@ static int64_t choose_size(search *all, size_t first)
     return best;
 }
 
-/* Where the tape is another one, as at a size of 1, plans cannot be told: a line decides, and what is found by it is no
- * answer. */
+/* Where the tape lacks places of the plan a line decides, and what is found by it is no answer. */
 static void guess(const search *all, const subject *s, onv_size_fact *f)
 {
     double bytes, times;
@@ -134,9 +127,10 @@ static onv_status take_facts(search *all, size_t first, int64_t size, const onv_
         subject *s = &all->at.at[i];
         onv_size_fact f = {.size = size, .is_known = true, .of = {UINT64_MAX, UINT64_MAX}};
         if (!wants(s, size)) continue;
-        if (made != NULL && n < made->training.n_plans)
-            ONV_TRY(fact_of(all, size, &made->training.plans[n++].figures, &f, err));
-        else if (made != NULL)
+        const onv_training_plan *plan = made != NULL ? &made->training.plans[n++] : NULL;
+        if (plan != NULL && !plan->is_missing)
+            ONV_TRY(fact_of(all, size, &plan->figures, &f, err));
+        else if (plan != NULL)
             guess(all, s, &f);
         if (!onv_size_add(&s->facts, f)) return onv_fail_memory(err);
     }
@@ -147,13 +141,17 @@ static onv_status take_facts(search *all, size_t first, int64_t size, const onv_
 static onv_status find(search *all, size_t first, onv_error *err)
 {
     onv_ckpt_plan *plans = ONV_ARENA_ARRAY(&all->arena, onv_ckpt_plan, all->at.count);
-    if (plans == NULL) return onv_fail_memory(err);
+    onv_plan_text *texts = ONV_ARENA_ARRAY(&all->arena, onv_plan_text, all->at.count);
+    if (plans == NULL || texts == NULL) return onv_fail_memory(err);
     for (int64_t size; (size = choose_size(all, first)) > 0;) {
-        onv_known_plans known = {.at = plans, .n_ops = all->at.at[first].n_ops};
+        onv_known_plans known = {
+            .at = plans, .texts = texts, .n_ops = all->at.at[first].known.n_ops};
         onv_analysis *made = NULL;
         for (size_t i = first; i < all->at.count; i++) {
             const subject *s = &all->at.at[i];
-            if (wants(s, size)) plans[known.count++] = s->plan;
+            if (!wants(s, size)) continue;
+            texts[known.count] = s->known.text;
+            plans[known.count++] = s->known.plan;
         }
         ONV_TRY(all->sizing->analyse(all->sizing->context, size, &known, &made, err));
         onv_status status = take_facts(all, first, size, made, err);
@@ -201,64 +199,51 @@ static onv_status describe(search *all, onv_largest_size largest, onv_error *err
     return largest.name != NULL && largest.id != NULL ? ONV_OK : onv_fail_memory(err);
 }
 
-static bool is_searched(const search *all, const onv_training_plan *plan)
+static bool is_searched(const search *all, const onv_known_plan *plan)
 {
-    for (size_t i = 0; i < all->at.count; i++) {
-        const onv_ckpt_plan *at = &all->at.at[i].plan;
-        if (at->n_segments == plan->n_segments && at->n_kept_ops == plan->n_kept_ops &&
-            at->prunes == plan->prunes && at->is_reentrant == plan->is_reentrant &&
-            (at->save == NULL) == (plan->save == NULL) && at->sequential == plan->sequential &&
-            at->saves_on_cpu == plan->saves_on_cpu && at->offload_until == plan->offload_until &&
-            at->compiles == plan->compiles && at->memory_budget == plan->memory_budget &&
-            memcmp(at->segments, plan->segments, plan->n_segments * sizeof *at->segments) == 0 &&
-            memcmp(at->kept_ops, plan->kept_ops, plan->n_kept_ops * sizeof *at->kept_ops) == 0)
-            return true;
-    }
+    for (size_t i = 0; i < all->at.count; i++)
+        if (strcmp(all->at.at[i].known.id, plan->id) == 0) return true;
     return false;
 }
 
-/* Plans that were made at the size: those that take the least are searched for, and the one that is chosen there is told. */
-static onv_status look_there(search *all, int goal, int64_t size, const onv_training *t,
-                             onv_error *err)
+static onv_largest_size largest_of(int64_t size, const onv_known_plan *known)
 {
-    uint64_t limit = UINT64_MAX;
-    for (uint32_t added = 0; added < MOST_NEW && added < t->n_plans; added++) {
-        uint32_t best = t->n_plans;
-        uint64_t least = UINT64_MAX;
-        for (uint32_t i = 0; i < t->n_plans; i++) {
-            onv_size_fact f;
-            ONV_TRY(fact_of(all, size, &t->plans[i].figures, &f, err));
-            bool is_next = added == 0 || f.of[goal] > limit;
-            if (is_next && f.of[goal] < least) best = i;
-            if (is_next && f.of[goal] < least) least = f.of[goal];
-        }
-        if (best == t->n_plans) break;
-        limit = least;
-        if (!is_searched(all, &t->plans[best]))
-            ONV_TRY(add_subject(all, size, &t->plans[best], t->n_plan_ops, err));
-    }
-    const onv_training_plan *chosen = t->chosen != ONV_NO_PLAN ? &t->plans[t->chosen] : NULL;
-    if (goal != ONV_FITS || !t->plan_fits || chosen == NULL) return ONV_OK;
-    return describe(all,
-                    (onv_largest_size){size, chosen->name, chosen->id, chosen->recomputed_macs,
-                                       chosen->pass_macs, chosen->n_segments},
-                    err);
+    const onv_ckpt_plan *plan = &known->plan;
+    return (onv_largest_size){
+        size, plan->name, known->id, plan->recomputed_macs, known->pass_macs, plan->n_segments};
 }
 
-static bool copy_plans(search *all, const onv_training *from, onv_training *to)
+/* Plans that were made at the size: those that take the least are searched for, and the one that is chosen there is told. */
+static onv_status look_there(search *all, int goal, const found_run *run, onv_error *err)
 {
-    *to = *from;
-    to->plans = onv_arena_copy(&all->arena, from->plans, from->n_plans * sizeof *to->plans);
-    for (uint32_t i = 0; to->plans != NULL && i < from->n_plans; i++) {
-        onv_ckpt_plan copy;
-        const char *id = onv_arena_printf(&all->arena, "%s", from->plans[i].id);
-        if (!onv_know_plan(&from->plans[i], &all->arena, &copy) || id == NULL) return false;
-        to->plans[i].name = copy.name;
-        to->plans[i].id = id;
-        to->plans[i].save = copy.save;
-        to->plans[i].segments = copy.segments;
-        to->plans[i].kept_ops = copy.kept_ops;
+    uint64_t limit = UINT64_MAX;
+    for (uint32_t added = 0; added < MOST_NEW && added < run->n_plans; added++) {
+        const onv_known_plan *best = NULL;
+        uint64_t least = UINT64_MAX;
+        for (uint32_t i = 0; i < run->n_plans; i++) {
+            onv_size_fact f;
+            ONV_TRY(fact_of(all, run->size, &run->plans[i].figures, &f, err));
+            bool is_next = added == 0 || f.of[goal] > limit;
+            if (is_next && f.of[goal] < least) best = &run->plans[i];
+            if (is_next && f.of[goal] < least) least = f.of[goal];
+        }
+        if (best == NULL) break;
+        limit = least;
+        if (!is_searched(all, best)) ONV_TRY(add_subject(all, run->size, best, err));
     }
+    if (goal != ONV_FITS || run->chosen == NULL) return ONV_OK;
+    return describe(all, largest_of(run->size, run->chosen), err);
+}
+
+static bool keep_plans(search *all, const onv_training *from, found_run *to)
+{
+    to->plans = ONV_ARENA_ARRAY(&all->arena, onv_known_plan, from->n_plans);
+    to->n_plans = from->n_plans;
+    for (uint32_t i = 0; to->plans != NULL && i < from->n_plans; i++)
+        if (!onv_know_plan(&from->plans[i], from->n_plan_ops, &all->arena, &to->plans[i]))
+            return false;
+    if (to->plans != NULL && from->plan_fits && from->chosen != ONV_NO_PLAN)
+        to->chosen = &to->plans[from->chosen];
     return to->plans != NULL;
 }
 
@@ -271,13 +256,13 @@ static onv_status look_at_run(search *all, int goal, int64_t size, const found_r
     while (i < all->runs.count && all->runs.at[i].size != size) i++;
     if (i == all->runs.count) {
         ONV_TRY(all->sizing->analyse(all->sizing->context, size, NULL, &made, err));
-        found_run run = {.size = size, .exists = made != NULL};
-        bool fits = made == NULL || copy_plans(all, &made->training, &run.training);
+        found_run run = {.size = size};
+        bool is_kept = made == NULL || keep_plans(all, &made->training, &run);
         onv_analysis_destroy(made);
-        if (!fits || !onv_vec_push(&all->runs, run)) return onv_fail_memory(err);
+        if (!is_kept || !onv_vec_push(&all->runs, run)) return onv_fail_memory(err);
     }
     *found = &all->runs.at[i];
-    return (*found)->exists ? look_there(all, goal, size, &(*found)->training, err) : ONV_OK;
+    return look_there(all, goal, *found, err);
 }
 
 static onv_status find_whole(search *all, int goal, onv_error *err)
@@ -289,7 +274,7 @@ static onv_status find_whole(search *all, int goal, onv_error *err)
         const found_run *found;
         size_t first = all->at.count;
         ONV_TRY(look_at_run(all, goal, size, &found, err));
-        if (!found->exists) break;
+        if (found->n_plans == 0) break;
         for (int k = 0; k < ONV_SIZE_GOALS; k++) {
             int64_t most = most_found(all, k, &which);
             all->to_better[k] = most < ONV_MAX_BATCH ? most + onv_size_grain(most) : most;
@@ -302,14 +287,14 @@ static onv_status find_whole(search *all, int goal, onv_error *err)
 }
 
 /* By what the best plan takes at a size where none fits: totals grow nearly in proportion. */
-static int64_t next_to_confirm(const search *all, int64_t low, int64_t high, const onv_training *t,
+static int64_t next_to_confirm(const search *all, int64_t low, int64_t high, const found_run *run,
                                onv_error *err)
 {
     int64_t next = low + (high - low) / 2;
     uint64_t least = UINT64_MAX;
     onv_size_fact f;
-    for (uint32_t i = 0; i < t->n_plans; i++)
-        if (fact_of(all, high, &t->plans[i].figures, &f, err) == ONV_OK && f.of[ONV_FITS] < least)
+    for (uint32_t i = 0; i < run->n_plans; i++)
+        if (fact_of(all, high, &run->plans[i].figures, &f, err) == ONV_OK && f.of[ONV_FITS] < least)
             least = f.of[ONV_FITS];
     if (least < UINT64_MAX && least > all->sizing->usable_bytes)
         next = (int64_t)((double)high * (double)all->sizing->usable_bytes / (double)least);
@@ -327,10 +312,10 @@ static onv_status confirm(search *all, onv_error *err)
     while (size > low && size < high) {
         const found_run *found;
         ONV_TRY(look_at_run(all, ONV_FITS, size, &found, err));
-        bool fits = found->exists && found->training.plan_fits;
+        bool fits = found->chosen != NULL;
         *(fits ? &low : &high) = size;
         if (!fits)
-            size = next_to_confirm(all, low, high, &found->training, err);
+            size = next_to_confirm(all, low, high, found, err);
         else if (high - low <= onv_size_grain(low))
             size = low;
         else if (high - low <= step)
@@ -355,11 +340,7 @@ static onv_status describe_largest(search *all, onv_error *err)
     int64_t size = most_found(all, ONV_FITS, &which);
     onv_largest_size *to = &all->training->largest;
     if (size > 0 && size == all->confirmed && to->size != size) {
-        const subject *s = &all->at.at[which];
-        ONV_TRY(describe(all,
-                         (onv_largest_size){size, s->plan.name, s->id, s->plan.recomputed_macs,
-                                            s->pass_macs, s->plan.n_segments},
-                         err));
+        ONV_TRY(describe(all, largest_of(size, &all->at.at[which].known), err));
     }
     to->size = size_of(all, to->size);
     return ONV_OK;
@@ -387,8 +368,10 @@ static onv_status give(search *all, size_t n_rows, bool is_cut, onv_fit_of *of, 
 static onv_status run(search *all, bool *is_cut, onv_error *err)
 {
     onv_training *t = all->training;
+    found_run first = {.size = all->sizing->first};
+    if (!keep_plans(all, t, &first)) return onv_fail_memory(err);
     for (uint32_t i = 0; i < t->n_plans; i++)
-        ONV_TRY(add_subject(all, all->sizing->first, &t->plans[i], t->n_plan_ops, err));
+        ONV_TRY(add_subject(all, first.size, &first.plans[i], err));
     onv_status status = find(all, 0, err);
     if (status == ONV_OK) status = find_whole(all, ONV_FITS, err);
     if (status == ONV_OK) status = confirm(all, err);

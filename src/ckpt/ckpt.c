@@ -204,7 +204,7 @@ static onv_status add_given(const onv_ckpt_problem *problem, onv_compiling *comp
                             "the plan is checkpoint_sequential, and the network is not an "
                             "nn.Sequential");
     } else {
-        ONV_TRY(onv_plan_resolve(problem->places, text, &plan, err));
+        ONV_TRY(onv_plans_resolve(problem->places, text, 1, &plan, NULL, err));
         ONV_TRY((text->save != NULL   ? onv_ckpt_take_saving
                  : text->is_reentrant ? onv_ckpt_take_reentrant
                                       : take_plan)(problem, &plan, plans, err));

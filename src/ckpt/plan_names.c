@@ -272,22 +272,35 @@ static onv_status refuse_missing(const reader *r, onv_error *err)
                     list, r->n_missing > MOST_NAMED ? " and more" : "");
 }
 
-onv_status onv_plan_resolve(onv_places *places, const onv_plan_text *text, onv_ckpt_plan *plan,
-                            onv_error *err)
+static onv_status resolve(reader *r, const onv_plan_text *text, onv_ckpt_plan *plan, onv_error *err)
 {
-    reader r = {.places = places, .text = text};
     *plan = (onv_ckpt_plan){.name = text->name,
                             .save = text->save,
+                            .is_reentrant = text->is_reentrant,
                             .saves_on_cpu = text->form == ONV_PLAN_SAVE_ON_CPU,
                             .compiles = text->form == ONV_PLAN_COMPILE,
                             .memory_budget = text->memory_budget};
     if (text->form != ONV_PLAN_MODULES && text->form != ONV_PLAN_OPERATIONS) return ONV_OK;
+    r->text = text;
+    r->n_missing = 0;
+    ONV_TRY(resolve_segments(r, plan, err));
+    if (r->n_missing > 0) return refuse_missing(r, err);
+    return check_nesting(plan, err);
+}
+
+onv_status onv_plans_resolve(onv_places *places, const onv_plan_text *texts, uint32_t n,
+                             onv_ckpt_plan *plans, bool *is_missing, onv_error *err)
+{
+    reader r = {.places = places};
     onv_arena_init(&r.arena, SIZE_MAX);
     onv_strings_init(&r.names, &r.arena);
     onv_status status = find_places(&r, err);
-    if (status == ONV_OK) status = resolve_segments(&r, plan, err);
-    if (status == ONV_OK && r.n_missing > 0) status = refuse_missing(&r, err);
-    if (status == ONV_OK) status = check_nesting(plan, err);
+    for (uint32_t i = 0; i < n && status == ONV_OK; i++) {
+        status = resolve(&r, &texts[i], &plans[i], is_missing != NULL ? NULL : err);
+        if (is_missing == NULL || status != ONV_ERR_USAGE) continue;
+        is_missing[i] = true;
+        status = ONV_OK;
+    }
     onv_strings_cleanup(&r.names);
     onv_arena_cleanup(&r.arena);
     return status;

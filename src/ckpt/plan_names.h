@@ -43,10 +43,10 @@ typedef struct onv_plan_text {
 /* Moves segments to where their names put them. Lives in the model's arena. */
 onv_status onv_plan_snap(onv_places *places, onv_ckpt_plan *plan, onv_error *err);
 
-/* The plan on this network, in the model's arena, not measured. ONV_ERR_USAGE, with the names, where the network has
- * no such places. */
-onv_status onv_plan_resolve(onv_places *places, const onv_plan_text *text, onv_ckpt_plan *plan,
-                            onv_error *err);
+/* The plans on this network, in the model's arena, not measured: those of onv_plan_text but sequential ones, and without the
+ * results that `save` keeps. Where the network has no such places `is_missing` is set; NULL: ONV_ERR_USAGE, with the names. */
+onv_status onv_plans_resolve(onv_places *places, const onv_plan_text *texts, uint32_t n,
+                             onv_ckpt_plan *plans, bool *is_missing, onv_error *err);
 
 /* Sets forms, names and ids of plans. */
 struct onv_training;

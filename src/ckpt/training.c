@@ -158,6 +158,32 @@ static onv_status add_plans(measured *m, const onv_ckpt_plan *at, size_t count, 
     return ONV_OK;
 }
 
+/* Plans of a tape with other operations, by the names of their places. */
+static onv_status add_known(measured *m, const onv_known_plans *known, onv_error *err)
+{
+    onv_arena *arena = &m->n->model->arena;
+    onv_places places = {.is_told = false};
+    if (known->n_ops == m->n->eager->ops.count) return add_plans(m, known->at, known->count, err);
+    onv_ckpt_plan *plans = ONV_ARENA_ARRAY(arena, onv_ckpt_plan, known->count);
+    bool *is_missing = ONV_ARENA_ARRAY(arena, bool, known->count), is_preferred;
+    if (plans == NULL || is_missing == NULL) return onv_fail_memory(err);
+    onv_status status = onv_places_find(m->n->model, m->n->eager, arena, &places, err);
+    if (status == ONV_OK)
+        status = onv_plans_resolve(&places, known->texts, known->count, plans, is_missing, err);
+    onv_places_cleanup(&places);
+    if (status == ONV_OK) status = begin_plans(m, known->count, err);
+    m->result->n_plans = status == ONV_OK ? known->count : 0;
+    for (uint32_t i = 0; i < known->count && status == ONV_OK; i++) {
+        const onv_plan_text *text = &known->texts[i];
+        is_missing[i] |= text->form == ONV_PLAN_SEQUENTIAL || text->save != NULL;
+        if (is_missing[i])
+            m->result->plans[m->count++].is_missing = true;
+        else
+            status = add_plan(m, &plans[i], &is_preferred, err);
+    }
+    return status;
+}
+
 static uint64_t price_of(const onv_ckpt_plan *plan)
 {
     return onv_ckpt_price(plan->recomputed_macs, plan->moved_bytes);
@@ -274,8 +300,7 @@ static onv_status compute_plans(const onv_network *n, const onv_network *plain,
     onv_ckpt_plans made;
     const onv_ckpt_plan *selected = NULL;
     result->n_plan_ops = (uint32_t)eager->ops.count;
-    if (known != NULL && known->n_ops != result->n_plan_ops) return ONV_OK;
-    if (known != NULL) return add_plans(&m, known->at, known->count, err);
+    if (known != NULL) return add_known(&m, known, err);
     bool is_chosen = options->select != NULL || options->room_bytes > 0;
     onv_ckpt_wanted wanted = {options->checkpoint, options->plan, is_chosen};
     ONV_TRY(onv_ckpt_make(model, eager, n->compiling, &options->train, wanted, &made, err));

@@ -70,6 +70,7 @@ typedef struct onv_training_plan {
     bool compiles;          /* torch.compile, with this budget, in place of segments */
     double memory_budget;
     uint32_t n_by_hand; /* segments that nothing places in the code */
+    bool is_missing;    /* known, of another tape, and this one has no such places: not measured */
     uint64_t recomputed_macs;
     uint64_t pass_macs; /* of a forward and a backward */
     onv_training_figures figures;
@@ -120,7 +121,9 @@ typedef struct onv_training {
  * instead of training without plans. */
 typedef struct onv_known_plans {
     const onv_ckpt_plan *at;
-    uint32_t count, n_ops; /* of their tape: of one with others there are no plans */
+    const onv_plan_text
+        *texts; /* the same plans: on a tape with other operations they are found by names */
+    uint32_t count, n_ops; /* of their tape */
 } onv_known_plans;
 
 typedef struct onv_training_options {
