@@ -304,9 +304,8 @@ static const struct {
     {lower_main, ALWAYS},      /* calls, in the order of execution */
     {count_runs, ALWAYS},      /* of what stands in loops */
     {lower_loss, ALWAYS},      /* of outputs, which all stand by now */
-    {onv_unused_parameters, ALWAYS}, /* those that nothing emitted reads, of the sizes of others */
-    {add_copies, IN_TRAINING},       /* of gradients: of all operations, those of the loss, too */
-    {find_reach, IN_TRAINING},       /* where backward comes to, copies among it */
+    {add_copies, IN_TRAINING}, /* of gradients: of all operations, those of the loss, too */
+    {find_reach, IN_TRAINING}, /* where backward comes to, copies among it */
     {onv_check_patterns, IN_TRAINING}, /* --freeze and --inplace, once all parameters have names */
     {onv_parameters_complete,
      ALWAYS}, /* what --missing-parameters says is missing after all of these */

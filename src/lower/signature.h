@@ -33,9 +33,4 @@ void onv_parameters_complete(onv_lowering *l);
 void onv_buffers_complete(onv_lowering *l);
 void onv_signature_report(onv_lowering *l);
 
-/* --- unused.c ---------------------------------------------------------------------------------- */
-
-/* Counts parameters that nothing reads. Requires all others. */
-void onv_unused_parameters(onv_lowering *l);
-
 #endif

@@ -174,13 +174,32 @@ static void report_tied(onv_lowering *l)
     }
 }
 
+/* Batch norms that wrote their running statistics, and whose weight nothing in the file reads: the exporter removed what
+ * has no reader, of stages that ran all the same. */
+static void report_unread(onv_lowering *l)
+{
+    static const char statistic[] = ".running_mean";
+    for (size_t i = 0; i < l->emit.model->listed.n_updated && l->signature.count > 0; i++) {
+        char weight[512];
+        const char *name = l->emit.model->listed.updated[i];
+        size_t length = strlen(name), n = sizeof statistic - 1;
+        if (length <= n || length >= sizeof weight || strcmp(name + length - n, statistic) != 0)
+            continue;
+        snprintf(weight, sizeof weight, "%.*s.weight", (int)(length - n), name);
+        size_t at = onv_listed_find(l, weight);
+        if (at != SIZE_MAX && !l->signature.explained[at])
+            onv_say(l->said, ONV_SAID_unread_norms, name, 0, NULL);
+    }
+}
+
 /* After lowering: what no tensor stands for. */
 void onv_signature_report(onv_lowering *l)
 {
+    report_unread(l);
     uint32_t n = list_missing(l);
     onv_folded_report(l);
     if (l->signature.count > 0 && !l->emit.options->inference) report_tied(l);
     if (l->signature.count > 0) onv_folded_report_constants(l, n > 0);
-    if (n + l->said[ONV_SAID_unused].of.count > 0 && !l->emit.options->inference) report_factors(l);
+    if (n > 0 && !l->emit.options->inference) report_factors(l);
     if (l->emit.options->buffers == 0) report_buffers(l);
 }
