@@ -7,7 +7,7 @@ import pathlib
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 MODES = {
     "side": "inputs of rank 0 and 1 are constants",
@@ -150,8 +150,3 @@ def size_of(message):
         return sum(size_of(getattr(message, field)) for field in ("tensor_value", "sequence_value")
                    if message.HasField(field))
     return 0
-
-
-def plain(message):
-    """A message as numpy (or None), for those who want to run a case."""
-    return numpy_helper.to_array(message) if isinstance(message, TensorProto) else None

@@ -22,16 +22,10 @@ import subprocess
 import sys
 import tempfile
 
+import truth
+
 LEVELS = ("disabled", "basic", "extended", "all")
 OURS = {"disabled": "off"}
-
-
-def every_graph(graph):
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
-                yield from every_graph(inner)
 
 
 def fill(source, target):
@@ -43,7 +37,7 @@ def fill(source, target):
     model = onnx.load(source, load_external_data=False)
     rng = np.random.default_rng(0)
     absent = 0
-    for graph in every_graph(model.graph):
+    for graph in truth.every_graph(model.graph):
         for tensor in graph.initializer:
             if tensor.data_location != TensorProto.EXTERNAL:
                 continue
@@ -56,19 +50,6 @@ def fill(source, target):
     if absent:
         onnx.save(model, target)
     return target if absent else source
-
-
-def tensor_bytes(tensor):
-    from onnx import helper, TensorProto
-
-    elems = 1
-    for dim in tensor.dims:
-        elems *= dim
-    if tensor.data_type == TensorProto.STRING:
-        return 0
-    if tensor.data_type in (TensorProto.INT4, TensorProto.UINT4):
-        return (elems + 1) // 2
-    return elems * helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
 
 
 def full_name(node):
@@ -101,7 +82,7 @@ def record_one(model, level):
         log = run.stdout + run.stderr
         if run.returncode or not os.path.exists(saved):
             return {"error": log.strip().splitlines()[-1][-200:]}
-        graphs = list(every_graph(onnx.load(saved, load_external_data=False).graph))
+        graphs = list(truth.every_graph(onnx.load(saved, load_external_data=False).graph))
     on_cpu = collections.Counter()
     provider = None
     for line in log.splitlines():
@@ -115,31 +96,30 @@ def record_one(model, level):
     tensors = [tensor for graph in graphs for tensor in graph.initializer]
     return {"operators": dict(sorted(collections.Counter(full_name(n) for g in graphs for n in g.node).items())),
             "cpu_operators": dict(sorted(on_cpu.items())),
-            "initializers": len(tensors), "initializer_bytes": sum(map(tensor_bytes, tensors)),
+            "initializers": len(tensors), "initializer_bytes": sum(truth.tensor_bytes(t.data_type, t.dims) for t in tensors),
             "transformers": sorted(set(re.findall(r"GraphTransformer (\S+) modified: 1", log)))}
 
 
 def record(arguments):
-    truth = {"source": "", "models": {}}
+    found = {"source": "", "models": {}}
     if os.path.exists(arguments.truth):
-        truth = json.load(open(arguments.truth))
+        found = json.load(open(arguments.truth))
     import onnxruntime
 
-    truth["source"] = f"ONNX Runtime {onnxruntime.__version__}, CUDAExecutionProvider, graphs as saved"
+    found["source"] = f"ONNX Runtime {onnxruntime.__version__}, CUDAExecutionProvider, graphs as saved"
     for path in arguments.models:
         name = os.path.splitext(os.path.basename(path))[0]
         with tempfile.TemporaryDirectory() as folder:
             model = fill(path, os.path.join(folder, name + ".onnx"))
-            truth["models"][name] = {level: record_one(model, level) for level in LEVELS}
-        print(name, {level: sum(row.get("operators", {}).values()) for level, row in truth["models"][name].items()},
+            found["models"][name] = {level: record_one(model, level) for level in LEVELS}
+        print(name, {level: sum(row.get("operators", {}).values()) for level, row in found["models"][name].items()},
               flush=True)
     with open(arguments.truth, "w") as file:
         rows = [f"{json.dumps(name)}: {{\n" + ",\n".join(
             f"  {json.dumps(level)}: {json.dumps(row, separators=(',', ':'))}" for level, row in levels.items()) + "}"
-            for name, levels in sorted(truth["models"].items())]
-        file.write(f'{{"source": {json.dumps(truth["source"])}, "models": {{\n' + ",\n".join(rows) + "}}\n")
+            for name, levels in sorted(found["models"].items())]
+        file.write(f'{{"source": {json.dumps(found["source"])}, "models": {{\n' + ",\n".join(rows) + "}}\n")
     return 0
-
 
 
 NODE = re.compile(r"^ *\d+  (?:.*? = )?([A-Za-z_][\w.]*)\(")
@@ -157,11 +137,11 @@ def rewritten(program, model, level):
 
 
 def compare(arguments):
-    truth = json.load(open(arguments.truth))["models"]
+    recorded = json.load(open(arguments.truth))["models"]
     agree = total = 0
     for path in arguments.models:
         name = os.path.splitext(os.path.basename(path))[0]
-        row = truth.get(name, {}).get(arguments.level, {})
+        row = recorded.get(name, {}).get(arguments.level, {})
         if "operators" not in row:
             print(f"{name}: {row.get('error', 'not recorded')}")
             continue

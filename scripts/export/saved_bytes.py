@@ -9,11 +9,18 @@ machine.
     python scripts/export/saved_bytes.py [--device cuda|cpu] [--batch 2,5] [--peaks sgd,adamw] [NAME...]
 
 prints CSV: name,batch,device,params,saved,buffers,optimizer,peak
+
+    python scripts/export/saved_bytes.py --write tests/truth
+
+writes what is saved of samples in training mode on the CPU, as saved_fixed + N * saved_per_sample; three batches must agree.
+`buffer_bytes` is what the saved buffers (running statistics) measure, should a reader want to count them as saved.
 """
 
 import argparse
 import contextlib
 import gc
+import json
+import os
 import sys
 import weakref
 
@@ -23,6 +30,9 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from training_models import MODELS, loss_of, targets_of
+
+SAMPLES = {"resnet18-train": "resnet18", "mobilenet_v2-train": "mobilenet_v2", "vit-small-train": "small_vit",
+           "unet-train": "unet", **{name: name for name in ("resnet50", "vgg16", "vit_b_16")}}  # file: network
 
 
 def fake(model, device):
@@ -191,6 +201,24 @@ def rows(name, device, batch, optimizers, dtype, kernel):
             model.zero_grad()
 
 
+def write_samples(folder):
+    for sample, name in SAMPLES.items():
+        entry = MODELS[name]
+        model = entry.make().train()
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            fake(model, "cpu")
+            (two, buffers), (three, _), (four, _) = (saved_bytes(model, entry.inputs(batch, "cpu")) for batch in (2, 3, 4))
+        if four - three != three - two:
+            sys.exit(f"{sample}: not linear in the batch: {two}, {three}, {four}")
+        parameters = sum(p.numel() for p in model.parameters())
+        facts = {"saved_fixed": 3 * two - 2 * three, "saved_per_sample": three - two, "buffer_bytes": buffers,
+                 "params": parameters, "trainable": parameters, "loss": "cross_entropy on the output, targets int64",
+                 "torch": torch.__version__, "device": "cpu", "input": list(entry.shape)}
+        with open(os.path.join(folder, sample + ".saved.json"), "w") as out:
+            json.dump(facts, out, separators=(",", ":"))
+            out.write("\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--device", default="cuda")
@@ -199,8 +227,12 @@ def main():
     parser.add_argument("--amp", help="float16 or bfloat16: under autocast (CUDA only)")
     parser.add_argument("--attention", choices=("flash", "efficient"),
                         help="what is saved with such a kernel (CUDA only)")
+    parser.add_argument("--write", metavar="FOLDER", help="SAMPLE.saved.json of the samples")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
+    if args.write:
+        write_samples(args.write)
+        return
     for name in args.names or MODELS:
         for batch in map(int, args.batch.split(",")):
             try:
@@ -211,4 +243,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,16 +1,9 @@
 #!/usr/bin/env python3
 """Record what a model's tensors really measure, as ONNX Runtime produced them.
 
-The model runs once on the CPU with graph optimisation off and with every node output exposed as a graph output, so
-each recorded shape is one that a kernel wrote, never one that was inferred.  Models with functions or subgraphs run
-node by node instead (nested.py, which has the definitions for them), so that values inside are recorded, too.  From
-these shapes follows the ideal peak:
-
-  * steps are the nodes of the top-level graph in file order;
-  * a graph input is live from step 0 through its last use, a node output from its own step through its last use (its
-    own step alone if nothing reads it), a graph output through the last step;
-  * initializers and the outputs of Constant nodes are weights and are not live bytes;
-  * nothing is aliased and nothing is rounded, but for sub-byte types, which round up to a byte once per tensor.
+Each node runs by itself on the CPU (nested.py, which has the definitions of the peak), so each recorded shape is one that a
+kernel wrote, never one that was inferred.  Initializers and the outputs of Constant nodes are weights and no live bytes;
+nothing is aliased and nothing is rounded, but for sub-byte types, which round up to a byte once per tensor.
 
 Weights that the file refers to and that are absent are replaced by seeded random numbers: no shape depends on them.
 
@@ -54,19 +47,6 @@ def subgraphs(node):
             yield from attribute.graphs
 
 
-def names_read(node):
-    """Names that a node reads, those that its subgraphs capture included."""
-    names = {name for name in node.input if name}
-    for graph in subgraphs(node):
-        inner = {i.name for i in graph.input} | {i.name for i in graph.initializer}
-        read = {o.name for o in graph.output}
-        for child in graph.node:
-            read |= names_read(child)
-            inner |= set(child.output)
-        names |= read - inner
-    return names
-
-
 def weight_names(graph):
     names = {i.name for i in graph.initializer} | {s.values.name for s in graph.sparse_initializer}
     for node in graph.node:
@@ -75,67 +55,10 @@ def weight_names(graph):
     return names
 
 
-def intervals(graph):
-    """name -> [first step, last step] of every value that counts."""
-    weights = weight_names(graph)
-    spans = {i.name: [0, 0] for i in graph.input if i.name not in weights}
-    for step, node in enumerate(graph.node):
-        for name in names_read(node):
-            if name in spans:
-                spans[name][1] = step
-        for name in node.output:
-            if name and name not in weights:
-                spans[name] = [step, step]
-    for output in graph.output:
-        if output.name in spans:
-            spans[output.name][1] = max(len(graph.node) - 1, 0)
-    return spans
-
-
-def ideal_peak(graph, sizes):
-    """The largest live bytes over the steps, the first step that reaches it, and what is live there."""
-    spans = intervals(graph)
-    delta = [0] * (len(graph.node) + 2)
-    for name, (first, last) in spans.items():
-        delta[first] += sizes[name]
-        delta[last + 1] -= sizes[name]
-    live = peak = peak_step = 0
-    for step in range(len(graph.node)):
-        live += delta[step]
-        if live > peak:
-            peak, peak_step = live, step
-    alive = sorted(name for name, (first, last) in spans.items() if first <= peak_step <= last)
-    return {"bytes": peak, "step": peak_step, "tensors": alive}
-
-
 def is_data_dependent(graph):
     """Whether some shape hangs on the numbers in a tensor, so that other input gives other sizes."""
     counting = {"NonZero", "NonMaxSuppression", "Unique", "Compress"}
     return any(node.op_type in counting for inner in every_graph(graph) for node in inner.node)
-
-
-def constants(graph):
-    """The tensors in Constant nodes."""
-    for node in graph.node:
-        if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
-            continue
-        value = helper.get_attribute_value(node.attribute[0])
-        if isinstance(value, TensorProto):
-            yield value
-            continue
-        if node.attribute[0].name == "sparse_value":
-            yield helper.make_tensor("", value.values.data_type, value.dims, [])
-            continue
-        dtype = {"value_f": TensorProto.FLOAT, "value_i": TensorProto.INT64, "value_s": TensorProto.STRING}
-        shape = [len(value)] if node.attribute[0].name.endswith("s") else []
-        yield onnx.TensorProto(dims=shape, data_type=dtype[node.attribute[0].name[:7]])
-
-
-def weight_totals(graph):
-    """Elements and bytes of initializers and Constant nodes alike."""
-    tensors = list(graph.initializer) + list(constants(graph))
-    elems = sum(int(np.prod(t.dims, dtype=object)) for t in tensors)
-    return elems, sum(tensor_bytes(t.data_type, t.dims) for t in tensors)
 
 
 # --- loading ----------------------------------------------------------------------------------------------------------
@@ -186,11 +109,6 @@ def bind(model, binds):
             dim.dim_value = binds[dim.dim_param]
 
 
-def input_shapes(graph):
-    weights = weight_names(graph)
-    return {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in graph.input if i.name not in weights}
-
-
 # --- measuring --------------------------------------------------------------------------------------------------------
 
 def feeds_for(graph, values):
@@ -212,7 +130,7 @@ def feeds_for(graph, values):
     return feeds
 
 
-def run_everything(model, feeds, optimise=False):
+def run_everything(model, feeds):
     """name -> (dtype, shape) of every node output.  The model gains outputs here and is of no further use."""
     graph = model.graph
     known = {o.name for o in graph.output}
@@ -259,49 +177,21 @@ def light_copy(model):
 
 
 def record(path, binds, values=None):
-    """The truth of one model at one set of bindings, ready for JSON."""
+    """The truth of one model at one set of bindings, ready for JSON. What has more than one shape, in iterations or branches,
+    is in `bounds`, the largest."""
     model = load(path)
     bind(model, binds)
-    graph = model.graph
-    spans = intervals(graph)
-    node_count = len(graph.node)
-    elems, weight_bytes = weight_totals(graph)
-    shapes = input_shapes(graph)
-    types = {i.name: (i.type.tensor_type.elem_type, shapes[i.name]) for i in graph.input if i.name in shapes}
-
     light = light_copy(model)
     for output in light.graph.output:  # as declared, they may still speak of symbols
         output.type.tensor_type.ClearField("shape")
-    if model.functions or any(True for node in graph.node for _ in subgraphs(node)):
-        return record_nested(path, binds, model, light, feeds_for(graph, values or {}))
-    measured = run_everything(model, feeds_for(graph, values or {}))
-    types.update(measured)
-    sizes = {name: tensor_bytes(*types[name]) if name in types else 0 for name in spans}
-    return {
-        "model": os.path.basename(path),
-        "binds": dict(binds),
-        "shapes": {name: shape for name, (_, shape) in types.items()},
-        "unknown_to_onnx": unsized_by_onnx(light, types),
-        "data_dependent": is_data_dependent(light.graph),
-        "peak": ideal_peak(light.graph, sizes),
-        "weight_elems": elems,
-        "weight_bytes": weight_bytes,
-        "nodes": node_count,
-        "source": f"onnxruntime {ort.__version__}, every node output; unknown to onnx {onnx.__version__}",
-    }
-
-
-def record_nested(path, binds, model, light, feeds):
-    """The truth of a model with functions or subgraphs. What has more than one shape, in iterations or branches,
-    is in `bounds`, the largest."""
-    values, peak, steps, (elems, weight_bytes) = nested.measure(model, feeds)
+    found, peak, steps, (elems, weight_bytes) = nested.measure(model, feeds_for(model.graph, values or {}))
     top = {name for node in model.graph.node for name in node.output} | {i.name for i in model.graph.input}
     return {
         "model": os.path.basename(path),
         "binds": dict(binds),
-        "shapes": {name: value.shape for name, value in values.items()},
-        "bounds": sorted(name for name, value in values.items() if value.differs),
-        "unknown_to_onnx": unsized_by_onnx(light, [name for name in values if name in top]),
+        "shapes": {name: value.shape for name, value in found.items()},
+        "bounds": sorted(name for name, value in found.items() if value.differs),
+        "unknown_to_onnx": unsized_by_onnx(light, [name for name in found if name in top]),
         "data_dependent": is_data_dependent(light.graph),
         "peak": peak,
         "weight_elems": elems,
