@@ -24,8 +24,9 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, os.pardir, os.pardir, "samples")]
-from libraries import slug, read  # noqa: E402
+# The package truth is the folder above, not truth.py.
+sys.path[:0] = [os.path.join(HERE, os.pardir), HERE, os.path.join(HERE, os.pardir, os.pardir, "samples")]
+from libraries import difference, slug, read  # noqa: E402
 import libraries as fresh  # noqa: E402
 
 BUDGETS = (1.0, 0.8, 0.5, 0.2)
@@ -269,19 +270,17 @@ PEAK_BATCH = 16
 def measure_peak(network, budget):
     """The most that tensors take in an iteration with SGD and momentum, cross-entropy outside of the compiled network."""
     import torch._functorch.config as config
-    from libraries import peak
+    from truth import measure as by
+    from truth.networks.common import Network
 
-    def make():
-        model = network[0]()
+    def compiled(model):
         model.compile()
         return model
 
     fresh.BATCH = PEAK_BATCH
-    return peak((make, network[1]), "momentum", config.patch(activation_memory_budget=budget))
-
-
-def difference(predicted, measured):
-    return "exact" if predicted == measured else f"{100 * (predicted - measured) / measured:+.2f} %"
+    row = Network("", network[0], lambda _: (network[1]("cpu"),))
+    with config.patch(activation_memory_budget=budget):
+        return by.training(row, PEAK_BATCH, "momentum", compiled)
 
 
 def row(exe, folder, name):

@@ -1,11 +1,7 @@
 """Networks of libraries by their names, small ones, and how the scripts of this folder measure and compare them."""
-import gc
+import functools
 import json
-import os
-import sys
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))  # the package truth, not truth.py
-from truth.measure import tensor_peak  # noqa: E402
+import operator
 
 BATCH = 4
 
@@ -126,41 +122,5 @@ def losses(output):
     from training_models import loss_of, targets_of
     outputs = output if isinstance(output, tuple) else (output,)
     targets = [targets_of(o) for o in outputs]
-    return lambda results: sum_of(loss_of(o, t) for o, t in
-                                  zip(results if isinstance(results, tuple) else (results,), targets))
-
-
-def sum_of(items):
-    total = None
-    for item in items:
-        total = item if total is None else total + item
-    return total
-
-
-def peak(network, optimizer, context=None, amp=""):
-    """Of tensors alone; in the context, by default with attention as separate operations."""
-    import torch
-    low = {"": None, "fp16": torch.float16, "bf16": torch.bfloat16}[amp]
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-    make, inputs = network[:2]
-    gc.collect()  # the network before is part of cycles
-    torch.manual_seed(0)
-    model = make().train().cuda()
-    x = inputs("cuda")
-    step = (torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9) if optimizer == "momentum"
-            else torch.optim.AdamW(model.parameters()))
-    state = {}
-
-    def iterate():
-        step.zero_grad()
-        with torch.autocast("cuda", dtype=low, enabled=low is not None):
-            state["output"] = model(x)
-            state.setdefault("losses", losses(state["output"]))
-            state["loss"] = state["losses"](state["output"])
-        state["loss"].backward()
-        step.step()
-
-    with context or sdpa_kernel(SDPBackend.MATH):
-        for _ in range(3):
-            iterate()
-        return {"tensor_peak": tensor_peak(iterate)}
+    return lambda results: functools.reduce(operator.add, (
+        loss_of(o, t) for o, t in zip(results if isinstance(results, tuple) else (results,), targets)))

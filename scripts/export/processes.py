@@ -1,26 +1,16 @@
 #!/usr/bin/env python3
 """What whole training processes take: allocated and reserved bytes of networks that nothing was fitted to.
 
-    python scripts/export/processes.py export DIR [ROW...]                    ROW.onnx
-    python scripts/export/processes.py measure DIR [ROW...]                   ROW.json; the CUDA build of PyTorch and a device
-    python scripts/export/processes.py table DIR --exe onnxvram [--gpu H100]  the table of docs/accuracy/process.md
+    python scripts/export/processes.py export|measure|table|replay DIR [ROW...]     as sharing.py
 
 Chosen before one of them was predicted: networks of libraries that are in neither half of what cuDNN's choices were
-fitted to, or in the half held out (scripts/cudnn/problems.py). Attention runs as separate operations. `measure` trains
-three iterations and says what the allocator had at most in the third. One process for each row. `table` passes --inplace where a module
-other than ReLU is in place, which its user knows.
+fitted to, or in the half held out (scripts/cudnn/problems.py). Exports are default ones of the row's batch.
 """
 
-import argparse
-import json
 import os
-import subprocess
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from libraries import losses, picked, segmentation
-
-FLAGS = {"no-tf32": ["--no-tf32"], "channels-last": ["--channels-last"], "fp16": ["--amp", "fp16"], "bf16": ["--amp", "bf16"]}
+import sharing
+from libraries import picked, segmentation
 
 
 def timm(name, **options):
@@ -167,106 +157,34 @@ ROWS = {
 }
 
 
-def inputs(row, device):
+def networks():
+    """As sharing.py has them; each has one row of the same name."""
     import torch
-    _, dims, batch, _, _ = row
-    if isinstance(dims, int):
-        return torch.zeros(batch, dims, dtype=torch.int64, device=device)
-    return torch.rand(batch, *dims, device=device)
+
+    def made(dims):
+        if isinstance(dims, int):
+            return lambda batch, device: torch.zeros(batch, dims, dtype=torch.int64, device=device)
+        return lambda batch, device: torch.rand(batch, *dims, device=device)
+    return {name: (row[0], made(row[1])) for name, row in ROWS.items()}
 
 
-def export(path, row):
+def cases():
+    options = {"no-tf32": {"no_tf32": True}, "channels-last": {"channels_last": True}, "fp16": {"amp": "fp16"}, "bf16": {"amp": "bf16"}}
+    return {name: (name, batch, optimizer, {k: v for word in settings.split() for k, v in options[word].items()})
+            for name, (_, _, batch, optimizer, settings) in ROWS.items()}
+
+
+def export(folder):
     import torch
-    torch.manual_seed(0)
-    model = row[0]().train()
-    torch.onnx.export(model, (inputs(row, "cpu"),), path, dynamo=True)
+    for name, (make, inputs) in networks().items():
+        path = os.path.join(folder, name + ".onnx")
 
-
-def measure(row):
-    import torch
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-    make, _, _, optimizer, settings = row
-    settings = settings.split()
-    torch.manual_seed(0)
-    torch.backends.cudnn.allow_tf32 = "no-tf32" not in settings
-    model = make().train().cuda()
-    in_place = any(getattr(m, "inplace", False) and not isinstance(m, torch.nn.ReLU) for m in model.modules())
-    if "channels-last" in settings:
-        model = model.to(memory_format=torch.channels_last)
-    x = inputs(row, "cuda")
-    if "channels-last" in settings:
-        x = x.contiguous(memory_format=torch.channels_last)
-    step = (torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9) if optimizer == "momentum"
-            else torch.optim.AdamW(model.parameters()))
-    low = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(next((s for s in settings if s in ("fp16", "bf16")), None))
-    state = {}
-
-    def iterate():
-        step.zero_grad()
-        with torch.autocast("cuda", dtype=low or torch.float16, enabled=low is not None):
-            state["output"] = model(x)
-            state.setdefault("losses", losses(state["output"]))
-            state["loss"] = state["losses"](state["output"])
-        state["loss"].backward()
-        step.step()
-
-    with sdpa_kernel(SDPBackend.MATH):
-        for _ in range(3):
-            torch.cuda.reset_peak_memory_stats()
-            iterate()
-    stats = torch.cuda.memory_stats()
-    return {"allocated": stats["allocated_bytes.all.peak"], "requested": stats["requested_bytes.all.peak"],
-            "reserved": stats["reserved_bytes.all.peak"], "inplace": in_place}
-
-
-def line(exe, gpu, folder, name, row):
-    base = os.path.join(folder, name)
-    if not (os.path.exists(base + ".json") and os.path.exists(base + ".onnx")):
-        return None
-    with open(base + ".json") as file:
-        measured = json.load(file)
-    flags = sum((FLAGS[s] for s in row[4].split()), ["--inplace"] if measured["inplace"] else [])
-    run = subprocess.run([exe, base + ".onnx", "--train", row[3], "--loss", "cross-entropy", "--attention", "math", "--runtime",
-                          "torch", "--gpu", gpu, *flags, "--json"], capture_output=True, text=True, check=False)
-    if run.returncode != 0:
-        return f"| {name} | {run.stderr.strip().splitlines()[-1]} |"
-    got = json.loads(run.stdout)["models"][0]["training"]
-    off = [100 * (got[f"{k}_peak_bytes"] - measured[k]) / measured[k] for k in ("allocated", "reserved")]
-    mark = "" if abs(off[0]) <= 2 and abs(off[1]) <= 3 else " (outside)"
-    return (f"| {name}, {row[2]} | {' '.join([row[3], *row[4].split()])} | {measured['allocated']:,} | {off[0]:+.2f} % | "
-            f"{measured['reserved']:,} | {off[1]:+.2f} %{mark} |")
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("export", "measure", "table"))
-    parser.add_argument("folder")
-    parser.add_argument("rows", nargs="*")
-    parser.add_argument("--exe", default="onnxvram")
-    parser.add_argument("--gpu", default="H100")
-    arguments = parser.parse_args()
-    if arguments.what == "table":
-        print("| network, batch | setting | allocated | predicted | reserved | predicted |\n|---|---|--:|--:|--:|--:|")
-    for name in arguments.rows or ROWS:
-        base = os.path.join(arguments.folder, name)
-        if arguments.what == "table":
-            text = line(arguments.exe, arguments.gpu, arguments.folder, name, ROWS[name])
-            print(text if text is not None else f"| {name} | not measured |")
-            continue
-        if os.path.exists(base + (".onnx" if arguments.what == "export" else ".json")):
-            continue
-        child = os.fork()  # what the row before leaves on the device would count
-        if child == 0:
-            if arguments.what == "export":
-                export(base + ".onnx", ROWS[name])
-            else:
-                result = measure(ROWS[name])
-                with open(base + ".json", "w") as file:
-                    json.dump(result, file)
-                print(name, result, flush=True)
-            os._exit(0)
-        os.waitpid(child, 0)
+        def work():
+            torch.manual_seed(0)
+            torch.onnx.export(make().train(), (inputs(ROWS[name][2], "cpu"),), path, dynamo=True)
+        if not os.path.exists(path):
+            sharing.in_a_process(path, work)
 
 
 if __name__ == "__main__":
-    main()
+    sharing.main(__doc__, cases(), networks, export)

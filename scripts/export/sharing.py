@@ -3,12 +3,13 @@
 
     python scripts/export/sharing.py export DIR                        NETWORK.onnx, also in bfloat16
     python scripts/export/sharing.py measure DIR [NAME...]             NAME.json, and NAME.csv: all that was allocated
-    python scripts/export/sharing.py table DIR --exe onnxvram          the table of docs/accuracy/training.md
+    python scripts/export/sharing.py table DIR --exe onnxvram          rows of docs/accuracy/training.md, and of process.md (frozen)
     python scripts/export/sharing.py replay DIR --exe onnxvram         NAME.csv through the allocator's model
 
 `measure` needs the CUDA build of PyTorch and a device; devices beyond the first are PyTorch's fake process group, so that
 no collective runs.  Quantized weights need bitsandbytes, LoRA needs peft, the fused loss Liger's kernels.  Under FSDP a
-network is made without memory, sharded, and then given its parts.  Figures are of the fifth iteration.
+network is made without memory, sharded, and then given its parts.  Attention runs as separate operations.  Figures are of the
+fifth iteration, each row in a process of its own.  processes.py has other networks for the same.
 """
 
 import argparse
@@ -20,14 +21,16 @@ import re
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from libraries import difference, read  # noqa: E402
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, os.pardir), HERE]  # the package truth is the folder above, not truth.py
+from libraries import difference, losses, read  # noqa: E402
 from truth.measure import most_of_tensors  # noqa: E402
 
 UNITS = {"tower": r"blocks\.\d+", "tower_wide": r"blocks\.\d+", "gpt2": r"model\.transformer\.h\.\d+",
          "llama": r"model\.model\.layers\.\d+", "lora_llama": r"model.*layers\.\d+", "resnet18": r"layer\d\.\d",
          "bert": r"model\.bert\.encoder\.layer\.\d+", "small_vit": r"encoder\.layers\.encoder_layer_\d+"}
-LORA = {"train_only": "*lora_*"}
+LORA = {"train_only": ["*lora_*"]}
+BEHIND = {"train_only": ["first.*", "last.*"], "loss": "mse"}  # of the frozen layer
 
 
 def cases():
@@ -62,6 +65,8 @@ def cases():
         ("tower_wide", 8, "adamw", {"loss": "chunked-cross-entropy=4"}), ("tower_wide", 8, "adamw", chunked),
         ("tower_wide", 32, "momentum", chunked), ("tower_wide", 32, "sgd", chunked),
         ("tower_wide", 32, "sgd", {**chunked, **bf16}),
+        *[(name, rows, "sgd", {**BEHIND, "weights": kind, **({"precision": dtype} if dtype else {})}) for kind in ("nf4", "int8")
+          for name, rows, dtype in (("frozen", 4096, "bf16"), ("frozen_plain", 4096, ""), ("frozen", 1024, "fp16"))],
         # together with checkpoints, and with one another
         ("tower_wide", 32, "adamw", blocks), ("llama", 8, "adamw", blocks),
         ("lora_llama", 8, "adamw", {**LORA, **blocks}), ("lora_llama", 8, "adamw", {**LORA, **blocks, "weights": "nf4"}),
@@ -119,6 +124,17 @@ def networks():
         def forward(self, x):
             return self.head(self.body(x))
 
+    class Frozen(nn.Module):
+        """A frozen linear layer between trained ones."""
+
+        def __init__(self, bias):
+            super().__init__()
+            self.first, self.frozen, self.last = nn.Linear(768, 768), nn.Linear(768, 3072, bias=bias), nn.Linear(3072, 64)
+            self.frozen.requires_grad_(False)
+
+        def forward(self, x):
+            return self.last(torch.relu(self.frozen(self.first(x))))
+
     def llama():
         from transformers import LlamaConfig, LlamaForCausalLM
         return training_models.Logits(LlamaForCausalLM(LlamaConfig(
@@ -135,11 +151,14 @@ def networks():
     def tokens(length):
         return lambda batch, device: torch.zeros(batch, length, dtype=torch.int64, device=device)
 
+    def rows(batch, device):
+        return torch.rand(batch, 768, device=device)
+
     def of_training_models(name):
         return training_models.MODELS[name].make, training_models.MODELS[name].inputs
 
     return {"tower": (lambda: Tower(96, 4, 1000), tokens(32)), "tower_wide": (lambda: Tower(512, 6, 8000), tokens(64)),
-            "llama": (llama, tokens(64)), "lora_llama": (lora_llama, tokens(64)),
+            "frozen": (lambda: Frozen(True), rows), "frozen_plain": (lambda: Frozen(False), rows), "llama": (llama, tokens(64)), "lora_llama": (lora_llama, tokens(64)),
             **{name: of_training_models(name) for name in ("gpt2", "resnet18", "bert", "small_vit")}}
 
 
@@ -291,30 +310,38 @@ def chunked_loss(model, inputs, state, chunks):
 
 
 def pass_of(model, inputs, options, state):
-    import training_models
+    import torch
     loss = options.get("loss", "")
     if loss.startswith("fused"):
         state["loss"] = fused_loss(model, inputs, state)
     elif loss.startswith("chunked"):
         state["loss"] = chunked_loss(model, inputs, state, int(loss.partition("=")[2]))
     else:
-        state["output"] = model(inputs)
-        if "targets" not in state:
-            state["targets"] = training_models.targets_of(state["output"])
-        state["loss"] = training_models.loss_of(state["output"], state["targets"])
+        with torch.autocast("cuda", dtype=low_of(options.get("amp", "fp16")), enabled="amp" in options):
+            state["output"] = model(inputs)
+            if loss == "mse":
+                state["loss"] = torch.nn.functional.mse_loss(state["output"], state["targets"])
+            else:
+                state.setdefault("losses", losses(state["output"]))
+                state["loss"] = state["losses"](state["output"])
 
 
-def build(row):
+def low_of(name):
+    import torch
+    return {"bf16": torch.bfloat16, "fp16": torch.float16}[name]
+
+
+def build(row, made):
     """The network on the device as the options have it, and its input."""
     import torch
     import torch.distributed as dist
     name, batch, _, options = row
-    make, inputs = networks()[name]
+    make, inputs = made[name]
     if "world" in options:
         from torch.testing._internal.distributed.fake_pg import FakeStore
         dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=options["world"])
     torch.manual_seed(0)
-    low = torch.bfloat16 if options.get("precision") else None
+    low = low_of(options["precision"]) if "precision" in options else None
     with torch.device("meta") if "fsdp" in options else contextlib.nullcontext():
         model = make().train()
     if "checkpoint" in options:
@@ -332,9 +359,10 @@ def build(row):
         if "weights" in options:
             quantize(model, options["weights"])
         model = model.cuda()
-    x = inputs(batch, "cuda")
-    if low and x.is_floating_point():
-        x = x.to(low)
+    x = inputs(batch, "cpu")
+    x = (x.to(low) if low and x.is_floating_point() else x).cuda()
+    if "channels_last" in options:
+        model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
     if "ddp" in options:
         model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=options["ddp"] == "view")
 
@@ -347,20 +375,23 @@ def build(row):
     return model, x
 
 
-def measure(base, row):
+def measure(base, row, made):
     import torch
     _, _, optimizer, options = row
+    torch.backends.cudnn.allow_tf32 = "no_tf32" not in options
     history = {"enabled": "all", "context": "alloc", "stacks": "all", "max_entries": 2000000}
     torch.backends.cuda.enable_flash_sdp(False)
     torch.backends.cuda.enable_mem_efficient_sdp(False)
     torch.backends.cuda.enable_cudnn_sdp(False)
     torch.cuda.memory._record_memory_history(**history)
-    model, x = build(row)
+    model, x = build(row, made)
     average = None
     if options.get("ema"):
         from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
         average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.999))
     step, state, passes = Step(model, optimizer, options), {}, options.get("accumulate", 1)
+    if options.get("loss") == "mse":
+        state["targets"] = torch.zeros(len(x), model.last.out_features, device="cuda", dtype=x.dtype)
 
     def iterate():
         step.zero()
@@ -382,8 +413,9 @@ def measure(base, row):
     iterate()
     events = torch.cuda.memory._snapshot()["device_traces"][0]
     write_trace(base + ".csv", events)
+    in_place = any(getattr(m, "inplace", False) and not isinstance(m, torch.nn.ReLU) for m in model.modules())
     return {"tensors": held + most_of_tensors(events[first:]), "allocated": stats["allocated_bytes.all.peak"],
-            "reserved": stats["reserved_bytes.all.peak"], "ever_reserved": most_reserved(events)}
+            "reserved": stats["reserved_bytes.all.peak"], "ever_reserved": most_reserved(events), "inplace": in_place}
 
 
 def most_reserved(events):
@@ -417,18 +449,20 @@ def arguments_of(options):
         flag = "--" + key.replace("_", "-")
         if value is True:
             result.append(flag)
+        elif key == "ddp":
+            result.append(f"{flag}={value}")
         else:
-            result += [f"{flag}={value}"] if key == "ddp" else [flag, str(value)]
+            for part in value if isinstance(value, list) else [value]:
+                result += [flag, str(part)]
     return result
 
 
-def predicted(exe, folder, row):
+def predicted(exe, folder, row, *more):
     name, batch, optimizer, options = row
-    low = options.get("precision") and "fsdp" not in options
-    low_path = os.path.join(folder, name + ".bf16.onnx")
-    path = low_path if low and os.path.exists(low_path) else os.path.join(folder, name + ".onnx")
-    run = subprocess.run([exe, path, "-b", str(batch), "--train", optimizer, "--attention", "math",
-                          *arguments_of(options), "--json"], capture_output=True, text=True, check=False)
+    low_path = os.path.join(folder, f"{name}.{options.get('precision')}.onnx")
+    path = low_path if "fsdp" not in options and os.path.exists(low_path) else os.path.join(folder, name + ".onnx")
+    run = subprocess.run([exe, path, "-b", str(batch), "--train", optimizer, "--attention", "math", "--gpu", "H100",
+                          *arguments_of(options), *more, "--json"], capture_output=True, text=True, check=False)
     if run.returncode != 0:
         return run.stderr.strip().splitlines()[-1]
     training = json.loads(run.stdout)["models"][0]["training"]
@@ -437,8 +471,9 @@ def predicted(exe, folder, row):
 
 
 def line(exe, folder, name, row):
-    measured, ours = read(os.path.join(folder, name + ".json")), predicted(exe, folder, row)
-    options = " ".join(arguments_of(row[3])) or "-"
+    measured = read(os.path.join(folder, name + ".json"))
+    more = ["--inplace"] if measured and measured["inplace"] else []  # which the user of a network knows
+    ours, options = predicted(exe, folder, row, *more), " ".join(arguments_of(row[3]) + more) or "-"
     head = f"| {row[0]} | {row[1]} | {row[2]} | `{options}` |"
     if measured is None:
         return f"{head} not measured |"
@@ -459,33 +494,37 @@ def replay(exe, folder, name):
     return f"| {name} | {measured['ever_reserved']:,} | {difference(int(figures['reserved_peak']), measured['ever_reserved'])} |"
 
 
-def in_a_process(base, row):
+def in_a_process(base, work):
     """What a measurement before leaves on the device would count."""
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            result = measure(base, row)
-            with open(base + ".json", "w") as file:
-                json.dump(result, file)
-            print(os.path.basename(base), result, flush=True)
+            work()
             status = 0
-        except Exception as error:  # noqa: BLE001: the other measurements go on
+        except Exception as error:  # noqa: BLE001: the others go on
             print(os.path.basename(base), "failed:", repr(error)[:300], flush=True)
         os._exit(status)
     os.waitpid(child, 0)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def note(base, row, made):
+    result = measure(base, row, made)
+    with open(base + ".json", "w") as file:
+        json.dump(result, file)
+    print(os.path.basename(base), result, flush=True)
+
+
+def main(text, table, networks_of, export_to):
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("export", "measure", "table", "replay"))
     parser.add_argument("folder")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--exe", default="onnxvram")
     arguments = parser.parse_args()
     if arguments.what == "export":
-        return export(arguments.folder)
-    table = cases()
+        export_to(arguments.folder)
+        return
     for name in arguments.names or table:
         base = os.path.join(arguments.folder, name)
         if arguments.what == "table":
@@ -493,9 +532,8 @@ def main():
         elif arguments.what == "replay":
             print(replay(arguments.exe, arguments.folder, name), flush=True)
         elif not os.path.exists(base + ".json"):
-            in_a_process(base, table[name])
-    return None
+            in_a_process(base, lambda n=name, b=base: note(b, table[n], networks_of()))
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, cases(), networks, export)
