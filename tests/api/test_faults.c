@@ -328,7 +328,7 @@ static onv_analysis *analysed(void)
 TEST(reports)
 {
     can_fail();
-    onv_analysis *analysis = analysed();
+    OWNED_ANALYSIS analysis = analysed();
     for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_MODEL_EXPLORER; format++) {
         if (format > ONV_FORMAT_CHECKPOINTS && format < ONV_FORMAT_HTML) continue;
         call c = {.name = "report",
@@ -338,7 +338,6 @@ TEST(reports)
                   .room = SIZE_MAX};
         fail_each(&c);
     }
-    onv_analysis_destroy(analysis);
 }
 
 TEST(reports_of_measurements)

@@ -194,14 +194,14 @@ TEST(files_that_have_both)
 /* Trees stand in attributes: every sum has them, and a replay holds them. */
 TEST(attributes_are_held)
 {
-    model *m = model_read(17, "import ai.onnx.ml 3", "in x f32[N,6]",
-                          "y = ai.onnx.ml::TreeEnsembleRegressor(x) trees n_targets=1 "
-                          "nodes_treeids=[0,0,0] nodes_nodeids=[0,1,2] target_ids=[0,0]",
-                          "out y f32");
+    OWNED_MODEL m = model_read(17, "import ai.onnx.ml 3", "in x f32[N,6]",
+                               "y = ai.onnx.ml::TreeEnsembleRegressor(x) trees n_targets=1 "
+                               "nodes_treeids=[0,0,0] nodes_nodeids=[0,1,2] target_ids=[0,0]",
+                               "out y f32");
     for (size_t i = 0; i < N_SETTINGS; i++) {
         if (settings[i].train != NULL) continue;
         onv_summary sums = {0};
-        onv_analysis *analysis = analyse(m, i);
+        OWNED_ANALYSIS analysis = analyse(m, i);
         onv_analysis_summary(analysis, &sums);
         assert_int_equal(sums.parameter_bytes, 8 * 8);
         for (size_t k = 0; k < analysis->n_runtimes; k++) {
@@ -212,9 +212,7 @@ TEST(attributes_are_held)
             assert_int_equal(r->held_bytes, sums.parameter_bytes + sums.peak_bytes);
         }
         assert_true(analysis->replays.kind == NULL || analysis->replays.agrees);
-        onv_analysis_destroy(analysis);
     }
-    model_free(m);
 }
 
 /* A weight or an input that is also an output is counted once: weights are counted apart from outputs,

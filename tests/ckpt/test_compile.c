@@ -111,7 +111,7 @@ static const double *most_of(const char *name)
 
 TEST(operations_keep_what_the_partition_kept)
 {
-    json_t *all = truth();
+    OWNED_JSON all = truth();
     const char *name;
     json_t *row;
     uint32_t n = 0;
@@ -126,7 +126,6 @@ TEST(operations_keep_what_the_partition_kept)
         n++;
     }
     assert_true(n > 50);
-    json_decref(all);
 }
 
 /* Two norms before products: below a budget of 1 neither result is kept, whatever stands there that pads by nothing. */

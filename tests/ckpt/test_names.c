@@ -240,11 +240,11 @@ TEST(functions_have_no_places_inside)
 /* Padding that the export put into a convolution, which has the norm's note: no call of the norm goes before it. */
 TEST(padding_is_of_the_convolution)
 {
-    model *m = model_read(17, "in x f32[2,8,4,4]", "weight first.weight f32[8,8,1,1]",
-                          "weight conv.weight f32[8,8,3,3]", "source first conv2d",
-                          "a = Conv(x first.weight) node_1",
-                          "source bn _native_batch_norm_legit_functional",
-                          "y = Conv(a conv.weight) node_2 pads=[0,0,2,2]", "out y f32");
+    OWNED_MODEL m = model_read(17, "in x f32[2,8,4,4]", "weight first.weight f32[8,8,1,1]",
+                               "weight conv.weight f32[8,8,3,3]", "source first conv2d",
+                               "a = Conv(x first.weight) node_1",
+                               "source bn _native_batch_norm_legit_functional",
+                               "y = Conv(a conv.weight) node_2 pads=[0,0,2,2]", "out y f32");
     named n;
     taped_open_model(&n.t, m);
     named_init(&n);
@@ -260,7 +260,6 @@ TEST(padding_is_of_the_convolution)
     }
     assert_true(is_padded);
     named_close(&n);
-    model_free(m);
 }
 
 /* A convolution in a Sequential that a norm stands behind, which the export folded into it, and whose note it has. */

@@ -46,7 +46,7 @@ static void offer(visit *v, const onv_replay *replay)
 static void use_runtimes(visit *v, const char *dims)
 {
     for (size_t k = 0; k < onv_n_runtimes; k++) {
-        flow f;
+        OWNED_FLOW f;
         onv_replay replay;
         onv_error err = {0};
         flow_open(&f, flow_sample(v->file), dims, onv_runtimes[k]->order);
@@ -54,7 +54,6 @@ static void use_runtimes(visit *v, const char *dims)
             fail_msg("%s: %s", v->file, err.message);
         offer(v, &replay);
         onv_replay_cleanup(&replay);
-        flow_close(&f);
     }
 }
 

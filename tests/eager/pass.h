@@ -16,6 +16,8 @@ typedef struct pass {
 /* Takes the model over; fails the test where it cannot be lowered. options NULL: as by default. */
 void pass_run(pass *p, model *m, const onv_lower_options *options);
 void pass_drop(pass *p);
+/* Dropped at the end of its block. */
+#define OWNED_PASS __attribute__((cleanup(pass_drop))) pass
 /* The buffer of a value; NULL: it has no memory of its own. */
 const onv_buffer *pass_find(const pass *p, const char *name);
 

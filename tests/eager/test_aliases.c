@@ -19,7 +19,7 @@ TEST(other_names_hold)
                                       {"Add", "a b", "c", cases[i].sum},
                                       {"Neg", "c", "d", cases[i].after},
                                       {"Neg", "d", "y", "return f(h)"}};
-        pass p;
+        OWNED_PASS p;
         model *m = model_read(17, "in x f32[4,6]");
         for (unsigned k = 0; k < 5; k++) {
             model_source(m, "net", "f");
@@ -31,7 +31,6 @@ TEST(other_names_hold)
         pass_run(&p, m, NULL);
         if (pass_find(&p, "a")->last != cases[i].last_a)
             fail_msg("%s: %u", cases[i].sum, pass_find(&p, "a")->last);
-        pass_drop(&p);
     }
 }
 
@@ -91,9 +90,8 @@ TEST(factors_of_1_run_before_the_module_that_is_given_them)
         model_call(m, "aten.tanh.default", has_factor ? "%mul" : "%mm");
         model_add(m, "t = Tanh(mm) tanh", "source layer.act exp", "class zoo.Act aten.exp.default",
                   "call aten.exp.default %tanh", "y = Exp(t) exp", "out y f32");
-        pass p;
+        OWNED_PASS p;
         pass_run(&p, m, NULL);
         assert_int_equal(pass_find(&p, "mm")->last, 1);
-        pass_drop(&p);
     }
 }

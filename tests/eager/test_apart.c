@@ -146,7 +146,7 @@ static const row rows[] = {
 TEST(calls_are_whole_again)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        trainer t;
+        OWNED_TRAINER t;
         OWNED_MODEL m = build(rows[i].steps);
         trainer_open_model(&t, m);
         onv_error err = {0};
@@ -164,7 +164,6 @@ TEST(calls_are_whole_again)
         if (strcmp(names, rows[i].operations) != 0 || kept != H + rows[i].kept)
             fail_msg("%s: %s keeps %llu bytes", rows[i].what, names, (unsigned long long)kept);
         onv_eager_cleanup(&eager);
-        trainer_close(&t);
     }
 }
 
@@ -199,7 +198,7 @@ TEST(kernels_copy_gradients_that_are_not_dense)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         OWNED_MODEL m = model_new(18);
-        trainer t;
+        OWNED_TRAINER t;
         onv_error err = {0};
         onv_eager eager;
         onv_lower_options options = {.loss = ONV_LOSS_NONE};
@@ -221,7 +220,6 @@ TEST(kernels_copy_gradients_that_are_not_dense)
                 temps = eager.ops.at[k].backward_temp_bytes;
         if (temps != cases[i].temps) fail_msg("case %zu: %llu bytes", i, (unsigned long long)temps);
         onv_eager_cleanup(&eager);
-        trainer_close(&t);
     }
 }
 
@@ -232,7 +230,7 @@ TEST(calls_in_parts_are_told)
                                            {"einsum", "aten.einsum.default"}};
     for (int i = 0; i < 2; i++) {
         OWNED_MODEL m = model_new(18);
-        trainer t;
+        OWNED_TRAINER t;
         onv_error err = {0};
         onv_eager eager;
         onv_lower_options options = {.loss = ONV_LOSS_NONE, .reports = true};
@@ -256,6 +254,5 @@ TEST(calls_in_parts_are_told)
         assert_int_equal(told != NULL, i == 0);
         if (told != NULL) assert_non_null(strstr(told, "2 tensors, 256 bytes"));
         onv_eager_cleanup(&eager);
-        trainer_close(&t);
     }
 }

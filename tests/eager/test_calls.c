@@ -43,13 +43,12 @@ TEST(dropout_inside_attention_is_told)
         uint64_t kept = trainer_kept(build_call(cases[i].arguments), &options);
         if (kept - without != (cases[i].drops ? 4 * 4 * (1 + sizeof(float)) : 0))
             fail_msg("%s: %d more", cases[i].arguments, (int)(kept - without));
-        trainer t;
+        OWNED_TRAINER t;
         OWNED_MODEL m = build_call(cases[i].arguments);
         trainer_open_model(&t, m);
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd"), .lower = options};
         trainer_run(&t, &how);
         for (size_t k = 0; k < t.model.diags.count; k++)
             assert_string_not_equal(t.model.diags.at[k].code, "attention-dropout");
-        trainer_close(&t);
     }
 }

@@ -93,13 +93,12 @@ TEST(cells_are_one_kernel)
 TEST(programs_of_cells_are_whole)
 {
     for (int is_lstm = 0; is_lstm < 2; is_lstm++) {
-        trainer t;
+        OWNED_TRAINER t;
         OWNED_MODEL m = is_lstm ? lstm(LSTM) : gru(GRU, false);
         trainer_open_model(&t, m);
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd")};
         how.lower.loss = ONV_LOSS_MSE;
         assert_true(trainer_run(&t, &how).figures.peak_bytes > 0);
-        trainer_close(&t);
     }
 }
 
@@ -125,7 +124,7 @@ TEST(other_parts_are_reported)
     } cases[] = {{GRU, "512 bytes"}, {LSTM, "448 bytes"}, {"torch.nn.modules.rnn.RNNCell", NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int on_cpu = 0; on_cpu < 2; on_cpu++) {
-            trainer t;
+            OWNED_TRAINER t;
             OWNED_MODEL m = open_cell(3);
             add(m, cases[i].class, "Tanh", "tanh", "c", "y");
             model_output(m, "y", "f32");
@@ -141,6 +140,5 @@ TEST(other_parts_are_reported)
             bool wanted = cases[i].bytes != NULL && !on_cpu;
             if ((found != NULL) != wanted) fail_msg("%s: %d", cases[i].class, on_cpu);
             if (found != NULL) assert_non_null(strstr(found, cases[i].bytes));
-            trainer_close(&t);
         }
 }

@@ -100,7 +100,7 @@ TEST(plans_hold_with_all_options)
                                            {"*.0.*", "*encoder_layer_1*", "*bias"},
                                            {"*.0.*", "*weight", "*bias"}};
     for (uint32_t s = 0; s < 3; s++) {
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_sample(&t, samples[s], 2);
         for (uint32_t i = 0; i < 24; i++) {
             onv_train_options options = {.optimizer = onv_optimizer_find(optimizers[(i + s) % 3]),
@@ -114,7 +114,6 @@ TEST(plans_hold_with_all_options)
             options.lower.n_freeze = i % 7 == 6 ? 1 : i % 3 == 0 ? 3 : 0;
             check(&t, &options);
         }
-        trainer_close(&t);
     }
 }
 
@@ -122,7 +121,7 @@ TEST(plans_hold_with_all_options)
  * second on; where nothing is trained, plans have nothing to do. */
 TEST(options_that_change_nothing)
 {
-    trainer t;
+    OWNED_TRAINER t;
     trainer_open_sample(&t, "vit-small-train", 2);
     const onv_train_options plain = {.optimizer = onv_optimizer_find("adamw")};
     onv_train_options options = plain;
@@ -140,13 +139,12 @@ TEST(options_that_change_nothing)
     options.accumulate = 5;
     other = run(&t, &options, "blocks");
     expect_same(&other.figures, &base.figures);
-    trainer_close(&t);
 }
 
 /* Each stage of ZeRO shares out one thing more, with checkpoints too: sizes by hand. */
 TEST(shards_by_hand)
 {
-    trainer t;
+    OWNED_TRAINER t;
     trainer_open_sample(&t, "resnet18-train", 2);
     onv_train_options options = {.optimizer = onv_optimizer_find("adamw")};
     onv_training base = run(&t, &options, "blocks");
@@ -162,5 +160,4 @@ TEST(shards_by_hand)
                          base.figures.parameter_bytes / (stage >= 3 ? 4 : 1));
         assert_int_equal(r.figures.saved_activation_bytes, base.figures.saved_activation_bytes);
     }
-    trainer_close(&t);
 }

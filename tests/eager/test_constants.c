@@ -58,12 +58,11 @@ TEST(constants_have_the_names_that_calls_give)
                        k == 0 ? "g" : "y", "");
         }
         model_output(m, "y", "f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
                                  .lower = {.loss = ONV_LOSS_NONE}};
         assert_int_equal(trainer_run(&t, &how).figures.gradient_bytes, W + cases[i].trained);
-        trainer_close(&t);
     }
 }
 
@@ -161,7 +160,7 @@ TEST(spread_parameters_have_their_own_size)
         add_call(m, "MatMul", "x w", "h", "mm");
         add_call(m, "Mul", inputs, "y", "mul");
         model_output(m, "y", "f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
                                  .lower = {.loss = ONV_LOSS_NONE}};
@@ -169,7 +168,6 @@ TEST(spread_parameters_have_their_own_size)
         assert_int_equal(figures.parameter_bytes, W + 8 * 4);
         /* x, h, and a copy of the parameter */
         assert_int_equal(figures.saved_activation_bytes, 2 * 4 * 3 * 8 * 4 + cases[k].kept);
-        trainer_close(&t);
     }
 }
 
@@ -231,7 +229,7 @@ TEST(norms_without_weights_have_none)
     uint64_t parameters[2];
     for (int i = 0; i < 2; i++) {
         onv_training_figures figures;
-        trainer t;
+        OWNED_TRAINER t;
         OWNED_MODEL m = model_new(18);
         onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
                                      .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
@@ -248,7 +246,6 @@ TEST(norms_without_weights_have_none)
         trainer_open_model(&t, m);
         figures = trainer_run(&t, &options).figures;
         parameters[i] = figures.parameter_bytes;
-        trainer_close(&t);
     }
     assert_int_equal(parameters[0], 8 * 8 * 4);
     assert_int_equal(parameters[1], 8 * 8 * 4 + 8 * 4);
@@ -276,7 +273,7 @@ TEST(buffers_without_a_tensor_are_told)
         network n = {cases[i].listed,
                      weights,
                      {FC, {"Mul", inputs, "y", "", "net", "mul", "zoo.Net", "aten.mul.Tensor"}}};
-        trainer t;
+        OWNED_TRAINER t;
         OWNED_MODEL m = network_model(&n);
         trainer_open_model(&t, m);
         onv_train_options options = {
@@ -290,7 +287,6 @@ TEST(buffers_without_a_tensor_are_told)
         assert_int_equal(told != NULL, cases[i].told != NULL);
         if (told != NULL) assert_int_equal(told->severity, cases[i].severity);
         if (told != NULL) assert_non_null(strstr(told->message, cases[i].told));
-        trainer_close(&t);
     }
 }
 
@@ -298,7 +294,7 @@ TEST(buffers_without_a_tensor_are_told)
 TEST(tied_weights_are_told)
 {
     for (int is_tied = 0; is_tied < 2; is_tied++) {
-        trainer t;
+        OWNED_TRAINER t;
         bool told = false;
         OWNED_MODEL m = model_read(18, "in ids i64[4]", "weight embed.weight f32[16,8]",
                                    "role embed.weight PARAMETER", "weight val_1 f32[8,16]");
@@ -318,7 +314,6 @@ TEST(tied_weights_are_told)
             told |= strcmp(t.model.diags.at[k].code, "tied-weights") == 0 &&
                     strstr(t.model.diags.at[k].message, "512 bytes") != NULL;
         assert_int_equal(told, is_tied);
-        trainer_close(&t);
     }
 }
 
@@ -348,7 +343,7 @@ TEST(constants_of_layers_are_told)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         OWNED_MODEL m = model_new(18);
-        trainer t;
+        OWNED_TRAINER t;
         model_add(m, "in x f32[4,8]", "weight a.0.w f32[8,8]", "role a.0.w PARAMETER");
         model_weight(m, cases[i].constant, "f32[4,8]");
         model_parameters(m, cases[i].listed);
@@ -369,6 +364,5 @@ TEST(constants_of_layers_are_told)
         assert_int_equal(told != NULL, cases[i].told != NULL);
         if (told != NULL) assert_non_null(strstr(told, cases[i].told));
         if (cases[i].parameters > 0) assert_int_equal(parameters, cases[i].parameters);
-        trainer_close(&t);
     }
 }

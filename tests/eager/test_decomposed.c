@@ -285,11 +285,11 @@ TEST(each_is_one_operation)
 {
     uint32_t n_wrong = 0;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        trainer t;
+        OWNED_TRAINER t;
         onv_error err = {0};
         onv_eager eager;
         onv_lower_options options = {.loss = ONV_LOSS_NONE, .no_inplace = true};
-        model *m = build(&rows[i]);
+        OWNED_MODEL m = build(&rows[i]);
         trainer_open_model(&t, m);
         if (onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err) != ONV_OK)
             fail_msg("%s: %s (%s)", rows[i].name, err.message, err.node);
@@ -310,8 +310,6 @@ TEST(each_is_one_operation)
                 (unsigned long long)op->backward_temp_bytes, (unsigned long long)rows[i].temps);
         n_wrong += is_wrong;
         onv_eager_cleanup(&eager);
-        trainer_close(&t);
-        model_free(m);
     }
     assert_int_equal(n_wrong, 0);
 }

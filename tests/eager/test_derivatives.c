@@ -114,12 +114,11 @@ TEST(backward_makes_what_formulas_make)
     bool all = true;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         OWNED_MODEL m = build(&rows[i]);
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         all &= agrees(&t, &rows[i], ONV_UNDEFINED, rows[i].saved, rows[i].temps);
         if (rows[i].low_saved + rows[i].low_temps > 0)
             all &= agrees(&t, &rows[i], ONV_FLOAT16, rows[i].low_saved, rows[i].low_temps);
-        trainer_close(&t);
     }
     assert_true(all);
 }
@@ -128,7 +127,7 @@ TEST(backward_makes_what_formulas_make)
 TEST(determinants_keep_their_factors)
 {
     enum { MATRIX = 2 * 8 * 8 * 4, PIVOTS = 2 * 8 * 4, NUMBERS = 2 * 4 };
-    trainer t;
+    OWNED_TRAINER t;
     onv_error err = {0};
     onv_eager eager;
     onv_lower_options options = {.loss = ONV_LOSS_NONE};
@@ -140,14 +139,13 @@ TEST(determinants_keep_their_factors)
     assert_int_equal(op->backward_temp_bytes, 3 * MATRIX + 2 * PIVOTS);
     onv_eager_cleanup(&eager);
     assert_int_equal(trainer_saved(&t, &options), 2 * 8 * 4 * 4 + 2 * MATRIX + PIVOTS + NUMBERS);
-    trainer_close(&t);
 }
 
 /* An exponent that is a tensor keeps the base, itself and the result, of whatever size it is, trained or not. */
 TEST(exponents_keep_all)
 {
     for (int is_trained = 0; is_trained < 2; is_trained++) {
-        trainer t;
+        OWNED_TRAINER t;
         const float three = 3;
         OWNED_MODEL m = model_read(20, "in x f32[8,4]", "weight w f32[4,8]", "role w PARAMETER");
         model_weight_data(m, "net.p", "f32[1]", &three, sizeof three);
@@ -160,7 +158,6 @@ TEST(exponents_keep_all)
         onv_lower_options options = {.loss = ONV_LOSS_NONE};
         uint64_t saved = trainer_saved(&t, &options);
         assert_int_equal(saved, 8 * 4 * 4 + 2 * 8 * 8 * 4);
-        trainer_close(&t);
     }
 }
 
@@ -292,7 +289,7 @@ TEST(kernels_copy_gradients)
         OWNED_MODEL m = model_new(20);
         cases[i].add(m);
         model_output(m, "y", "f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         if (onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err) != ONV_OK)
             fail_msg("%s (%s)", err.message, err.node);
@@ -302,6 +299,5 @@ TEST(kernels_copy_gradients)
             fail_msg("case %zu: %llu, not %llu bytes", i, (unsigned long long)temps,
                      (unsigned long long)cases[i].temps);
         onv_eager_cleanup(&eager);
-        trainer_close(&t);
     }
 }

@@ -10,7 +10,7 @@ TEST(gradients_of_readers_add_in_place)
     OWNED_MODEL m = model_read(17, "in x f32[16,256]", "weight w1 f32[256,256]",
                                "weight w2 f32[256,256]", "a = MatMul(x w1) first",
                                "b = MatMul(a w2) second", "y = Add(a b) residual", "out y f32");
-    trainer t;
+    OWNED_TRAINER t;
     trainer_open_model(&t, m);
     onv_error err = {0};
     onv_eager eager;
@@ -35,7 +35,6 @@ TEST(gradients_of_readers_add_in_place)
     assert_int_equal(sums, 0);
     onv_train_program_cleanup(&program);
     onv_eager_cleanup(&eager);
-    trainer_close(&t);
 }
 
 /* A linear layer that runs twice takes its weight as a view, and so its gradients come: the first two make a third
@@ -52,7 +51,7 @@ TEST(gradients_of_a_shared_layer_make_a_sum)
                        "");
         }
         model_output(m, "y", "f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
         options.lower.loss = ONV_LOSS_MSE;
@@ -61,7 +60,6 @@ TEST(gradients_of_a_shared_layer_make_a_sum)
         /* The weight, its first gradient, the second, their sum; the batch, the output and targets. */
         assert_int_equal(peak / W, is_linear ? 4 : 3);
         assert_in_range(peak % W, 3 * ROW, 8 * ROW);
-        trainer_close(&t);
     }
 }
 
@@ -79,12 +77,11 @@ TEST(norms_copy_swapped_gradients)
         model_node(m, "Transpose", "back", "b", is_swapped ? "y" : "c", "perm=[0,2,1]");
         if (!is_swapped) model_node(m, "Transpose", "again", "c", "y", "perm=[0,2,1]");
         model_output(m, "y", "f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
         options.lower.loss = ONV_LOSS_MSE;
         peak[is_swapped] = trainer_run(&t, &options).figures.phase_peak_bytes[ONV_PHASE_BACKWARD];
-        trainer_close(&t);
     }
     assert_int_equal(peak[1] - peak[0], 4 * 64 * 64 * 4);
 }
@@ -101,12 +98,11 @@ TEST(layer_norms_copy_swapped_gradients)
         model_node(m, "Transpose", "swap", "a", is_swapped ? "y" : "b", "perm=[0,2,1]");
         if (!is_swapped) model_node(m, "Transpose", "again", "b", "y", "perm=[0,2,1]");
         model_output(m, "y", "f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
         options.lower.loss = ONV_LOSS_MSE;
         peak[is_swapped] = trainer_run(&t, &options).figures.phase_peak_bytes[ONV_PHASE_BACKWARD];
-        trainer_close(&t);
     }
     assert_int_equal(peak[1] - peak[0], 4 * 64 * 64 * 4);
 }

@@ -83,7 +83,7 @@ TEST(readings_that_matter_are_warnings)
         model_weight(m, "w", i == 0 ? "f32[8,8]" : "f32[800,8]");
         model_add(m, "role w PARAMETER", "h = MatMul(x w) product", "a = Sigmoid(h) /act/Sigmoid",
                   "y = Mul(h a) /act/Mul", "out y f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
                                      .lower = {.loss = ONV_LOSS_MSE, .reports = true}};
@@ -91,7 +91,6 @@ TEST(readings_that_matter_are_warnings)
         for (size_t k = 0; k < t.model.diags.count; k++)
             if (strcmp(t.model.diags.at[k].code, "silu") == 0)
                 assert_int_equal(t.model.diags.at[k].severity, i == 0 ? ONV_WARNING : ONV_NOTE);
-        trainer_close(&t);
     }
 }
 
@@ -296,7 +295,7 @@ TEST(masks_of_the_exporter_are_told)
 /* Where the export does not tell whether an activation overwrites its input there are two ends; a ReLU is taken to. */
 TEST(activations_have_two_ends)
 {
-    trainer t;
+    OWNED_TRAINER t;
     OWNED_MODEL m = begin();
     model_add(m, "a = LeakyRelu(h) /act/LeakyRelu", "y = MatMul(a w) /second/MatMul", "out y f32");
     trainer_open_model(&t, m);
@@ -305,7 +304,6 @@ TEST(activations_have_two_ends)
     onv_training result = trainer_run(&t, &options);
     assert_int_equal(result.least.peak_bytes, result.figures.peak_bytes - H);
     assert_int_equal(result.most.peak_bytes, result.figures.peak_bytes);
-    trainer_close(&t);
 }
 
 /* A network in evaluation mode has lost its dropout. A norm that does not train shows the mode; else the file does not say it. */
@@ -322,8 +320,8 @@ TEST(a_file_without_dropout_is_warned_of)
                  {"a = Relu(x) a", "pytorch 2.15.0", SILENT},
                  {"a = Relu(n) a", "by hand", SILENT}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        trainer t;
-        model *m = model_read(17, "in x f32[4,8]", "weight w f32[8]", "weight b f32[8]");
+        OWNED_TRAINER t;
+        OWNED_MODEL m = model_read(17, "in x f32[4,8]", "weight w f32[8]", "weight b f32[8]");
         if (i != 4) model_add(m, "n = LayerNormalization(x w b) n");
         model_add(m, cases[i].form, "y = Mul(a w) y", "out y f32");
         trainer_open_model(&t, m);
@@ -335,7 +333,5 @@ TEST(a_file_without_dropout_is_warned_of)
             if (strcmp(t.model.diags.at[k].code, "no-dropout") == 0)
                 says = t.model.diags.at[k].severity;
         assert_int_equal(says, cases[i].says);
-        trainer_close(&t);
-        model_free(m);
     }
 }

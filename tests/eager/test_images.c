@@ -25,7 +25,7 @@ TEST(weights_that_are_buffers_are_not_trained)
                        k == 0 ? "h" : "y", "");
         }
         model_output(m, "y", "f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
                                  .lower = {.loss = ONV_LOSS_NONE}};
@@ -34,7 +34,6 @@ TEST(weights_that_are_buffers_are_not_trained)
         assert_int_equal(f.gradient_bytes, cases[i].trains ? 2 * W : W);
         assert_int_equal(f.parameter_bytes, cases[i].trains ? 2 * W : W);
         assert_int_equal(f.saved_activation_bytes, cases[i].trains ? 2 * H : H);
-        trainer_close(&t);
     }
 }
 
@@ -90,14 +89,13 @@ TEST(tables_are_as_small_as_their_windows)
         model_add(m, "source net add", "class zoo.Attention aten.add.Tensor");
         model_node(m, "Add", "add", folds_view ? "x permute" : "x b", "y", "");
         model_output(m, "y", "f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
                                  .lower = {.loss = ONV_LOSS_NONE}};
         onv_training_figures f = trainer_run(&t, &how).figures;
         assert_int_equal(f.parameter_bytes, ROWS * HEADS * 4);
         assert_int_equal(f.gradient_bytes, ROWS * HEADS * 4);
-        trainer_close(&t);
     }
 }
 
@@ -114,14 +112,13 @@ TEST(parts_that_are_copied_lead_back)
         model_call(m, "aten.linear.default",
                    is_cloned ? "%clone, %p_second_weight" : "%part, %p_second_weight");
         model_add(m, "y = MatMul(part second.weight) linear", "out y f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
                                  .lower = {.loss = ONV_LOSS_NONE}};
         onv_training_figures f = trainer_run(&t, &how).figures;
         assert_int_equal(f.gradient_bytes, FIRST + SECOND);
         assert_int_equal(f.saved_activation_bytes, X + (is_cloned ? PART : 2 * PART));
-        trainer_close(&t);
         model_free(m);
     }
 }

@@ -45,7 +45,7 @@ TEST(relu_overwrites_what_nobody_else_has)
  * buffer of the module. */
 TEST(eval_drops_and_keeps_nothing)
 {
-    pass p;
+    OWNED_PASS p;
     model *m = model_read(17, "in x f32[2,8,4,4]");
     static const char *const vectors[] = {"w", "b", "mean", "var"};
     for (size_t i = 0; i < 4; i++) model_weight(m, vectors[i], "f32[8]");
@@ -58,7 +58,6 @@ TEST(eval_drops_and_keeps_nothing)
     assert_int_equal(p.peak.bytes, 3 * 1024 + 4 * 32 + 8); /* x, n, y */
     assert_int_equal(pass_find(&p, "mean")->kind, ONV_BUFFER_STATISTIC);
     assert_int_equal(pass_find(&p, "w")->kind, ONV_BUFFER_WEIGHT);
-    pass_drop(&p);
 }
 
 /* --- Branches and loops ------------------------------------------------------------------------ */
@@ -67,7 +66,7 @@ TEST(eval_drops_and_keeps_nothing)
 TEST(branches_and_bodies_by_hand)
 {
     const onv_lower_options apart = {.no_inplace = true};
-    pass p;
+    OWNED_PASS p;
     model *m =
         model_read(17, "in x f32[1024]", "in c bool[]", "begin else_branch", "e1 = Exp(x) e1",
                    "e = Exp(e1) e2", "out e f32", "end", "begin then_branch", "t = Exp(x) t",
@@ -81,14 +80,13 @@ TEST(branches_and_bodies_by_hand)
     for (size_t i = 0; i < p.t.buffers.count; i++)
         becoming += p.t.buffers.at[i].becomes == (uint32_t)(y - p.t.buffers.at);
     assert_int_equal(becoming, 2);
-    pass_drop(&p);
 }
 
 /* s is carried, y stacked: each iteration has what s comes in as and what it goes out as. */
 TEST(loops_need_one_iteration_and_what_they_stack)
 {
     for (int reads_again = 0; reads_again < 2; reads_again++) {
-        pass p;
+        OWNED_PASS p;
         model *m = model_read(17, "in x f32[1024]", "int trips 10");
         model_bool(m, "go", true);
         model_add(m, "s0 = Exp(x) 0", "begin body", "in i i64[]", "in go_in bool[]",
@@ -105,13 +103,12 @@ TEST(loops_need_one_iteration_and_what_they_stack)
          * the state out and the slice; after the loop y. */
         assert_int_equal(p.peak.bytes, 4096 * (1 + 10 + 2 + reads_again));
         assert_int_equal(pass_find(&p, "s_in") != NULL, reads_again);
-        pass_drop(&p);
     }
 }
 
 TEST(scans_read_views)
 {
-    pass p;
+    OWNED_PASS p;
     model *m =
         model_read(17, "in x f32[10,1024]", "in s0 f32[1024]", "begin body", "in s_in f32[1024]",
                    "in row f32[1024]", "s_out = Add(s_in row) 1", "slice = Exp(s_out) 2",
@@ -121,7 +118,6 @@ TEST(scans_read_views)
     assert_null(pass_find(&p, "row"));
     /* x, y, s0 (the caller's), the state of the iteration before, its sum; then sum and slice. */
     assert_int_equal(p.peak.bytes, 4096 * (10 + 10 + 1 + 2));
-    pass_drop(&p);
 }
 
 /* Whatever nests: the timeline is sound (onv_inference_build checks it), one path through it needs no
@@ -131,7 +127,7 @@ TEST(random_nests_are_sound)
     const onv_lower_options how[] = {
         {0}, {.no_inplace = true}, {.as_exported = true}, {.amp = ONV_FLOAT16}};
     for (uint64_t seed = 1; seed <= 300; seed++) {
-        pass p;
+        OWNED_PASS p;
         onv_timeline path = {0};
         onv_peak one;
         pass_run(&p, nested_random(seed), &how[seed % 4]);
@@ -143,7 +139,6 @@ TEST(random_nests_are_sound)
             if (p.t.buffers.at[i].kind == ONV_BUFFER_OUTPUT)
                 assert_int_equal(p.t.buffers.at[i].last, p.t.steps.count - 1);
         onv_timeline_cleanup(&path);
-        pass_drop(&p);
     }
     for (const nested_case *c = nested_cases; c->name != NULL; c++) {
         OWNED_MODEL m = c->build();
@@ -161,7 +156,7 @@ TEST(training_refuses_by_name)
         onv_error err = {0};
         onv_eager eager;
         bool *is_host;
-        flow f;
+        OWNED_FLOW f;
         OWNED_MODEL m = model_read(17, "in x f32[8,8]", "weight w f32[8,8]");
         if (i == 2)
             model_bool(m, "c", true);
@@ -191,7 +186,6 @@ TEST(training_refuses_by_name)
             assert_non_null(strstr(err.message, cases[i].message));
             assert_string_equal(err.node, cases[i].name);
         }
-        flow_close(&f);
     }
 }
 
@@ -255,7 +249,7 @@ TEST(keys_are_turned_in_three_axes)
         static const char *const ops[][3] = {
             {"Reshape", "k three", "k1"}, {"Transpose", "k1", "k2"}, {"Reshape", "k2 four", "k3"},
             {"MatMul", "q k3", "s"},      {"Softmax", "s", "p"},     {"MatMul", "p v", "o"}};
-        pass p;
+        OWNED_PASS p;
         onv_lower_options how = {.attention = ONV_ATTENTION_AUTO};
         model *m = model_new(17);
         /* Of as many rows as columns where the key stays as it is. */
@@ -277,7 +271,6 @@ TEST(keys_are_turned_in_three_axes)
             snprintf(names + strlen(names), sizeof names - strlen(names), " %s",
                      p.t.steps.at[k].label);
         if (strcmp(names, cases[i].operations) != 0) fail_msg("case %zu:%s", i, names);
-        pass_drop(&p);
     }
 }
 
@@ -298,7 +291,7 @@ TEST(groups_of_queries_are_the_kernels)
                  {"transformers.models.llama.modeling_llama.LlamaAttention", true, false},
                  {"zoo.Attention", false, false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        pass p;
+        OWNED_PASS p;
         onv_lower_options how = {.attention = ONV_ATTENTION_AUTO, .reports = true};
         model *m = model_read(17, "in q f32[2,4,6,8]", "in k f32[2,2,6,8]", "in v f32[2,2,6,8]");
         if (cases[i].is_input)
@@ -318,7 +311,6 @@ TEST(groups_of_queries_are_the_kernels)
         bool is_alone = strcmp(p.t.steps.at[0].label, "efficient_attention") == 0;
         if (is_alone != cases[i].is_grouped || p.f.model.diags.count != cases[i].is_grouped)
             fail_msg("case %zu: %s, %zu notes", i, p.t.steps.at[0].label, p.f.model.diags.count);
-        pass_drop(&p);
     }
 }
 
@@ -357,7 +349,7 @@ TEST(folded_norms_run_again)
                  {"conv.weight", "conv.bias", false, false, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char inputs[64];
-        pass p;
+        OWNED_PASS p;
         model *m = model_new(17);
         onv_lower_options how = {
             .as_exported = cases[i].as_exported, .folded_norms = cases[i].folded, .reports = true};
@@ -377,7 +369,6 @@ TEST(folded_norms_run_again)
         assert_int_equal(p.peak.bytes, (3 + cases[i].norms) * of + weights + more);
         assert_int_equal(p.f.model.diags.count, cases[i].norms);
         if (cases[i].norms > 0) assert_string_equal(p.f.model.diags.at[0].code, "folded-norms");
-        pass_drop(&p);
     }
 }
 

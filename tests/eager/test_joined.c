@@ -259,12 +259,11 @@ TEST(a_factor_of_one_tells_of_addcmul)
         model_float(m, "value", values[i]);
         model_add(m, "h = MatMul(x w) first", "p = Mul(scale h) product", "s = Mul(p value) scaled",
                   "y = Add(bias s) sum", "out y f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
         options.lower.loss = ONV_LOSS_MSE;
         peak[i] = trainer_run(&t, &options).figures.phase_peak_bytes[ONV_PHASE_FORWARD];
-        trainer_close(&t);
     }
     assert_int_equal(peak[1] - peak[0], X); /* the product, while it is multiplied by 2 */
 }

@@ -409,7 +409,7 @@ TEST(heads_whose_values_lie_apart_have_no_kernel)
             {"Softmax", "s", "p"},           {"IsNaN", "p", "bad"},
             {"Where", "bad zero p", "safe"}, {"MatMul", "p v", "o"},
             {"MatMul", "safe v", "guarded"}};
-        pass p;
+        OWNED_PASS p;
         onv_lower_options how = {.attention = ONV_ATTENTION_AUTO};
         model *m = model_read(17, "in x f32[2,2,8,8]", "in key f32[2,2,6,8]", "in v f32[2,2,6,8]",
                               "constant root f32[]", "constant zero f32[]");
@@ -428,6 +428,5 @@ TEST(heads_whose_values_lie_apart_have_no_kernel)
             snprintf(names + strlen(names), sizeof names - strlen(names), " %s",
                      p.t.steps.at[k].label);
         if (strcmp(names, cases[i].operations) != 0) fail_msg("case %zu:%s", i, names);
-        pass_drop(&p);
     }
 }

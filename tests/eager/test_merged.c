@@ -21,12 +21,11 @@ TEST(an_argument_is_the_input_in_its_place)
         model_call(m, "aten.mul.Tensor", cases[i].arguments);
         model_node(m, "Mul", "y", cases[i].inputs, "y", "");
         model_output(m, "y", "f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         const char *merged = onv_noted(&t.model.nodes.at[2])->merged_call;
         assert_int_equal(merged != NULL, cases[i].merged != NULL);
         if (merged != NULL) assert_string_equal(merged, cases[i].merged);
-        trainer_close(&t);
     }
 }
 
@@ -40,7 +39,7 @@ TEST(merged_calls_are_told)
                  {"add", "%sub_1", "1 calls"}, {"exp_1", "%sub", NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         OWNED_MODEL m = model_new(18);
-        trainer t;
+        OWNED_TRAINER t;
         model_add(m, "in x f32[4,8]", "weight w f32[4,8]", "role w PARAMETER");
         add_call(m, "Sub", "x w", "sub", "sub");
         model_call(m, "aten.cos.default", cases[i].argument);
@@ -58,7 +57,6 @@ TEST(merged_calls_are_told)
             (message != NULL && strncmp(message, cases[i].told, strlen(cases[i].told)) != 0))
             fail_msg("case %zu: %s", i, message);
         if (i == 2) assert_non_null(strstr(message, " 256 bytes more"));
-        trainer_close(&t);
     }
 }
 
@@ -93,7 +91,7 @@ TEST(calls_of_attention_convert_their_masks)
 TEST(scattered_rows_have_zeros_of_their_own)
 {
     static const int64_t shape[] = {4, 8};
-    pass p;
+    OWNED_PASS p;
     model *m = model_read(18, "in x f32[6,8]", "in at i64[6,8]");
     model_ints(m, "shape", 2, shape);
     model_add(m, "zeros = ConstantOfShape(shape) 0",
@@ -106,7 +104,6 @@ TEST(scattered_rows_have_zeros_of_their_own)
         n += b->kind == ONV_BUFFER_ACTIVATION && b->bytes == 4 * 8 * 4 && b->last == b->first + 1;
     }
     assert_int_equal(n, 2 + 1); /* both, and c */
-    pass_drop(&p);
 }
 
 /* The saved bytes of what add_call() wrote. */

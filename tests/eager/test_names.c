@@ -16,7 +16,7 @@ TEST(calls_hold_their_arguments)
         static const char *const names[] = {"Neg", "block/Neg", "block/inner/Neg", "block/Neg_1",
                                             "Neg_1"};
         static const char *const values[] = {"x", "a", "b", "c", "d", "y"};
-        pass p;
+        OWNED_PASS p;
         model *m = model_new(17);
         onv_lower_options how = {.locals = cases[i].locals, .graph_module = cases[i].graph_module};
         model_input(m, "x", "f32[4,6]");
@@ -29,7 +29,6 @@ TEST(calls_hold_their_arguments)
         pass_run(&p, m, &how);
         assert_int_equal(pass_find(&p, "a")->last, cases[i].last_a);
         assert_int_equal(pass_find(&p, "b")->last, cases[i].last_b);
-        pass_drop(&p);
     }
 }
 
@@ -75,7 +74,7 @@ TEST(statements_tell_what_names_hold)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static const char *const values[] = {"x", "a", "b", "c", "d", "y"};
-        pass p;
+        OWNED_PASS p;
         model *m = model_new(17);
         onv_lower_options how = {.locals = cases[i].locals};
         unsigned line = 0;
@@ -92,7 +91,6 @@ TEST(statements_tell_what_names_hold)
         if (pass_find(&p, "b")->last != cases[i].last_b ||
             pass_find(&p, "c")->last != cases[i].last_c)
             fail_msg("case %zu: b %u, c %u", i, pass_find(&p, "b")->last, pass_find(&p, "c")->last);
-        pass_drop(&p);
     }
 }
 
@@ -373,7 +371,7 @@ TEST(names_of_inner_graphs_hold_nothing)
         static const char *const values[] = {"x", "a", "b", "c", "y"},
                                  *const lines[] = {"neg = f(x)", "neg_1 = f(neg);  neg = None",
                                                    "neg_2 = f(neg_1)", "neg_3 = f(neg_2)"};
-        pass p;
+        OWNED_PASS p;
         model *m = model_read(17, "in x f32[4,6]");
         for (unsigned k = 0; k < 4; k++) {
             model_add(m, "source net f", "class Net aten.neg.default");
@@ -387,6 +385,5 @@ TEST(names_of_inner_graphs_hold_nothing)
         pass_run(&p, m, NULL);
         if (pass_find(&p, "b")->last != (is_inner ? 2U : 3U))
             fail_msg("%d: b %u", is_inner, pass_find(&p, "b")->last);
-        pass_drop(&p);
     }
 }

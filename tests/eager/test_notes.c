@@ -366,7 +366,7 @@ TEST(indexed_tables_are_trained)
 {
     for (int from_input = 0; from_input < 2; from_input++) {
         static const int64_t fixed[] = {1, 2, 3};
-        trainer t;
+        OWNED_TRAINER t;
         OWNED_MODEL m = model_new(18);
         if (from_input)
             model_input(m, "tokens", "i64[3]");
@@ -381,7 +381,6 @@ TEST(indexed_tables_are_trained)
         options.lower.loss = ONV_LOSS_NONE;
         onv_training r = trainer_run(&t, &options);
         assert_int_equal(r.figures.trained_elems, 8 + (from_input ? 800 : 0));
-        trainer_close(&t);
     }
 }
 
@@ -396,7 +395,7 @@ TEST(masks_that_were_computed_are_no_buffers)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char inputs[64];
         OWNED_MODEL m = model_new(17);
-        trainer t;
+        OWNED_TRAINER t;
         snprintf(inputs, sizeof inputs, "%s h two", cases[i].name);
         model_add(m, "in x f32[16,32]", "weight w f32[32,32]", "role w PARAMETER");
         model_weight(m, cases[i].name, "bool[16,32]");
@@ -410,6 +409,5 @@ TEST(masks_that_were_computed_are_no_buffers)
         onv_training r = trainer_run(&t, &options);
         assert_int_equal(r.figures.parameter_bytes, 4096);
         if (r.figures.buffer_bytes != cases[i].buffers) fail_msg("%s", cases[i].name);
-        trainer_close(&t);
     }
 }

@@ -24,7 +24,7 @@ TEST(statements_overwrite)
         {"Add", "aten.add.Tensor", "c += a + b", "b", false, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        pass p;
+        OWNED_PASS p;
         model *m =
             model_read(17, "in x f32[4,6]", "a = Neg(x) 0", "b = Exp(x) 1", "source net one");
         model_class(m, "Net", cases[i].aten);
@@ -35,7 +35,6 @@ TEST(statements_overwrite)
         onv_lower_options how = {.graph_module = cases[i].graph_module};
         pass_run(&p, m, &how);
         if ((pass_find(&p, "c") == NULL) != cases[i].overwrites) fail_msg("%s", cases[i].line);
-        pass_drop(&p);
     }
 }
 
@@ -54,7 +53,7 @@ TEST(lines_tell_what_is_overwritten)
                  {"y = call(x)", "zoo.Net", 1},
                  {"y = call(x)", "torch_geometric.nn.conv.gin_conv.GINEConv", 2}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        pass p;
+        OWNED_PASS p;
         unsigned n = 0;
         model *m = model_read(17, "in x f32[4,6]", "a = Neg(x)", "source net relu");
         model_class(m, cases[i].class, "aten.relu.default");
@@ -65,7 +64,6 @@ TEST(lines_tell_what_is_overwritten)
             n += p.t.buffers.at[k].kind == ONV_BUFFER_ACTIVATION &&
                  p.t.buffers.at[k].bytes == 4 * 6 * 4;
         if (n != cases[i].buffers) fail_msg("%s (%s): %u", cases[i].line, cases[i].class, n);
-        pass_drop(&p);
     }
 }
 
@@ -143,7 +141,7 @@ TEST(libraries_build_activations_in_place)
         {LEAKY, false, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        pass p;
+        OWNED_PASS p;
         model *m = model_read(17, "in x f32[4,6]", "a = Exp(x) 0", "source net.act one");
         model_class(m, cases[i].classes, "aten.leaky_relu.default");
         model_add(m, "b = LeakyRelu(a) 1", "source other two");
@@ -152,7 +150,6 @@ TEST(libraries_build_activations_in_place)
         onv_lower_options how = {.inplace = &pattern, .n_inplace = cases[i].names};
         pass_run(&p, m, &how);
         if ((pass_find(&p, "b") == NULL) != cases[i].overwrites) fail_msg("%s", cases[i].classes);
-        pass_drop(&p);
     }
 }
 
@@ -164,14 +161,13 @@ TEST(methods_overwrite_in_inference)
         bool overwrites;
     } cases[] = {{"a.exp_()", true}, {"y = a.exp()", false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        pass p;
+        OWNED_PASS p;
         model *m = model_read(17, "in x f32[4,6]", "a = Neg(x) 0", "source net exp",
                               "class Net aten.exp.default");
         model_statement(m, 10, cases[i].line);
         model_add(m, "b = Exp(a) 1", "y = Neg(b) 2", "out y f32");
         pass_run(&p, m, NULL);
         assert_int_equal(pass_find(&p, "b") == NULL, cases[i].overwrites);
-        pass_drop(&p);
     }
 }
 
@@ -193,7 +189,7 @@ TEST(methods_overwrite)
          false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        trainer t;
+        OWNED_TRAINER t;
         onv_error err = {0};
         onv_eager eager;
         onv_lower_options options = {.loss = ONV_LOSS_NONE};
@@ -214,7 +210,6 @@ TEST(methods_overwrite)
         if (op->in_place != cases[i].overwrites || copies != cases[i].copies)
             fail_msg("%s", cases[i].line);
         onv_eager_cleanup(&eager);
-        trainer_close(&t);
     }
 }
 
@@ -227,7 +222,7 @@ TEST(overwritten_views_are_copied)
         uint64_t temps;
     } cases[] = {{"v.relu_()", "v", 2 * BYTES}, {"y = v.relu()", "v", 0}, {"a.relu_()", "a", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        trainer t;
+        OWNED_TRAINER t;
         onv_error err = {0};
         onv_eager eager;
         onv_lower_options options = {.loss = ONV_LOSS_NONE};
@@ -243,6 +238,5 @@ TEST(overwritten_views_are_copied)
             fail_msg("%s: %s", cases[i].line, err.message);
         assert_int_equal(eager.ops.at[eager.ops.count - 1].backward_temp_bytes, cases[i].temps);
         onv_eager_cleanup(&eager);
-        trainer_close(&t);
     }
 }

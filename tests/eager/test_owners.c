@@ -27,13 +27,12 @@ TEST(numbers_are_trained)
                        "");
         }
         model_output(m, "y", "f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
                                  .lower = {.loss = ONV_LOSS_NONE}};
         onv_training_figures f = trainer_run(&t, &how).figures;
         assert_int_equal(f.gradient_bytes, W + (i == 0 ? 2 * 4 : 0));
         assert_int_equal(f.saved_activation_bytes, (i == 0 ? 3 : 1) * 4 * 8 * 4);
-        trainer_close(&t);
     }
 }

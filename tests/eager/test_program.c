@@ -21,7 +21,7 @@ TEST(optimizers_multiply_the_parameters)
         uint64_t factor; /* parameters, gradients and state, of the parameters */
     } cases[] = {{"sgd", 2},  {"momentum", 3}, {"nesterov", 3}, {"adam", 4}, {"adamw", 4},
                  {"lamb", 4}, {"rmsprop", 3},  {"adagrad", 3},  {"lion", 3}};
-    trainer t;
+    OWNED_TRAINER t;
     trainer_open_sample(&t, "resnet18-train", 2);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         onv_train_options options = with(cases[i].name);
@@ -35,7 +35,6 @@ TEST(optimizers_multiply_the_parameters)
         assert_true(r.figures.allocated_peak_bytes >= r.figures.peak_bytes);
         assert_true(r.figures.reserved_peak_bytes >= r.figures.allocated_peak_bytes);
     }
-    trainer_close(&t);
 }
 
 TEST(compact_optimizers_count_blocks_and_factors)
@@ -64,7 +63,7 @@ TEST(a_chain_holds_its_intermediates_twice)
                                "c = Conv(b w2) conv2 pads=[1,1,1,1]", "d = Relu(c) relu2",
                                "e = MaxPool(d) pool kernel_shape=[2,2] strides=[2,2]",
                                "y = Conv(e w3) conv3 pads=[1,1,1,1]", "out y f32");
-    trainer t;
+    OWNED_TRAINER t;
     trainer_open_model(&t, m);
     onv_error err = {0};
     onv_eager eager;
@@ -75,7 +74,6 @@ TEST(a_chain_holds_its_intermediates_twice)
         if (eager.storages.at[i].kind == ONV_STORAGE_ACTIVATION)
             intermediates += eager.storages.at[i].bytes;
     onv_eager_cleanup(&eager);
-    trainer_close(&t);
     assert_int_equal(2 * intermediates, 672179200);
 }
 
@@ -93,7 +91,7 @@ TEST(a_small_net_by_hand)
     model *m =
         model_read(17, "in x f32[16,256]", "weight w1 f32[256,256]", "weight w2 f32[256,256]",
                    "a = MatMul(x w1) first", "y = MatMul(a w2) second", "out y f32");
-    trainer t;
+    OWNED_TRAINER t;
     trainer_open_model(&t, m);
     onv_train_options options = with("sgd");
     options.lower.loss = ONV_LOSS_MSE;
@@ -113,7 +111,6 @@ TEST(a_small_net_by_hand)
     r = trainer_run(&t, &options);
     assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_LOSS],
                      always + 3 * row + 2 * loss + 2 * w);
-    trainer_close(&t);
     model_free(m);
 }
 
@@ -131,7 +128,7 @@ TEST(what_leads_to_no_loss_goes_with_the_forward_pass)
         model_node(m, "Cast", "to integers", "c", "d", "to=7");
         model_add(m, "e = Cast(d) back to=1", "y = MatMul(e w2) after", "out y f32");
         if (is_output) model_output(m, "c", "f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_train_options options = with("momentum");
         options.lower.losses = is_output ? "y=mse,c=none" : NULL;
@@ -142,7 +139,6 @@ TEST(what_leads_to_no_loss_goes_with_the_forward_pass)
         assert_int_equal(r.figures.optimizer_bytes, W);
         /* e for w2, y and the targets for the loss; the batch, b and c beside c as an output. */
         assert_int_equal(r.figures.saved_activation_bytes, (is_output ? 6 : 3) * T);
-        trainer_close(&t);
         model_free(m);
     }
 }
@@ -170,7 +166,7 @@ TEST(outputs_have_a_loss_each)
                        "weight w2 f32[64,10]", "hidden = MatMul(x w) body",
                        "classes = MatMul(hidden w1) first", "box = MatMul(hidden w2) second",
                        "out hidden f32", "out classes f32", "out box f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_lower_options options = {
             .loss = cases[i].loss, .losses = cases[i].losses, .reports = true};
@@ -189,7 +185,6 @@ TEST(outputs_have_a_loss_each)
             assert_int_equal(t.model.diags.count > 0, cases[i].told);
             onv_eager_cleanup(&eager);
         }
-        trainer_close(&t);
     }
 }
 
@@ -230,7 +225,7 @@ TEST(every_output_is_told)
                        i == 4 ? "keepdims=0" : "");
         model_output(m, cases[i].extra[2], i == 0 || i == 1 ? "i64" : "f32");
         model_output(m, "y", "f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_lower_options options = {.reports = true};
         onv_error err = {0};
@@ -242,7 +237,6 @@ TEST(every_output_is_told)
             diag->severity != cases[i].severity || strstr(diag->message, cases[i].text) == NULL)
             fail_msg("case %zu: %s", i, diag != NULL ? diag->message : "nothing");
         onv_eager_cleanup(&eager);
-        trainer_close(&t);
     }
 }
 
@@ -263,7 +257,7 @@ TEST(an_output_that_no_gradient_reaches_has_a_loss)
                        "drawn = Gather(table ids) look_up", "mixed = Add(drawn y) mix");
         model_node(m, "MatMul", "second", operands, "z", "");
         model_add(m, "out y f32", "out z f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_lower_options options = {.reports = true};
         onv_error err = {0};
@@ -275,7 +269,6 @@ TEST(an_output_that_no_gradient_reaches_has_a_loss)
             is_told |= strstr(t.model.diags.at[k].message, cases[i].text) != NULL;
         assert_true(is_told);
         onv_eager_cleanup(&eager);
-        trainer_close(&t);
     }
 }
 
@@ -320,7 +313,7 @@ TEST(steps_and_zeroing_are_options)
         assert_int_equal(temps.keeps, cases[i].keeps);
         assert_int_equal(temps.counter_bytes, cases[i].counter_bytes);
     }
-    trainer t;
+    OWNED_TRAINER t;
     trainer_open_sample(&t, "vit-small-train", 1);
     onv_train_options options = with("adamw");
     onv_training base = trainer_run(&t, &options);
@@ -337,12 +330,11 @@ TEST(steps_and_zeroing_are_options)
     assert_int_equal(late.figures.phase_peak_bytes[ONV_PHASE_FORWARD],
                      base.figures.phase_peak_bytes[ONV_PHASE_FORWARD] +
                          base.figures.gradient_bytes);
-    trainer_close(&t);
 }
 
 TEST(options_move_memory)
 {
-    trainer t;
+    OWNED_TRAINER t;
     trainer_open_sample(&t, "resnet18-train", 4);
     onv_train_options plain = with("adamw"), options = plain;
     onv_training base = trainer_run(&t, &plain);
@@ -382,7 +374,6 @@ TEST(options_move_memory)
         assert_true(shared.figures.peak_bytes < last);
         last = shared.figures.peak_bytes;
     }
-    trainer_close(&t);
 }
 
 /* The first buffer of a kind whose label ends so; UINT32_MAX: there is none. */
@@ -401,7 +392,7 @@ static uint32_t first_of(const onv_timeline *timeline, onv_buffer_kind kind, con
 TEST(tensors_are_made_in_pytorchs_order)
 {
     for (int vit = 0; vit < 2; vit++) {
-        trainer t;
+        OWNED_TRAINER t;
         onv_eager eager;
         onv_train_program program;
         onv_error err = {0};
@@ -421,14 +412,13 @@ TEST(tensors_are_made_in_pytorchs_order)
         }
         onv_train_program_cleanup(&program);
         onv_eager_cleanup(&eager);
-        trainer_close(&t);
     }
 }
 
 /* From the second iteration on all are equal: a longer run has the same peak. */
 TEST(iterations_are_periodic)
 {
-    trainer t;
+    OWNED_TRAINER t;
     trainer_open_sample(&t, "vit-small-train", 3);
     onv_train_options options = with("adam");
     onv_training three = trainer_run(&t, &options);
@@ -438,7 +428,6 @@ TEST(iterations_are_periodic)
     for (int phase = 0; phase < ONV_N_PHASES; phase++)
         assert_int_equal(three.figures.phase_peak_bytes[phase],
                          five.figures.phase_peak_bytes[phase]);
-    trainer_close(&t);
 }
 
 /* --- Peaks that were measured ------------------------------------------------------------------ */

@@ -94,7 +94,7 @@ TEST(lists_may_hold_what_is_joined)
                                 {"Neg", "f", "g", "x = f(x)"},
                                 {"Neg", "g", "y", "return f(x)"}};
         static const unsigned lines[] = {10, 12, 14, 10, 12, 14, 15, 16};
-        pass p;
+        OWNED_PASS p;
         model *m = model_read(17, "in x f32[4,6]");
         for (uint32_t k = 0; k < 8; k++) {
             bool joins = ops[k][0][0] == 'C';
@@ -107,6 +107,5 @@ TEST(lists_may_hold_what_is_joined)
         pass_run(&p, m, &(onv_lower_options){.locals = cases[i].is_upper});
         if (pass_find(&p, "a")->last != cases[i].last_a)
             fail_msg("%zu: %u", i, pass_find(&p, "a")->last);
-        pass_drop(&p);
     }
 }

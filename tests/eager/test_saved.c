@@ -79,11 +79,10 @@ TEST(networks_keep_what_autograd_kept_under_autocast)
         snprintf(path, sizeof path, ONV_SOURCE_DIR "/samples/%s.onnx", cases[i].name);
         onv_options options = onv_options_default();
         options.batch = 4;
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open(&t, path, &options);
         const onv_lower_options how = {.amp = ONV_FLOAT16, .attention = cases[i].attention};
         assert_int_equal(trainer_saved(&t, &how), cases[i].bytes);
-        trainer_close(&t);
     }
 }
 
@@ -182,12 +181,11 @@ TEST(patterns_are_one_operation)
         "one = Constant() c1 value_float=1.0", "half = Constant() c2 value_float=0.5",
         "h = MatMul(x w) product", "a = Div(h root2) div", "b = Erf(a) erf", "c = Add(b one) add",
         "d = Mul(h c) mul", "y = Mul(d half) half", "out y f32");
-    trainer t;
+    OWNED_TRAINER t;
     trainer_open_model(&t, m);
     uint64_t fused = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
     uint64_t plain =
         trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE, .as_exported = true});
-    trainer_close(&t);
     assert_int_equal(fused, 2 * 4 * ROW); /* x and h */
     assert_int_equal(plain, 4 * 4 * ROW); /* x, h, a for Erf, c for the product */
 }
@@ -222,11 +220,10 @@ TEST(parts_of_sequences_are_views)
             model_node(m, "SplitToSequence", "unbind", "h", "s", "axis=-1 keepdims=0");
         model_add(m, "a = SequenceAt(s first) a", "b = SequenceAt(s last) b", "y = Mul(a b) times",
                   "out y f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         assert_int_equal(trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
                          2 * 4 * ROW); /* x and h */
-        trainer_close(&t);
     }
 }
 
@@ -238,10 +235,9 @@ TEST(steps_may_be_huge)
     model_ints(m, "far", 1, &(int64_t){INT64_MAX});
     model_add(m, "h = MatMul(x w) product", "a = Slice(h zero far zero far) slice",
               "y = Exp(a) exp", "out y f32");
-    trainer t;
+    OWNED_TRAINER t;
     trainer_open_model(&t, m);
     assert_int_equal(trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE}), 5 * ROW);
-    trainer_close(&t);
 }
 
 /* A ReLU overwrites what nobody else reads, by whatever view. */
@@ -289,7 +285,7 @@ TEST(frozen_parameters_keep_less)
     model *m =
         model_read(17, "in x f32[4,8]", "weight a.weight f32[8,8]", "weight b.weight f32[8,8]",
                    "h = MatMul(x a.weight) a", "y = MatMul(h b.weight) b", "out y f32");
-    trainer t;
+    OWNED_TRAINER t;
     trainer_open_model(&t, m);
     const char *const first[] = {"a.*"};
     onv_lower_options options = {.loss = ONV_LOSS_NONE};
@@ -297,7 +293,6 @@ TEST(frozen_parameters_keep_less)
     options.freeze = first;
     options.n_freeze = 1;
     assert_int_equal(trainer_saved(&t, &options), 4 * ROW); /* h alone */
-    trainer_close(&t);
     model_free(m);
 }
 
@@ -328,7 +323,7 @@ TEST(folded_norms_are_restored)
         const char *bias = strchr(strchr(cases[i].inputs, ' ') + 1, ' ');
         if (bias != NULL) model_weight(m, bias + 1, "f32[8]");
         model_output(m, "y", "f32");
-        trainer t;
+        OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
                                  .lower.loss = ONV_LOSS_NONE};
@@ -340,7 +335,6 @@ TEST(folded_norms_are_restored)
         assert_int_equal(result.restored_norms, cases[i].has_norm);
         how.lower.as_exported = true;
         assert_int_equal(trainer_saved(&t, &how.lower), x);
-        trainer_close(&t);
     }
 }
 
@@ -399,7 +393,7 @@ TEST(made_up_numbers_are_not_trained)
 TEST(free_dims_are_refused)
 {
     OWNED_MODEL m = model_read(17, "in x f32[batch,8]", "y = Relu(x) relu", "out y f32");
-    trainer t;
+    OWNED_TRAINER t;
     trainer_open_model(&t, m);
     onv_error err = {0};
     onv_eager eager;
@@ -407,7 +401,6 @@ TEST(free_dims_are_refused)
         onv_eager_lower(&t.model, &t.live, t.is_host, &(onv_lower_options){0}, &eager, &err),
         ONV_ERR_USAGE);
     assert_non_null(strstr(err.message, "'x'"));
-    trainer_close(&t);
 }
 
 /* A product with a vector keeps what it multiplies only where the vector is trained. */

@@ -63,7 +63,7 @@ TEST(formats_have_scales)
 TEST(frozen_layers_are_quantized)
 {
     static const char *const frozen[] = {"blocks.0"}, *const all[] = {"*"};
-    trainer t;
+    OWNED_TRAINER t;
     open_blocks(&t, "f32");
     onv_train_options options = with("sgd");
     options.weights = onv_weight_format_find("nf4");
@@ -79,7 +79,6 @@ TEST(frozen_layers_are_quantized)
     options.lower.freeze = all;
     r = trainer_run(&t, &options);
     assert_int_equal(r.figures.parameter_bytes, W + kept);
-    trainer_close(&t);
 }
 
 /* A frozen layer, and a head behind it. */
@@ -103,14 +102,13 @@ TEST(a_bias_does_not_hide_a_quantized_matrix)
     uint64_t bytes[2];
     for (uint32_t f = 0; f < 2; f++) {
         for (uint32_t biased = 0; biased < 2; biased++) {
-            trainer t;
+            OWNED_TRAINER t;
             open_frozen(&t, biased, false);
             onv_train_options options = with("sgd");
             options.weights = onv_weight_format_find(formats[f]);
             options.lower.freeze = frozen;
             options.lower.n_freeze = 1;
             bytes[biased] = trainer_run(&t, &options).figures.parts.dequantized_bytes;
-            trainer_close(&t);
         }
         assert_int_not_equal(bytes[0], 0);
         assert_int_equal(bytes[1], bytes[0]);
@@ -123,7 +121,7 @@ TEST(a_product_of_bytes_takes_no_workspace)
 {
     static const char *const frozen[] = {"blocks.0"};
     for (uint32_t biased = 0; biased < 2; biased++) {
-        trainer t;
+        OWNED_TRAINER t;
         open_frozen(&t, biased, true);
         onv_train_options options = with("sgd");
         options.weights = onv_weight_format_find("int8");
@@ -133,7 +131,6 @@ TEST(a_product_of_bytes_takes_no_workspace)
         onv_training r = trainer_run(&t, &options);
         assert_int_equal(r.figures.parts.dequantized_bytes,
                          4096 * 768 + 4096 * 4 + 6 * 4096 * 3072);
-        trainer_close(&t);
     }
 }
 
@@ -159,7 +156,7 @@ TEST(a_quantized_matrix_was_whole_before)
     static const char *const formats[] = {"nf4", "int8"}, *const frozen[] = {"blocks.0"};
     static const uint64_t whole[] = {4 * 65536 + 2 * 4 * 1024, 2 * 65536};
     for (uint32_t f = 0; f < 2; f++) {
-        trainer t;
+        OWNED_TRAINER t;
         open_frozen(&t, false, false);
         uint64_t found[2] = {0, 0};
         onv_error err = {0};
@@ -172,7 +169,6 @@ TEST(a_quantized_matrix_was_whole_before)
         assert_int_equal(onv_training_compute(&t.model, &t.live, &all, &result, &err), ONV_OK);
         assert_int_equal(found[0], whole[f]);
         assert_int_equal(found[1], f == 1 ? 3 * 16 * 256 : 0);
-        trainer_close(&t);
     }
 }
 
@@ -212,7 +208,7 @@ TEST(averages_and_masters_stand_beside)
 
 TEST(the_host_takes_what_is_offloaded)
 {
-    trainer t;
+    OWNED_TRAINER t;
     open_blocks(&t, "f32");
     onv_train_options options = with("adamw");
     options.offload = ONV_OFFLOAD_OPTIMIZER;
@@ -225,14 +221,13 @@ TEST(the_host_takes_what_is_offloaded)
     r = trainer_run(&t, &options);
     assert_int_equal(r.figures.gradient_bytes, 0);
     assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_OPTIMIZER], always + outputs);
-    trainer_close(&t);
 }
 
 /* --- DDP --------------------------------------------------------------------------------------- */
 
 TEST(gradients_stand_in_buckets)
 {
-    trainer t;
+    OWNED_TRAINER t;
     open_blocks(&t, "f32");
     onv_train_options options = with("sgd");
     onv_training base = trainer_run(&t, &options);
@@ -249,7 +244,6 @@ TEST(gradients_stand_in_buckets)
      * its gradient, and that of y. */
     assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_BACKWARD],
                      always + 2 * W + outputs + W + 3 * ROW);
-    trainer_close(&t);
 }
 
 typedef struct buckets {
@@ -284,7 +278,7 @@ TEST(buckets_are_made_anew)
         model_node(m, "MatMul", name, in, out, "");
     }
     model_output(m, "v5", "f32");
-    trainer t;
+    OWNED_TRAINER t;
     trainer_open_model(&t, m);
     buckets found = {.n = 0};
     onv_error err = {0};
@@ -297,14 +291,13 @@ TEST(buckets_are_made_anew)
     assert_int_equal(found.bytes[0], 5 << 20);
     assert_int_equal(found.bytes[1], 1 << 20);
     assert_int_equal(found.bytes[2], 4 << 20);
-    trainer_close(&t);
 }
 
 /* --- FSDP -------------------------------------------------------------------------------------- */
 
 TEST(units_are_gathered_one_by_one)
 {
-    trainer t;
+    OWNED_TRAINER t;
     open_blocks(&t, "f32");
     onv_train_options options = with("sgd");
     options.parallel = ONV_PARALLEL_FSDP;
@@ -326,13 +319,12 @@ TEST(units_are_gathered_one_by_one)
     r = run_sharded(&t, &options, NULL);
     assert_int_equal(r.n_units, 0); /* nothing meets in these blocks */
     assert_int_equal(r.figures.parts.gathered_bytes, 4 * W);
-    trainer_close(&t);
 }
 
 /* Matrices of 16 bits are gathered as such; parts, gradients and what reduces them are float32. */
 TEST(masters_are_what_is_shared_out)
 {
-    trainer t;
+    OWNED_TRAINER t;
     open_blocks(&t, "f16");
     onv_train_options options = with("adamw");
     options.parallel = ONV_PARALLEL_FSDP;
@@ -346,7 +338,6 @@ TEST(masters_are_what_is_shared_out)
     /* The part of the first in 16 bits, while the second's buffer stands beside the first's parameters. */
     assert_int_equal(r.figures.parts.gathered_bytes, W / 2 + W / 2 + W / 8);
     assert_int_equal(r.figures.parts.reduce_bytes, W);
-    trainer_close(&t);
 }
 
 typedef struct streams {
@@ -376,7 +367,7 @@ static onv_status count_streams(void *context, const onv_timeline *timeline,
 /* Each of two units is gathered twice and reduced once. With parts on the host, each is copied before. */
 TEST(gathering_has_a_stream)
 {
-    trainer t;
+    OWNED_TRAINER t;
     open_blocks(&t, "f32");
     for (int offloads = 0; offloads < 2; offloads++) {
         streams found = {{0}};
@@ -401,7 +392,6 @@ TEST(gathering_has_a_stream)
         uint64_t left = offloads ? 0 : 2 * W / 4 * 5;
         assert_int_equal(result.figures.phase_peak_bytes[ONV_PHASE_OPTIMIZER], 4 * ROW + left);
     }
-    trainer_close(&t);
 }
 
 TEST(what_cannot_be_shared_out)
@@ -418,7 +408,7 @@ TEST(what_cannot_be_shared_out)
         {ONV_PARALLEL_FSDP, 2, 0, ",", "patterns"},
         {ONV_PARALLEL_FSDP, 2, 0, "blocks,blocks.0", "within"},
     };
-    trainer t;
+    OWNED_TRAINER t;
     open_blocks(&t, "f32");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         onv_error err = {0};
@@ -431,7 +421,6 @@ TEST(what_cannot_be_shared_out)
                          ONV_ERR_USAGE);
         if (strstr(err.message, cases[i].says) == NULL) fail_msg("%s", err.message);
     }
-    trainer_close(&t);
 }
 
 /* --- Losses ------------------------------------------------------------------------------------ */
@@ -439,7 +428,7 @@ TEST(what_cannot_be_shared_out)
 /* Logits [16, 256] of a matrix [256, 256]: in one chunk, for there are as many classes as values. */
 TEST(losses_take_the_head_in)
 {
-    trainer t;
+    OWNED_TRAINER t;
     open_blocks(&t, "f32");
     onv_train_options options = with("sgd");
     options.lower.loss = ONV_LOSS_CROSS_ENTROPY;
@@ -462,13 +451,12 @@ TEST(losses_take_the_head_in)
     assert_int_equal(r.figures.saved_activation_bytes, 3 * ROW + 16 * 8 + 4 * 4);
     assert_true(r.figures.phase_peak_bytes[ONV_PHASE_LOSS] <
                 plain.figures.phase_peak_bytes[ONV_PHASE_LOSS]);
-    trainer_close(&t);
 }
 
 /* Its products have a workspace beside the logits, which are most there. */
 TEST(fused_losses_have_workspaces)
 {
-    trainer t;
+    OWNED_TRAINER t;
     open_blocks(&t, "f32");
     onv_train_options options = with("sgd");
     options.lower.loss = ONV_LOSS_FUSED;
@@ -478,7 +466,6 @@ TEST(fused_losses_have_workspaces)
     assert_true(beside > 0);
     assert_int_equal(r.figures.requested_peak_bytes,
                      r.figures.phase_peak_bytes[ONV_PHASE_LOSS] + beside);
-    trainer_close(&t);
 }
 
 typedef struct sums {
@@ -504,7 +491,7 @@ static onv_status count_sums(void *context, const onv_timeline *timeline,
  * sum in place. Of the rows' there are four, in places of their own. */
 TEST(chunks_add_up_their_gradients)
 {
-    trainer t;
+    OWNED_TRAINER t;
     open_blocks(&t, "f32");
     for (uint32_t chunks = 1; chunks <= 4; chunks++) {
         sums found = {0};
@@ -517,7 +504,6 @@ TEST(chunks_add_up_their_gradients)
         assert_int_equal(onv_training_compute(&t.model, &t.live, &all, &result, &err), ONV_OK);
         assert_int_equal(found.n, chunks > 1);
     }
-    trainer_close(&t);
 }
 
 TEST(losses_have_counts)

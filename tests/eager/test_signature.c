@@ -97,13 +97,12 @@ TEST(a_count_of_parameters_completes_them)
         assert_int_equal(o.figures.gradient_bytes, W);
         assert_int_equal(o.text[0] != '\0', cases[i].told != NULL);
         if (cases[i].told != NULL) assert_non_null(strstr(o.text, cases[i].told));
-        pass p;
+        OWNED_PASS p;
         pass_run(&p, network_model(&n), &(onv_lower_options){.parameters = cases[i].parameters});
         uint64_t weights = 0;
         for (size_t k = 0; k < p.t.buffers.count; k++)
             if (p.t.buffers.at[k].kind == ONV_BUFFER_WEIGHT) weights += p.t.buffers.at[k].bytes;
         assert_int_equal(weights, cases[i].bytes);
-        pass_drop(&p);
     }
 }
 
@@ -122,7 +121,7 @@ TEST(an_export_without_notes_says_so)
                      "val_1 f32[8,8]",
                      {FC, {.op = "Relu", .inputs = "h", .output = "y", .attributes = ""}}};
         if (cases[i].is_told) n.calls[0] = plain;
-        trainer t;
+        OWNED_TRAINER t;
         OWNED_MODEL m = network_model(&n);
         trainer_open_model(&t, m);
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
@@ -133,7 +132,6 @@ TEST(an_export_without_notes_says_so)
         for (size_t k = 0; k < t.model.diags.count; k++)
             is_told |= strcmp(t.model.diags.at[k].code, "no-notes") == 0;
         assert_int_equal(is_told, cases[i].is_told);
-        trainer_close(&t);
     }
 }
 
@@ -159,7 +157,7 @@ TEST(norms_that_share_all_have_their_own)
     enum { N = 8 * 4 };
     static const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1}, zeros[8];
     for (int n_norms = 1; n_norms <= 2; n_norms++) {
-        trainer t;
+        OWNED_TRAINER t;
         OWNED_MODEL m = model_read(18, "in x f32[4,8,6]");
         model_weight_data(m, "a.weight", "f32[8]", ones, sizeof ones);
         model_weight_data(m, "a.bias", "f32[8]", zeros, sizeof zeros);
@@ -183,7 +181,6 @@ TEST(norms_that_share_all_have_their_own)
         assert_int_equal(f.parameter_bytes, n_norms * 2 * N);
         assert_int_equal(f.gradient_bytes, n_norms * 2 * N);
         assert_int_equal(f.buffer_bytes, n_norms * (2 * N + 8));
-        trainer_close(&t);
     }
 }
 
@@ -194,13 +191,12 @@ TEST(inference_tells_of_missing_parameters)
                  "val_1 f32[8,8]",
                  {FC, {.op = "Relu", .inputs = "h", .output = "y", .attributes = ""}}};
     for (int is_as_exported = 0; is_as_exported < 2; is_as_exported++) {
-        pass p;
+        OWNED_PASS p;
         onv_lower_options how = {.reports = true, .as_exported = is_as_exported};
         pass_run(&p, network_model(&n), &how);
         assert_int_equal(p.f.model.diags.count, !is_as_exported);
         if (!is_as_exported)
             assert_non_null(strstr(p.f.model.diags.at[0].message, "in 'pooler', have"));
-        pass_drop(&p);
     }
 }
 

@@ -21,7 +21,7 @@ static void expect_strides(const strides_case *c)
 {
     static const char *const names[] = {"p", "q", "r", "s"};
     char inputs[64];
-    pass p;
+    OWNED_PASS p;
     model *m = model_new(17);
     model_input(m, "x", c->input);
     for (size_t i = 0; i < 4; i++) model_ints(m, names[i], c->extra_count, c->extra_values[i]);
@@ -33,7 +33,6 @@ static void expect_strides(const strides_case *c)
     pass_run(&p, m, NULL);
     if ((pass_find(&p, "b") == NULL) != c->b_shares) fail_msg("%s of %s: b", c->op, c->input);
     if ((pass_find(&p, "c") == NULL) != c->c_shares) fail_msg("%s of %s: c", c->op, c->input);
-    pass_drop(&p);
 }
 
 TEST(a_reshape_copies_where_no_strides_give_it)
@@ -69,7 +68,7 @@ TEST(a_reshape_copies_where_no_strides_give_it)
 TEST(chunks_are_views)
 {
     static const int64_t flat[] = {12};
-    pass p;
+    OWNED_PASS p;
     model *m = model_read(17, "in x f32[4,6]");
     model_ints(m, "flat", 1, flat);
     model_add(m, "a = Neg(x) 0", "b c = Split(a) 1 axis=0", "d e = Split(a) 2 axis=1",
@@ -79,7 +78,6 @@ TEST(chunks_are_views)
     for (size_t i = 0; i < 5; i++) assert_null(pass_find(&p, shared[i]));
     assert_int_equal(pass_find(&p, "e1")->bytes, 48);
     assert_int_equal(p.peak.bytes, 96 + 96 + 48 + 48); /* x, a, e1, y */
-    pass_drop(&p);
 }
 
 /* q and k come as given, are transposed and multiplied. Returns what the product copies, in floats. */

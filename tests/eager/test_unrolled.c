@@ -102,7 +102,7 @@ TEST(steps_run_apart_on_cpu)
 TEST(asks_for_dropout_between_layers)
 {
     for (int layers = 1; layers <= 2; layers++) {
-        trainer t;
+        OWNED_TRAINER t;
         OWNED_MODEL m = network(layers, false);
         trainer_open_model(&t, m);
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd")};
@@ -113,7 +113,6 @@ TEST(asks_for_dropout_between_layers)
         for (size_t i = 0; i < t.model.diags.count; i++)
             asks |= strcmp(t.model.diags.at[i].code, "recurrent-dropout") == 0;
         assert_int_equal(asks, layers == 2);
-        trainer_close(&t);
     }
 }
 

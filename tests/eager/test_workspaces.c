@@ -259,7 +259,7 @@ TEST(a_branch_may_be_the_first_to_multiply)
         model_read(17, "in c bool[]", "in x f32[4,4]", "weight w f32[4,4]", "begin then_branch",
                    "t = MatMul(x w) mm", "out t f32", "end", "begin else_branch",
                    "o = Relu(x) relu", "out o f32", "end", "y = If(c) if", "out y f32");
-    trainer t;
+    OWNED_TRAINER t;
     onv_error err = {0};
     onv_eager eager;
     onv_timeline timeline;
@@ -277,7 +277,6 @@ TEST(a_branch_may_be_the_first_to_multiply)
     assert_int_equal(kept, 1);
     onv_timeline_cleanup(&timeline);
     onv_eager_cleanup(&eager);
-    trainer_close(&t);
     model_free(m);
 }
 
@@ -321,7 +320,7 @@ TEST(a_bias_that_the_exporter_dropped_is_added)
 TEST(images_of_tokens_stay_so)
 {
     for (int is_last = 0; is_last < 2; is_last++) {
-        pass p;
+        OWNED_PASS p;
         model *m = model_read(17, "ints image 2 8 4 4", "ints line 2 8 16", "ints rows 32 8");
         model_input(m, "x", is_last ? "f32[2,16,8]" : "f32[2,8,16]");
         if (is_last) model_node(m, "Transpose", "turn", "x", "t", "perm=[0,2,1]");
@@ -331,7 +330,6 @@ TEST(images_of_tokens_stay_so)
                   "y = Relu(r) relu", "out y f32");
         pass_run(&p, m, NULL);
         assert_int_equal(pass_find(&p, "r") == NULL, is_last);
-        pass_drop(&p);
     }
 }
 
@@ -341,7 +339,7 @@ TEST(filters_are_laid_out_anew_with_channels_last)
     for (int turns = 0; turns < 2; turns++) {
         onv_lower_options options = {.inference = true, .cuda = onv_cuda_library_defaults()};
         options.cuda.channels_last = turns;
-        pass p;
+        OWNED_PASS p;
         model *m =
             model_read(17, "in x f32[2,8,16,16]", "weight w1 f32[16,8,3,3]", "weight b1 f32[16]",
                        "weight w2 f32[4,16,1,1]", "a = Conv(x w1 b1) first pads=[1,1,1,1]",
@@ -359,7 +357,6 @@ TEST(filters_are_laid_out_anew_with_channels_last)
         }
         assert_int_equal(steps, turns ? 3 : 0); /* two filters and the images, not the bias */
         assert_int_equal(old, turns ? 2 : 0);   /* the third is made in the last of these steps */
-        pass_drop(&p);
     }
 }
 

@@ -17,6 +17,8 @@ void trainer_open(trainer *t, const char *path, const onv_options *options);
 void trainer_open_sample(trainer *t, const char *name, int64_t batch);
 void trainer_open_model(trainer *t, model *m);
 void trainer_close(trainer *t);
+/* Closed at the end of its block. */
+#define OWNED_TRAINER __attribute__((cleanup(trainer_close))) trainer
 
 /* Saved bytes under these options. */
 uint64_t trainer_saved(trainer *t, const onv_lower_options *options);

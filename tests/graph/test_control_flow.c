@@ -191,12 +191,11 @@ static void hold_orders(flow *f, uint64_t seed)
 TEST(random_nested_graphs_keep_the_rules)
 {
     for (uint64_t seed = 1; seed <= 300; seed++) {
-        flow f;
+        OWNED_FLOW f;
         OWNED_MODEL m = nested_random(seed);
         flow_open_model(&f, m, NULL);
         hold_timeline(&f.live, seed);
         hold_orders(&f, seed);
-        flow_close(&f);
     }
 }
 
@@ -221,11 +220,10 @@ static void hold_runtimes(flow *f, uint64_t seed)
 TEST(runtimes_hold_nested_graphs)
 {
     for (uint64_t seed = 1; seed <= 40; seed++) {
-        flow f;
+        OWNED_FLOW f;
         OWNED_MODEL m = nested_random(seed);
         flow_open_model(&f, m, NULL);
         hold_runtimes(&f, seed);
-        flow_close(&f);
     }
 }
 
@@ -234,12 +232,11 @@ TEST(outer_values_are_made_before_the_if)
 {
     static const char *const orders[] = {"ort", "greedy", "optimal"};
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
-        flow f;
+        OWNED_FLOW f;
         OWNED_MODEL m = nested_case_model("outer");
         flow_open_model(&f, m, orders[i]);
         assert_int_equal(f.live.timeline.steps.count, 2);
         assert_string_equal(onv_model_node(&f.model, f.live.timeline.steps.at[0].node)->name,
                             "relu");
-        flow_close(&f);
     }
 }

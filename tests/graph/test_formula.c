@@ -134,7 +134,7 @@ static void the_pieces_say_from_where_on(void **unused)
 {
     (void)unused;
     OWNED_MODEL m = model_new(17);
-    flow f;
+    OWNED_FLOW f;
     model_add(m, "in x f32[b,n,100]", "t = Transpose(x) 0 perm=[0,2,1]", "scores = MatMul(x t) 1",
               "r = Relu(scores) 2", "y = ReduceSum(r) 3 keepdims=0", "out y f32");
     flow_open_model(&f, m, NULL);
@@ -148,18 +148,16 @@ static void the_pieces_say_from_where_on(void **unused)
     assert_int_equal(formula.pieces[0].until, 201);
     assert_int_equal(formula.pieces[1].from, 201);
     assert_string_equal(onv_dim_symbol_name(&f.model.dims, formula.pieces[1].decided_by), "n");
-    flow_close(&f);
 }
 
 static void what_has_no_size_has_no_formula(void **unused)
 {
     (void)unused;
-    flow f;
+    OWNED_FLOW f;
     flow_open(&f, flow_sample("fasterrcnn.onnx"), NULL, NULL);
     onv_formula formula = formula_of(&f);
     assert_int_equal(formula.n_pieces, 0);
     assert_non_null(strstr(formula.why_not, "Resize multiplies"));
-    flow_close(&f);
 }
 
 int main(void)

@@ -203,9 +203,9 @@ TEST(input_values_decide_shapes)
 
 TEST(a_sequence_of_bounded_parts_is_bounded)
 {
-    model *m = model_read(17, "in x f32[6,2]", "in sizes i64[3]", "y = SplitToSequence(x sizes) s",
-                          "out y f32");
-    onv_analysis *a = model_analyse(m, NULL);
+    OWNED_MODEL m = model_read(17, "in x f32[6,2]", "in sizes i64[3]",
+                               "y = SplitToSequence(x sizes) s", "out y f32");
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
     onv_tensor_info info = {0};
     for (size_t i = 0; i < onv_analysis_tensor_count(a); i++) {
         assert_true(onv_analysis_tensor(a, i, &info));
@@ -214,6 +214,4 @@ TEST(a_sequence_of_bounded_parts_is_bounded)
     assert_string_equal(info.name, "y");
     assert_int_equal(info.bytes, 3 * 6 * 2 * 4);
     assert_true(info.bound);
-    onv_analysis_destroy(a);
-    model_free(m);
 }

@@ -24,7 +24,7 @@ static const char *origin_of(const onv_model *m, const char *op_type)
 TEST(names_and_weights)
 {
     OWNED_MODEL m = model_new(17);
-    flow f;
+    OWNED_FLOW f;
     model_add(m, "in x f32[4,4]", "weight layer.0.fc.weight f32[4,4]", "weight plain f32[4,4]",
               "a = MatMul(x layer.0.fc.weight) /layer/layer.1/MatMul",
               "b = Add(a layer.0.fc.weight)", "c = Mul(b plain) block.2.Mul", "d = Relu(c) relu",
@@ -35,7 +35,6 @@ TEST(names_and_weights)
     assert_string_equal(origin_of(&f.model, "Mul"), "block.2");
     assert_string_equal(origin_of(&f.model, "Relu"), "-");
     assert_string_equal(origin_of(&f.model, "Neg"), ""); /* the model itself */
-    flow_close(&f);
 }
 
 TEST(metadata_and_weights)
@@ -57,7 +56,7 @@ TEST(metadata_and_weights)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         OWNED_MODEL m = model_new(17);
-        flow f;
+        OWNED_FLOW f;
         char inputs[64] = "x ";
         model_input(m, "x", "f32[4,4]");
         model_weight(m, cases[i].weight, "f32[4,4]");
@@ -66,6 +65,5 @@ TEST(metadata_and_weights)
         flow_open_model(&f, m, NULL);
         f.model.nodes.at[0].scope = cases[i].scope;
         assert_string_equal(origin_of(&f.model, "MatMul"), cases[i].expected);
-        flow_close(&f);
     }
 }

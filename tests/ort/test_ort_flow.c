@@ -83,7 +83,7 @@ TEST(peaks_are_those_that_were_measured)
         const measured *m = &models[i];
         char path[512];
         onv_error err = {0};
-        flow f;
+        OWNED_FLOW f;
         onv_ort_plan plan;
         snprintf(path, sizeof path, ONV_SOURCE_DIR "/tests/conformance/%s.fixed.truth.json",
                  m->name);
@@ -104,7 +104,6 @@ TEST(peaks_are_those_that_were_measured)
                           (unsigned long long)plain, (unsigned long long)pattern,
                           (unsigned long long)plain_truth, (unsigned long long)pattern_truth);
         }
-        flow_close(&f);
     }
     assert_int_equal(wrong, 0);
 }
@@ -127,7 +126,7 @@ TEST(known_cases_are_as_measured)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         onv_error err = {0};
-        flow f;
+        OWNED_FLOW f;
         onv_ort_plan plan;
         OWNED_MODEL m = nested_case_model(cases[i].name);
         flow_open_model(&f, m, "ort");
@@ -139,7 +138,6 @@ TEST(known_cases_are_as_measured)
         if (peak != cases[i].bytes)
             fail_msg("%s: %llu, ONNX Runtime: %llu", cases[i].name, (unsigned long long)peak,
                      (unsigned long long)cases[i].bytes);
-        flow_close(&f);
     }
 }
 
@@ -175,7 +173,7 @@ TEST(random_nested_graphs_keep_the_rules)
 {
     for (uint64_t seed = 1; seed <= 200; seed++) {
         onv_error err = {0};
-        flow f;
+        OWNED_FLOW f;
         onv_ort_plan plan;
         OWNED_MODEL m = nested_random(seed);
         flow_open_model(&f, m, "ort");
@@ -192,7 +190,6 @@ TEST(random_nested_graphs_keep_the_rules)
                          (unsigned long long)seed, (unsigned long long)peak,
                          (unsigned long long)first, (unsigned long long)third);
         }
-        flow_close(&f);
     }
 }
 
@@ -205,7 +202,7 @@ TEST(random_nested_graphs_are_placed)
             onv_error err = {0};
             onv_runtime_result result;
             onv_execution made = {0};
-            flow f;
+            OWNED_FLOW f;
             flow_open_model(&f, m, onv_runtimes[i]->order);
             assert_int_equal(
                 onv_runtime_execute(onv_runtimes[i], &f.model, &f.live, NULL, &result, &made, &err),
@@ -215,7 +212,6 @@ TEST(random_nested_graphs_are_placed)
                 fail_msg("seed %llu, %s: %s", (unsigned long long)seed, onv_runtimes[i]->name,
                          err.message);
             onv_execution_cleanup(&made);
-            flow_close(&f);
         }
     }
 }

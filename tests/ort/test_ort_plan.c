@@ -416,7 +416,7 @@ TEST(the_pattern_is_one_block)
 
 TEST(weights_lie_in_the_arena_unless_told_otherwise)
 {
-    flow f;
+    OWNED_FLOW f;
     OWNED_MODEL m = two_temporaries();
     flow_open_model(&f, m, "ort");
     /* Everything fits the first region of 1 MiB. */
@@ -435,12 +435,11 @@ TEST(weights_lie_in_the_arena_unless_told_otherwise)
     assert_int_equal(r.activation_bytes, MIB);
     /* The most that is in use: in the later runs input, pattern and output at once. */
     assert_int_equal(r.allocated_peak_bytes, 51200 + 38400 + 128000 + 89600);
-    flow_close(&f);
 }
 
 TEST(same_as_requested_takes_no_more)
 {
-    flow f;
+    OWNED_FLOW f;
     OWNED_MODEL m = two_temporaries();
     flow_open_model(&f, m, "ort");
     onv_ort_settings same = onv_ort_settings_default;
@@ -450,5 +449,4 @@ TEST(same_as_requested_takes_no_more)
     /* First run: x, a, b and y as four regions. The block of 128,000 fits none of them: a fifth. */
     assert_int_equal(r.first_run_bytes, 51200 + 2 * 38400 + 2 * 89600);
     assert_int_equal(r.steady_bytes, r.first_run_bytes + 128000);
-    flow_close(&f);
 }

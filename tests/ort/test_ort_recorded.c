@@ -249,7 +249,7 @@ typedef struct sample {
 static void agrees(void **state)
 {
     const sample *s = *state;
-    flow f;
+    OWNED_FLOW f;
     onv_ort_plan plan;
     onv_error err = {0};
     char file[64];
@@ -273,7 +273,6 @@ static void agrees(void **state)
     if (!s->fills_arena) expect_same_regions(r);
     print_message("%s: %u buffers, %llu values share; %u of scratch\n", s->name, plan.count,
                   (unsigned long long)plan.reused, n_scratch);
-    flow_close(&f);
     free(r);
 }
 

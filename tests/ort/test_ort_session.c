@@ -158,7 +158,7 @@ TEST(one_order_is_no_range)
 
 TEST(a_limit_that_is_not_enough_is_said)
 {
-    flow f;
+    OWNED_FLOW f;
     flow_open(&f, flow_sample("resnet18.onnx"), "batch=1", "ort");
     onv_ort_settings s = onv_ort_settings_default;
     onv_runtime_options options = {.ort = &s};
@@ -167,12 +167,11 @@ TEST(a_limit_that_is_not_enough_is_said)
     onv_runtime_result r = flow_run(&f, "ort", &options);
     assert_true(r.out_of_memory);
     assert_true(r.oom_bytes > 0 && r.held_bytes <= 40 * MIB);
-    flow_close(&f);
 }
 
 TEST(the_advised_limit_is_enough_and_least)
 {
-    flow f;
+    OWNED_FLOW f;
     onv_error err = {0};
     onv_ort_advice advice;
     flow_open(&f, flow_sample("resnet18.onnx"), "batch=1", "ort");
@@ -191,7 +190,6 @@ TEST(the_advised_limit_is_enough_and_least)
         assert_true(flow_run(&f, "ort", &how).out_of_memory);
         if (i > 0) assert_true(row->steady_bytes >= advice.rows[i - 1].steady_bytes);
     }
-    flow_close(&f);
 }
 
 /* --- Requests ---------------------------------------------------------------------------------- */
@@ -251,7 +249,7 @@ TEST(names_of_nodes_carry_their_hash)
 
 TEST(a_value_is_counted_once)
 {
-    flow f;
+    OWNED_FLOW f;
     onv_error err = {0};
     onv_ort_node_stats stats;
     onv_ort_session session = {0};
@@ -266,7 +264,6 @@ TEST(a_value_is_counted_once)
     assert_int_equal(conv, 4816896 + 37632 + 256); /* x, its weight and bias */
     assert_int_equal(relu, 0);                     /* counted where the convolution made it */
     assert_int_equal(pool, 25690112);              /* made in place, so nobody counted it before */
-    flow_close(&f);
 }
 
 /* --- Recurrent layers -------------------------------------------------------------------------- */
@@ -298,7 +295,7 @@ TEST(recurrent_layers_take_what_was_measured)
         model_weight(m, "b", b);
         model_node(m, cases[i].op, "rnn", "x w r b", "y", attributes);
         model_output(m, "y", "f32");
-        flow f;
+        OWNED_FLOW f;
         flow_open_model(&f, m, "ort");
         onv_ort_session session = {.settings = &onv_ort_settings_default,
                                    .cuda = onv_cuda_library_defaults()};
@@ -314,7 +311,6 @@ TEST(recurrent_layers_take_what_was_measured)
         assert_int_equal(kept[0], 6488064);
         assert_int_equal(kept[1], cases[i].packed);
         free(is_host);
-        flow_close(&f);
     }
 }
 
@@ -330,7 +326,7 @@ TEST(what_runs_leave_apart_was_measured)
         {"lstm.onnx", "batch=600 sequence=128", 4610},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        flow f;
+        OWNED_FLOW f;
         flow_open(&f, flow_sample(cases[i].sample), cases[i].dims, "ort");
         const onv_runtime_options options = {.lower.cuda = onv_cuda_library_defaults()};
         onv_runtime_result r = flow_run(&f, "ort", &options);
@@ -338,7 +334,6 @@ TEST(what_runs_leave_apart_was_measured)
         if (measured < r.low_bytes || measured > r.steady_bytes)
             fail_msg("%s %s: %ju to %ju", cases[i].sample, cases[i].dims, (uintmax_t)r.low_bytes,
                      (uintmax_t)r.steady_bytes);
-        flow_close(&f);
     }
 }
 
@@ -364,7 +359,7 @@ TEST(inputs_are_copied_in_the_order_of_pythons_table)
             model_node(m, "Exp", made, sets[i][k], made, "");
             model_output(m, made, "f32[4]");
         }
-        flow f;
+        OWNED_FLOW f;
         onv_ort_plan plan;
         onv_error err = {0};
         flow_open_model(&f, m, "ort");
@@ -373,6 +368,5 @@ TEST(inputs_are_copied_in_the_order_of_pythons_table)
         assert_int_equal(plan.n_feeds, n);
         for (uint32_t k = 0; k < n; k++)
             assert_string_equal(onv_model_value(&f.model, plan.feeds[k])->name, sets[i][k]);
-        flow_close(&f);
     }
 }

@@ -96,7 +96,7 @@ TEST(sizes_are_bound)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         onv_options options = lifetimes_alone();
         options.batch = rows[i].batch;
-        onv_analysis *analysis = analysed(p, &options);
+        OWNED_ANALYSIS analysis = analysed(p, &options);
         bool found = false;
         for (size_t v = 0; v < analysis->model.values.count; v++) {
             const onv_value *value = &analysis->model.values.at[v];
@@ -107,7 +107,6 @@ TEST(sizes_are_bound)
         }
         assert_true(found);
         assert_int_equal(analysis->live.unknown, 0);
-        onv_analysis_destroy(analysis);
     }
     packed_free(&p);
 }
@@ -119,7 +118,7 @@ TEST(arguments_and_strides_are_bound)
     onv_dim_binding dim = {"s77", 4};
     options.dims = &dim;
     options.n_dims = 1;
-    onv_analysis *analysis = analysed(p, &options);
+    OWNED_ANALYSIS analysis = analysed(p, &options);
     const onv_program *program = analysis->model.program;
     for (size_t i = 0; i < program->calls.count; i++) {
         const onv_argument *size = onv_call_argument(&program->calls.at[i], "size");
@@ -130,7 +129,6 @@ TEST(arguments_and_strides_are_bound)
     for (size_t i = 0; i < program->values.count; i++)
         for (uint32_t k = 0; k < program->values.at[i].rank; k++)
             assert_true(onv_dim_is_const(program->values.at[i].strides[k]));
-    onv_analysis_destroy(analysis);
     packed_free(&p);
 }
 
@@ -143,14 +141,13 @@ TEST(bounds_are_counted)
         onv_dim_binding dims[] = {{"s77", 4}, {"u0", 2}};
         options.dims = dims;
         options.n_dims = 1 + (size_t)given;
-        onv_analysis *analysis = analysed(p, &options);
+        OWNED_ANALYSIS analysis = analysed(p, &options);
         for (size_t i = 0; i < analysis->model.values.count; i++) {
             const onv_value *value = &analysis->model.values.at[i];
             if (strcmp(value->name, "nonzero") != 0) continue;
             assert_int_equal(value->bound_used, !given);
             assert_int_equal(value->type.dims[0].raw, given ? 2 : 5);
         }
-        onv_analysis_destroy(analysis);
     }
     packed_free(&p);
 }

@@ -9,14 +9,14 @@
 
 TEST(every_allocation_may_fail)
 {
-    model *m = model_read(17, "in x f32[batch,64]", "weight net.0.weight f32[64,64]",
-                          "a = MatMul(x net.0.weight) /net/net.0/MatMul",
-                          "y = Relu(a) /net/net.1/Relu", "out y f32");
+    OWNED_MODEL m = model_read(17, "in x f32[batch,64]", "weight net.0.weight f32[64,64]",
+                               "a = MatMul(x net.0.weight) /net/net.0/MatMul",
+                               "y = Relu(a) /net/net.1/Relu", "out y f32");
     onv_options options = onv_options_default();
     for (int bound = 0; bound < 2; bound++) {
         options.batch = bound * 4;
         options.timelines = options.example = true;
-        onv_analysis *a = model_analyse(m, &options);
+        OWNED_ANALYSIS a = model_analyse(m, &options);
         for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_MODEL_EXPLORER; format++) {
             bool is_dump =
                 (format >= ONV_FORMAT_DUMP_INTERVALS && format <= ONV_FORMAT_DUMP_TRACE) ||
@@ -40,9 +40,7 @@ TEST(every_allocation_may_fail)
             assert_int_equal(status, ONV_OK);
             assert_true(n > 1);
         }
-        onv_analysis_destroy(a);
     }
-    model_free(m);
 }
 
 /* The same model by model. */

@@ -149,7 +149,7 @@ void check_rewrites(const rewrite_case *cases, size_t n_cases)
 
 void check_seen(const char *graph, const char *shape)
 {
-    model *m = read_graph(&(rewrite_case){.opset = 17, .graph = graph});
+    OWNED_MODEL m = read_graph(&(rewrite_case){.opset = 17, .graph = graph});
     onv_model before;
     onv_rewritten r;
     onv_error err = {0};
@@ -163,5 +163,4 @@ void check_seen(const char *graph, const char *shape)
     if (strcmp(text, shape) != 0) fail_msg("%s: expected %s, found %s", graph, shape, text);
     onv_rewritten_cleanup(&r);
     onv_model_cleanup(&before);
-    model_free(m);
 }

@@ -19,6 +19,8 @@ typedef struct flow {
 void flow_open(flow *f, const char *path, const char *dims, const char *order);
 void flow_open_model(flow *f, model *m, const char *order);
 void flow_close(flow *f);
+/* Closed at the end of its block. */
+#define OWNED_FLOW __attribute__((cleanup(flow_close))) flow
 
 /* With default settings where `options` is NULL. */
 onv_runtime_result flow_run(flow *f, const char *runtime, const onv_runtime_options *options);

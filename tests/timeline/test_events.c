@@ -94,7 +94,7 @@ TEST(the_running_sum_is_what_is_live)
 
 TEST(a_model_s_events_have_its_live_bytes)
 {
-    flow f;
+    OWNED_FLOW f;
     model *m =
         model_read(17, "in x f32[10]", "in late f32[20]", "a = Relu(x) 0",
                    "b = Concat(a late) 1 axis=0", "unused = Neg(a) 2", "y = Neg(b) 3", "out y f32");
@@ -109,6 +109,5 @@ TEST(a_model_s_events_have_its_live_bytes)
         assert_int_equal(most[s], expected[s]);
     }
     onv_vec_cleanup(&events);
-    flow_close(&f);
     model_free(m);
 }
