@@ -11,226 +11,187 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
 typedef cudnnBackendDescriptor_t D;
-static cudnnHandle_t h;
-static D mk(cudnnBackendDescriptorType_t t)
+typedef cudnnBackendAttributeName_t attribute;
+typedef cudnnBackendAttributeType_t type;
+enum { CONFIGS = 64, KNOBS = 32, BYTES_OF_CONFIG = 303 /* without a name: the workspace of a configuration */ };
+
+static cudnnHandle_t handle;
+
+static D make(cudnnBackendDescriptorType_t kind)
 {
     D d = 0;
-    if (cudnnBackendCreateDescriptor(t, &d)) {
-        fprintf(stderr, "create\n");
-        exit(1);
-    }
+    if (cudnnBackendCreateDescriptor(kind, &d)) exit(fprintf(stderr, "no descriptor\n"));
     return d;
 }
-static int set(D d, cudnnBackendAttributeName_t n, cudnnBackendAttributeType_t t, int64_t c,
-               const void *p)
+
+static void set(D d, attribute name, type kind, int64_t count, const void *value)
 {
-    return cudnnBackendSetAttribute(d, n, t, c, p);
+    cudnnBackendSetAttribute(d, name, kind, count, value);
 }
-static D tensor(int dt, int nd, const int64_t *dim, const int64_t *str, int64_t uid)
+
+/* How many there are; 0 where there are none. */
+static int64_t get(D d, attribute name, type kind, int64_t most, void *value)
 {
-    D d = mk(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    int64_t al = 32;
-    set(d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &dt);
-    set(d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, nd, dim);
-    set(d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, nd, str);
+    int64_t count = 0;
+    return cudnnBackendGetAttribute(d, name, kind, most, &count, value) ? 0 : count;
+}
+
+static D make_tensor(int dtype, int n, const int64_t *dims, int is_nhwc, int64_t uid)
+{
+    D d = make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    int64_t alignment = 32, strides[5], size = is_nhwc ? dims[1] : 1;
+    for (int i = n - 1; i >= (is_nhwc ? 2 : 0); i--) {
+        strides[i] = size;
+        size *= dims[i];
+    }
+    if (is_nhwc) strides[0] = size, strides[1] = 1;
+    set(d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &dtype);
+    set(d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, n, dims);
+    set(d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, n, strides);
     set(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &uid);
-    set(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &al);
-    if (cudnnBackendFinalize(d)) return 0;
-    return d;
+    set(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
+    return cudnnBackendFinalize(d) ? 0 : d;
 }
-static void strides(int nd, const int64_t *dim, int cl, int64_t *s)
+
+typedef struct problem {
+    char id[64], pass;
+    int dtype, is_nhwc, has_tf32, rank;
+    int64_t v[40]; /* batch, channels, filters, groups, then the dims */
+} problem;
+
+static int read_problem(const char *line, problem *p)
 {
-    if (!cl) {
-        int64_t a = 1;
-        for (int i = nd - 1; i >= 0; i--) {
-            s[i] = a;
-            a *= dim[i];
-        }
-    } else {
-        int64_t a = 1;
-        s[1] = 1;
-        a = dim[1];
-        for (int i = nd - 1; i >= 2; i--) {
-            s[i] = a;
-            a *= dim[i];
-        }
-        s[0] = a;
-    }
+    int at = 0;
+    if (sscanf(line, "%63s %c %d %d %d %d%n", p->id, &p->pass, &p->dtype, &p->is_nhwc, &p->has_tf32, &p->rank, &at) < 6) return 0;
+    char *rest = (char *)line + at;
+    for (int i = 0; i < 4 + 6 * p->rank; i++) p->v[i] = strtoll(rest, &rest, 10);
+    return 1;
 }
+
+/* Parts are x, y, w and the convolution; those of no descriptor do not end the program. */
+static D make_operation(const problem *p, D *parts)
+{
+    static const struct {
+        char pass;
+        cudnnBackendDescriptorType_t kind;
+        attribute part[4], alpha, beta;
+    } passes[] = {
+#define PASS(letter, KIND, FORM, X, Y, W)                                                                                        \
+    {letter,                                                                                                                     \
+     CUDNN_BACKEND_OPERATION_CONVOLUTION_##KIND##_DESCRIPTOR,                                                                    \
+     {CUDNN_ATTR_OPERATION_CONVOLUTION_##FORM##_##X, CUDNN_ATTR_OPERATION_CONVOLUTION_##FORM##_##Y,                              \
+      CUDNN_ATTR_OPERATION_CONVOLUTION_##FORM##_##W, CUDNN_ATTR_OPERATION_CONVOLUTION_##FORM##_CONV_DESC},                       \
+     CUDNN_ATTR_OPERATION_CONVOLUTION_##FORM##_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_##FORM##_BETA}
+        PASS('f', FORWARD, FORWARD, X, Y, W), PASS('d', BACKWARD_DATA, BWD_DATA, DX, DY, W),
+        PASS('w', BACKWARD_FILTER, BWD_FILTER, X, DY, DW)};
+    const int64_t *v = p->v, *in = v + 4, *out = in + p->rank, *kernel = out + p->rank, *stride = kernel + p->rank,
+                  *pad = stride + p->rank, *dilation = pad + p->rank, rank = p->rank;
+    int64_t dims[3][5] = {{v[0], v[1]}, {v[0], v[2]}, {v[2], v[1] / v[3]}};
+    int compute = CUDNN_DATA_FLOAT, mode = CUDNN_CROSS_CORRELATION, which = p->pass == 'f' ? 0 : p->pass == 'd' ? 1 : 2;
+    float alpha = 1, beta = 0;
+    for (int i = 0; i < rank; i++) dims[0][2 + i] = in[i], dims[1][2 + i] = out[i], dims[2][2 + i] = kernel[i];
+    for (int i = 0; i < 3; i++) parts[i] = make_tensor(p->dtype, p->rank + 2, dims[i], p->is_nhwc, i < 2 ? 120 + i : 119);
+    parts[3] = make(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    set(parts[3], CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+    set(parts[3], CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
+    set(parts[3], CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &rank);
+    set(parts[3], CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, rank, pad);
+    set(parts[3], CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, rank, pad);
+    set(parts[3], CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, rank, dilation);
+    set(parts[3], CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, rank, stride);
+    cudnnBackendFinalize(parts[3]);
+    D op = make(passes[which].kind);
+    for (int i = 0; i < 4; i++) set(op, passes[which].part[i], CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &parts[i]);
+    set(op, passes[which].alpha, CUDNN_TYPE_FLOAT, 1, &alpha);
+    set(op, passes[which].beta, CUDNN_TYPE_FLOAT, 1, &beta);
+    return op;
+}
+
+static void print_knobs(D config)
+{
+    D knobs[KNOBS];
+    for (int i = 0; i < KNOBS; i++) knobs[i] = make(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    int64_t n = get(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, KNOBS, knobs);
+    for (int i = 0; i < n; i++) {
+        int kind = -1;
+        int64_t value = -1;
+        get(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &kind);
+        get(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &value);
+        printf("%s%d=%ld", i ? "," : "", kind, (long)value);
+    }
+    for (int i = 0; i < KNOBS; i++) cudnnBackendDestroyDescriptor(knobs[i]);
+}
+
+/* Whether a line was printed: not for an engine that the type or the settings rule out, nor one without a plan. */
+static int print_answer(const problem *p, int heuristics, int index, D config)
+{
+    D engine = make(CUDNN_BACKEND_ENGINE_DESCRIPTOR), plan = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    int64_t number = -1, bytes = -1;
+    int notes[KNOBS], on_cores = 0, converts = 0, is_printed = 0;
+    get(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine);
+    get(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &number);
+    int64_t n = get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, KNOBS, notes);
+    for (int i = 0; i < n; i++) {
+        on_cores |= notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+        converts |= notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
+    }
+    if (p->dtype != 0 || (!converts && (p->has_tf32 || !on_cores))) {
+        if (!getenv("NOFAST")) get(config, (attribute)BYTES_OF_CONFIG, CUDNN_TYPE_INT64, 1, &bytes);
+        int is_known = bytes >= 0;
+        set(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+        set(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config);
+        is_printed = is_known || !cudnnBackendFinalize(plan);
+        if (is_printed && !is_known) get(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &bytes);
+    }
+    if (is_printed) {
+        printf("%s %d %d eng%ld %ld ", p->id, heuristics, index, (long)number, (long)bytes);
+        print_knobs(config);
+        printf(" %d\n", on_cores);
+    }
+    cudnnBackendDestroyDescriptor(plan);
+    cudnnBackendDestroyDescriptor(engine);
+    return is_printed;
+}
+
+static int print_answers(const problem *p, D graph, int heuristics, int most)
+{
+    D asked = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR), configs[CONFIGS];
+    int mode = heuristics == 1 ? 2 : getenv("HM") ? atoi(getenv("HM")) : 0, printed = 0;
+    set(asked, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
+    set(asked, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    if (!cudnnBackendFinalize(asked)) {
+        for (int i = 0; i < CONFIGS; i++) configs[i] = make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+        int64_t n = get(asked, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, CONFIGS, configs);
+        for (int i = 0; i < n && printed < most; i++) printed += print_answer(p, heuristics, i, configs[i]);
+        for (int i = 0; i < CONFIGS; i++) cudnnBackendDestroyDescriptor(configs[i]);
+    }
+    cudnnBackendDestroyDescriptor(asked);
+    return printed;
+}
+
 int main(int argc, char **argv)
 {
-    int maxc = argc > 1 ? atoi(argv[1]) : 1; // how many plans to print
-    if (cudnnCreate(&h)) {
-        fprintf(stderr, "handle\n");
-        return 1;
-    }
-    cudnnSetStream(h, 0);
+    int most = argc > 1 ? atoi(argv[1]) : 1;
     char line[4096];
+    problem p;
+    if (cudnnCreate(&handle)) return fprintf(stderr, "no handle\n");
+    cudnnSetStream(handle, 0);
     while (fgets(line, sizeof line, stdin)) {
-        // id pass dtype cl tf32 r N C K G in.. out.. k.. s.. p.. d..
-        char id[64], pass;
-        int dt, cl, tf, r, off = 0;
-        int64_t v[40];
-        if (sscanf(line, "%63s %c %d %d %d %d%n", id, &pass, &dt, &cl, &tf, &r, &off) < 6) continue;
-        char *q = line + off;
-        int nv = 0;
-        for (; nv < 4 + 6 * r; nv++) {
-            v[nv] = strtoll(q, &q, 10);
-        }
-        int64_t N = v[0], C = v[1], K = v[2], G = v[3], *in = v + 4, *out = in + r, *kk = out + r,
-                *st = kk + r, *pd = st + r, *dl = pd + r;
-        int64_t xd[5] = {N, C}, yd[5] = {N, K}, wd[5] = {K, C / G}, xs[5], ys[5], ws[5];
-        for (int i = 0; i < r; i++) {
-            xd[2 + i] = in[i];
-            yd[2 + i] = out[i];
-            wd[2 + i] = kk[i];
-        }
-        strides(r + 2, xd, cl, xs);
-        strides(r + 2, yd, cl, ys);
-        strides(r + 2, wd, cl, ws);
-        D x = tensor(dt, r + 2, xd, xs, 120), y = tensor(dt, r + 2, yd, ys, 121),
-          w = tensor(dt, r + 2, wd, ws, 119);
-        D cd = mk(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-        int ct = CUDNN_DATA_FLOAT, mode = CUDNN_CROSS_CORRELATION;
-        int64_t r64 = r;
-        set(cd, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &ct);
-        set(cd, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
-        set(cd, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &r64);
-        set(cd, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, r, pd);
-        set(cd, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, r, pd);
-        set(cd, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, r, dl);
-        set(cd, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, r, st);
-        cudnnBackendFinalize(cd);
-        float al = 1, be = 0;
-        D op, g;
-        int b = pass == 'f' ? 0 : pass == 'd' ? 1 : 2;
-        op = mk(b == 0   ? CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
-                : b == 1 ? CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
-                         : CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
-#define A(f, d_, w_) (b == 0 ? f : b == 1 ? d_ : w_)
-        set(op,
-            A(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X),
-            CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x);
-        set(op,
-            A(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW),
-            CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &w);
-        set(op,
-            A(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY),
-            CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y);
-        set(op,
-            A(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC),
-            CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &cd);
-        set(op,
-            A(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA),
-            CUDNN_TYPE_FLOAT, 1, &al);
-        set(op,
-            A(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA),
-            CUDNN_TYPE_FLOAT, 1, &be);
-        int s1 = cudnnBackendFinalize(op);
-        g = mk(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-        set(g, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &op);
-        set(g, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &h);
-        int s2 = cudnnBackendFinalize(g);
-        int printed = 0;
-        for (int hm = 0; hm < 2 && printed < maxc && !s1 && !s2; hm++) {
-            D he = mk(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-            int m = hm == 0 ? (getenv("HM") ? atoi(getenv("HM")) : 0) : 2;
-            set(he, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g);
-            set(he, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &m);
-            if (cudnnBackendFinalize(he)) {
-                cudnnBackendDestroyDescriptor(he);
-                continue;
-            }
-            int64_t cnt = 0;
-            cudnnBackendGetAttribute(he, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &cnt, NULL);
-            if (cnt > 64) cnt = 64;
-            D cf[64];
-            for (int i = 0; i < cnt; i++) cf[i] = mk(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-            int64_t got = 0;
-            cudnnBackendGetAttribute(he, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, cnt, &got, cf);
-            for (int i = 0; i < got && printed < maxc; i++) {
-                D en = mk(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-                int64_t c1 = 0, gi = -1;
-                cudnnBackendGetAttribute(cf[i], CUDNN_ATTR_ENGINECFG_ENGINE,
-                                         CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &c1, &en);
-                cudnnBackendGetAttribute(en, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
-                                         &c1, &gi);
-                int notes[32];
-                int64_t nn = 0;
-                cudnnBackendGetAttribute(en, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                         CUDNN_TYPE_NUMERICAL_NOTE, 32, &nn, notes);
-                int tc = 0, dc = 0;
-                for (int j = 0; j < nn; j++) {
-                    tc |= notes[j] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
-                    dc |= notes[j] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
-                }
-                int skip = (dt == 0 && (dc || (!tf && tc)));
-                if (!skip) {
-                    int64_t cws = -1, cn = 0;
-                    int rc = getenv("NOFAST")
-                                 ? 1
-                                 : cudnnBackendGetAttribute(cf[i], (cudnnBackendAttributeName_t)303,
-                                                            CUDNN_TYPE_INT64, 1, &cn, &cws);
-                    int fast = !rc && cws >= 0;
-                    D pl = mk(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-                    set(pl, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &h);
-                    set(pl, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                        1, &cf[i]);
-                    if (fast || !cudnnBackendFinalize(pl)) {
-                        int64_t wsz = cws;
-                        if (!fast)
-                            cudnnBackendGetAttribute(pl, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                                     CUDNN_TYPE_INT64, 1, &c1, &wsz);
-                        printf("%s %d %d eng%ld %ld ", id, hm, i, (long)gi, (long)wsz);
-                        D kn[32];
-                        for (int j = 0; j < 32; j++)
-                            kn[j] = mk(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
-                        int64_t nk = 0;
-                        cudnnBackendGetAttribute(cf[i], CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, 32, &nk, kn);
-                        for (int j = 0; j < nk; j++) {
-                            int kt = -1;
-                            int64_t kv = -1;
-                            cudnnBackendGetAttribute(kn[j], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
-                                                     CUDNN_TYPE_KNOB_TYPE, 1, &c1, &kt);
-                            cudnnBackendGetAttribute(kn[j], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE,
-                                                     CUDNN_TYPE_INT64, 1, &c1, &kv);
-                            printf("%s%d=%ld", j ? "," : "", kt, (long)kv);
-                        }
-                        for (int j = 0; j < 32; j++) cudnnBackendDestroyDescriptor(kn[j]);
-                        printf(" %d\n", tc);
-                        printed++;
-                    }
-                    cudnnBackendDestroyDescriptor(pl);
-                }
-                cudnnBackendDestroyDescriptor(en);
-            }
-            for (int i = 0; i < cnt; i++) cudnnBackendDestroyDescriptor(cf[i]);
-            cudnnBackendDestroyDescriptor(he);
-        }
-        if (!printed) printf("%s -1 -1 none -1 - 0\n", id);
+        if (!read_problem(line, &p)) continue;
+        D parts[4], op = make_operation(&p, parts), graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+        int printed = 0, is_wrong = cudnnBackendFinalize(op);
+        set(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &op);
+        set(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+        is_wrong |= cudnnBackendFinalize(graph);
+        for (int heuristics = 0; heuristics < 2 && printed < most && !is_wrong; heuristics++)
+            printed += print_answers(&p, graph, heuristics, most - printed);
+        if (!printed) printf("%s -1 -1 none -1 - 0\n", p.id);
         fflush(stdout);
-        cudnnBackendDestroyDescriptor(g);
+        cudnnBackendDestroyDescriptor(graph);
         cudnnBackendDestroyDescriptor(op);
-        cudnnBackendDestroyDescriptor(cd);
-        if (x) cudnnBackendDestroyDescriptor(x);
-        if (y) cudnnBackendDestroyDescriptor(y);
-        if (w) cudnnBackendDestroyDescriptor(w);
+        for (int i = 0; i < 4; i++)
+            if (parts[i]) cudnnBackendDestroyDescriptor(parts[i]);
     }
 }
