@@ -29,7 +29,7 @@ import onnxruntime as ort
 
 import zoo
 from run import OUTCOMES
-from values import judge, undeclared
+from values import tally, undeclared
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "export"))
@@ -155,13 +155,7 @@ def compare(program, path, binding):
     onnx.save(stripped, bare)
     rows = rows_of(program, bare, used(stripped, binding))
     bare.unlink()
-    counts, details = collections.Counter(), []
-    for name, (dtype, shape) in real.items():
-        outcome, detail = judge(rows.get(name), dtype, shape)
-        counts[outcome] += 1
-        if outcome in ("unknown", "WRONG"):
-            details.append(f"{outcome} {name}: {detail}")
-    return counts, details
+    return tally(rows, real)
 
 
 def check(program, folder, name, variant):

@@ -22,7 +22,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-from values import judge, undeclared
+from values import tally, undeclared
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "export"))
@@ -296,13 +296,7 @@ def compare(program, path, shapes, values):
     if done.returncode != 0:
         return collections.Counter(error=1), [done.stderr.strip()], weights
     rows = {row["name"]: row for row in json.loads(done.stdout)["models"][0]["tensors"]}
-    counts, details = collections.Counter(), []
-    for name, (dtype, shape) in real.items():
-        outcome, detail = judge(rows.get(name), dtype, shape)
-        counts[outcome] += 1
-        if outcome in ("unknown", "WRONG"):
-            details.append(f"{outcome} {name}: {detail}")
-    return counts, details, weights
+    return *tally(rows, real), weights
 
 
 def sized(program, path, shapes, values):

@@ -1,4 +1,5 @@
 """A file without what it declares, and whether a value has the type and the shape that ONNX Runtime gave it."""
+import collections
 import pathlib
 import sys
 
@@ -32,3 +33,14 @@ def judge(row, dtype, shape):
             return "unknown", f"{row['shape']}: no bound"
         return ("bound", "") if row["bytes"] >= most else ("WRONG", f"at most {row['bytes']} bytes for {shape}")
     return judge_shape(row["shape"], shape)
+
+
+def tally(rows, real):
+    """How many values have which outcome, and what is unknown or wrong; `real`: name -> (dtype, shape)."""
+    counts, details = collections.Counter(), []
+    for name, (dtype, shape) in real.items():
+        outcome, detail = judge(rows.get(name), dtype, shape)
+        counts[outcome] += 1
+        if outcome in ("unknown", "WRONG"):
+            details.append(f"{outcome} {name}: {detail}")
+    return counts, details
