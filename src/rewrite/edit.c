@@ -170,11 +170,9 @@ void onv_edit_set_input(onv_edit *e, onv_node_id node, uint32_t k, onv_value_id 
 void onv_edit_set_inputs(onv_edit *e, onv_node_id node, const onv_value_id *inputs, uint32_t n)
 {
     if (e->status != ONV_OK) return;
-    onv_value_id *own = onv_arena_copy(&e->model->arena, inputs, n * sizeof *own);
-    if (own == NULL) {
-        onv_edit_fail(e, ONV_ERR_MEMORY);
-        return;
-    }
+    onv_value_id *own =
+        onv_edit_checked(e, onv_arena_copy(&e->model->arena, inputs, n * sizeof *own));
+    if (own == NULL) return;
     unlink_inputs(e, node);
     onv_edit_node_at(e, node)->inputs = own;
     onv_edit_node_at(e, node)->n_inputs = n;
@@ -423,8 +421,7 @@ void onv_edit_move(onv_edit *e, onv_node_id node, onv_node_id at)
 void onv_edit_set_attrs(onv_edit *e, onv_node_id node, const onv_attr *attrs, uint32_t n)
 {
     if (e->status != ONV_OK) return;
-    onv_attr *own = onv_arena_copy(&e->model->arena, attrs, n * sizeof *own);
-    if (own == NULL) onv_edit_fail(e, ONV_ERR_MEMORY);
+    onv_attr *own = onv_edit_checked(e, onv_arena_copy(&e->model->arena, attrs, n * sizeof *own));
     if (own == NULL) return;
     onv_edit_node_at(e, node)->attrs = own;
     onv_edit_node_at(e, node)->n_attrs = n;

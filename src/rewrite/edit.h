@@ -56,6 +56,7 @@ typedef struct onv_edit {
     ONV_VEC(onv_edit_node) nodes;
     ONV_VEC(onv_edit_graph) graphs;
     ONV_VEC(onv_use) uses;
+    uint8_t *kernels; /* by operator: kernels.c */
     uint64_t n_edits; /* so far */
     uint32_t n_walks; /* of transpose.c */
     uint8_t level;    /* of the rules that run now: rules.def */
@@ -226,5 +227,12 @@ void onv_edit_fold(onv_edit *e, onv_value_id id);
 void onv_edit_retype(onv_edit *e, onv_node_id node);
 
 void onv_edit_fail(onv_edit *e, onv_status status);
+
+/* Hands on what was allocated; of NULL the edit fails. */
+static inline void *onv_edit_checked(onv_edit *e, void *made)
+{
+    if (made == NULL) onv_edit_fail(e, ONV_ERR_MEMORY);
+    return made;
+}
 
 #endif

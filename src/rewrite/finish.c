@@ -86,11 +86,8 @@ static bool move_graphs(renumbering *r)
             graph->owner = (onv_node_id){0}; /* any: nobody owns it any more */
             continue;
         }
-        uint32_t n = 0;
         onv_graph_id id = {g};
-        for (onv_node_id at = onv_edit_first(e, id); onv_is_node(at); at = onv_edit_next(e, at))
-            n++;
-        graph->nodes = ONV_ARENA_ARRAY(&model->arena, onv_node_id, n);
+        graph->nodes = ONV_ARENA_ARRAY(&model->arena, onv_node_id, onv_edit_n_nodes(e, id));
         if (graph->nodes == NULL) return false;
         graph->n_nodes = 0;
         for (onv_node_id at = onv_edit_first(e, id); onv_is_node(at); at = onv_edit_next(e, at))

@@ -1,6 +1,6 @@
 /* A Reshape to a shape that Concat puts together of constants, of dims that the operand has in the same
  * place (0), and of at most one number that is computed in another way (-1): to a constant. */
-#include "rewrite/rules.h"
+#include "rewrite/fuse.h"
 #include "rewrite/seen.h"
 
 enum { MOST_PARTS = 64 };
@@ -29,18 +29,17 @@ static bool has_axis_0(onv_edit *e, onv_node_id node)
     return axes != NULL && axes->kind == ONV_ATTR_INTS && axes->count == 1 && axes->ints[0] == 0;
 }
 
-/* Shape, Gather, Unsqueeze: dim `axis` of what is reshaped. */
+/* Dim `axis` of what is reshaped. */
 static bool is_dim(onv_edit *e, onv_value_id root, onv_node_id unsqueeze, uint32_t axis)
 {
+    onv_form_match m;
     double index;
-    if (!onv_edit_is(e, unsqueeze, ONV_OP_Unsqueeze, 0)) return false;
-    onv_node_id gather = onv_edit_in_node(e, unsqueeze, 0);
-    if (!onv_edit_is(e, gather, ONV_OP_Gather, 0)) return false;
-    onv_node_id shape = onv_edit_in_node(e, gather, 0);
-    if (!onv_edit_is(e, shape, ONV_OP_Shape, 0)) return false;
+    if (!onv_is_node(unsqueeze) ||
+        !onv_fuse_form(e, unsqueeze, "^Unsqueeze(!Gather(!Shape(x)i))", &m))
+        return false;
     if (!has_axis_0(e, unsqueeze)) return false;
-    if (!onv_edit_scalar(e, onv_edit_in(e, gather, 1), &index) || index != axis) return false;
-    onv_value_id of = onv_edit_in(e, shape, 0);
+    if (!onv_edit_scalar(e, onv_form_value(&m, 'i'), &index) || index != axis) return false;
+    onv_value_id of = onv_form_value(&m, 'x');
     return of.index == root.index || same_dim(onv_edit_seen(e, of), onv_edit_seen(e, root), axis);
 }
 

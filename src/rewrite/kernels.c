@@ -1,5 +1,6 @@
 #include "rewrite/kernels.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "rewrite/rules.h"
@@ -44,224 +45,125 @@ enum {
     OUT0 = 1
 };
 
-/* --- The tables: sorted by name, as op_names.def has them, of one name by version ---------------------------------------- */
+/* --- The tables: operators with the same kernels, and since which version ----------------------- */
 
-static const onv_kernel onnx_kernels[] = {
-    {ONV_OP_Abs, 6, F3 | INTS, 0, 0},
-    {ONV_OP_Abs, 13, NUMBERS, 0, 0},
-    {ONV_OP_Add, 7, F3 | I2 | U2, 0, 0},
-    {ONV_OP_Add, 13, F4 | I2 | U2, 0, 0},
-    {ONV_OP_Add, 14, NUMBERS, 0, 0},
-    {ONV_OP_And, 7, T(BOOL), 0, 0},
-    {ONV_OP_ArgMax, 1, F3, 0, 0},
-    {ONV_OP_ArgMin, 1, F3, 0, 0},
-    {ONV_OP_Attention, 23, F4, 0, 0},
-    {ONV_OP_AveragePool, 7, F3, 0, 0},
-    {ONV_OP_BatchNormalization, 7, F3, 0, 0},
-    {ONV_OP_Cast, 6, F3 | INTS | T(BOOL), 0, 0},
-    {ONV_OP_Cast, 13, FIXED, 0, 0},
-    {ONV_OP_Cast, 19, FIXED | F8, 0, 0},
-    {ONV_OP_Cast, 23, FIXED | F8 | T(FLOAT4E2M1), 0, 0},
-    {ONV_OP_Ceil, 6, F3, 0, 0},
-    {ONV_OP_Clip, 6, T(FLOAT), 0, 0},
-    {ONV_OP_Clip, 11, T(FLOAT), 0, 0},
-    {ONV_OP_Clip, 12, F3 | T(INT64) | T(UINT64) | I8, 0, 0},
-    {ONV_OP_Compress, 9, FIXED, 0, 0},
-    {ONV_OP_Concat, 4, FIXED, 0, 0},
-    {ONV_OP_ConcatFromSequence, 11, ANY, 0, 0},
-    {ONV_OP_ConstantOfShape, 9, T(INT64), IN0, 0},
-    {ONV_OP_Conv, 1, F3, 0, 0},
-    {ONV_OP_Conv, 22, F4, 0, 0},
-    {ONV_OP_ConvTranspose, 1, F3, 0, 0},
-    {ONV_OP_Cos, 7, F3, 0, 0},
-    {ONV_OP_Crop, 1, F3, 0, 0},
-    {ONV_OP_CumSum, 11, F2 | I2 | U2, IN1, 0},
-    {ONV_OP_CumSum, 14, F3 | I2 | U2, IN1, 0},
-    {ONV_OP_DepthToSpace, 1, F3, 0, 0},
-    {ONV_OP_DequantizeLinear, 10, I8, 0, 0},
-    {ONV_OP_DequantizeLinear, 19, I8 | F8, 0, 0},
-    {ONV_OP_DequantizeLinear, 21, I8 | F8 | I4, 0, 0},
-    {ONV_OP_Div, 7, F3 | I2 | U2, 0, 0},
-    {ONV_OP_Div, 13, F4 | I2 | U2, 0, 0},
-    {ONV_OP_Div, 14, NUMBERS, 0, 0},
-    {ONV_OP_Dropout, 7, F3, 0, 0},
-    {ONV_OP_Dropout, 12, F3, IN1 | IN2, 0},
-    {ONV_OP_Dropout, 13, F4, IN1 | IN2, 0},
-    {ONV_OP_DynamicSlice, 1, FIXED, IN1 | IN2 | IN3, 0},
-    {ONV_OP_Einsum, 12, F3, 0, 0},
-    {ONV_OP_Elu, 6, F3, 0, 0},
-    {ONV_OP_Equal, 7, T(BOOL) | I2, 0, 0},
-    {ONV_OP_Equal, 11, T(BOOL) | F3 | I2 | U2, 0, 0},
-    {ONV_OP_Erf, 9, F3, 0, 0},
-    {ONV_OP_Erf, 13, F4, 0, 0},
-    {ONV_OP_Exp, 6, F3, 0, 0},
-    {ONV_OP_Exp, 13, F4, 0, 0},
-    {ONV_OP_Expand, 8, FIXED, IN1, 0},
-    {ONV_OP_EyeLike, 9, F2 | I2 | T(UINT64), 0, 0},
-    {ONV_OP_Flatten, 1, FIXED, 0, 0},
-    {ONV_OP_Floor, 6, F3, 0, 0},
-    {ONV_OP_GRU, 7, F3, IN4, 0},
-    {ONV_OP_Gather, 1, FIXED, 0, 0},
-    {ONV_OP_GatherElements, 11, FIXED, 0, 0},
-    {ONV_OP_GatherND, 11, T(BOOL) | F3 | T(INT64), 0, 0},
-    {ONV_OP_GatherND, 13, T(BOOL) | F4 | T(INT64), 0, 0},
-    {ONV_OP_Gelu, 20, F4, 0, 0},
-    {ONV_OP_Gemm, 7, F3, 0, 0},
-    {ONV_OP_Gemm, 13, F4, 0, 0},
-    {ONV_OP_GlobalAveragePool, 1, F3, 0, 0},
-    {ONV_OP_GlobalMaxPool, 1, F3, 0, 0},
-    {ONV_OP_Greater, 7, F3, 0, 0},
-    {ONV_OP_Greater, 9, F3 | I2 | U2, 0, 0},
-    {ONV_OP_GreaterOrEqual, 12, F3 | I2 | U2, 0, 0},
-    {ONV_OP_GridSample, 16, T(FLOAT), 0, 0},
-    {ONV_OP_HardSigmoid, 6, F3, 0, 0},
-    {ONV_OP_HardSigmoid, 22, F4, 0, 0},
-    {ONV_OP_HardSwish, 14, F3, 0, 0},
-    {ONV_OP_HardSwish, 22, F4, 0, 0},
-    {ONV_OP_Identity, 1, ANY, 0, 0},
-    {ONV_OP_If, 1, ANY, IN0, 0},
-    {ONV_OP_ImageScaler, 1, F3, 0, 0},
-    {ONV_OP_InstanceNormalization, 6, F3, 0, 0},
-    {ONV_OP_IsInf, 10, F2, 0, 0},
-    {ONV_OP_IsInf, 20, F4 | FN8, 0, 0},
-    {ONV_OP_IsNaN, 9, F3, 0, 0},
-    {ONV_OP_IsNaN, 13, F4, 0, 0},
-    {ONV_OP_IsNaN, 20, F4 | FN8, 0, 0},
-    {ONV_OP_LRN, 1, F3, 0, 0},
-    {ONV_OP_LSTM, 7, F3, IN4, 0},
-    {ONV_OP_LayerNormalization, 1, F4, 0, 0},
-    {ONV_OP_LeakyRelu, 6, F3, 0, 0},
-    {ONV_OP_Less, 7, F3, 0, 0},
-    {ONV_OP_Less, 9, F3 | I2 | U2, 0, 0},
-    {ONV_OP_LessOrEqual, 12, F3 | I2 | U2, 0, 0},
-    {ONV_OP_Log, 6, F3, 0, 0},
-    {ONV_OP_LogSoftmax, 1, F3, 0, 0},
-    {ONV_OP_Loop, 1, ANY, IN0 | IN1, 0},
-    {ONV_OP_MatMul, 1, F3, 0, 0},
-    {ONV_OP_MatMul, 13, F4, 0, 0},
-    {ONV_OP_MatMulInteger, 10, T(INT8), 0, 0},
-    {ONV_OP_Max, 6, F4, 0, 0},
-    {ONV_OP_Max, 12, F4 | I2 | U2, 0, 0},
-    {ONV_OP_MaxPool, 1, F3, 0, 0},
-    {ONV_OP_MaxPool, 12, F3 | I8, 0, 0},
-    {ONV_OP_MemcpyFromHost, 1, ANY, IN0, 0},
-    {ONV_OP_MemcpyToHost, 1, ANY, 0, OUT0},
-    {ONV_OP_Min, 6, F4, 0, 0},
-    {ONV_OP_Min, 12, F4 | I2 | U2, 0, 0},
-    {ONV_OP_Mod, 10, F3 | I2 | U2, 0, 0},
-    {ONV_OP_Mod, 13, F4 | I2 | U2, 0, 0},
-    {ONV_OP_Mul, 7, F3 | I2 | U2, 0, 0},
-    {ONV_OP_Mul, 13, F4 | I2 | U2, 0, 0},
-    {ONV_OP_Mul, 14, NUMBERS, 0, 0},
-    {ONV_OP_Neg, 6, F3 | I2 | T(INT16) | T(INT8), 0, 0},
-    {ONV_OP_Neg, 13, F4 | I2 | T(INT16) | T(INT8), 0, 0},
-    {ONV_OP_NonMaxSuppression, 10, T(FLOAT), IN2 | IN3 | IN4, 0},
-    {ONV_OP_NonZero, 9, T(BOOL) | T(FLOAT) | HALF | I2 | T(UINT8), 0, 0},
-    {ONV_OP_Not, 1, T(BOOL), 0, 0},
-    {ONV_OP_OneHot, 11, I2, IN1, 0},
-    {ONV_OP_Or, 7, T(BOOL), 0, 0},
-    {ONV_OP_PRelu, 7, F3, 0, 0},
-    {ONV_OP_Pad, 2, F3, 0, 0},
-    {ONV_OP_Pad, 11, F3, IN1 | IN2, 0},
-    {ONV_OP_Pad, 13, F3 | T(BOOL), IN1 | IN2 | IN3, 0},
-    {ONV_OP_ParametricSoftplus, 1, F3, 0, 0},
-    {ONV_OP_Pow, 7, F3, 0, 0},
-    {ONV_OP_Pow, 12, F3 | I2, 0, 0},
-    {ONV_OP_Pow, 13, F4 | I2, 0, 0},
-    {ONV_OP_QuantizeLinear, 10, T(FLOAT), 0, 0},
-    {ONV_OP_QuantizeLinear, 19, T(FLOAT) | HALF, 0, 0},
-    {ONV_OP_RMSNormalization, 23, F4, 0, 0},
-    {ONV_OP_RNN, 7, F3, IN4, 0},
-    {ONV_OP_RandomNormal, 1, ANY, 0, 0},
-    {ONV_OP_RandomNormalLike, 1, ANY, 0, 0},
-    {ONV_OP_RandomUniform, 1, ANY, 0, 0},
-    {ONV_OP_RandomUniformLike, 1, ANY, 0, 0},
-    {ONV_OP_Range, 11, F2 | I2 | T(INT16), IN0 | IN1 | IN2, 0},
-    {ONV_OP_Reciprocal, 6, F3, 0, 0},
-    {ONV_OP_ReduceL1, 1, F3 | T(INT32), IN1, 0},
-    {ONV_OP_ReduceL2, 1, F3 | T(INT32), IN1, 0},
-    {ONV_OP_ReduceLogSum, 1, F3, IN1, 0},
-    {ONV_OP_ReduceLogSumExp, 1, F3, IN1, 0},
-    {ONV_OP_ReduceMax, 1, F3 | I2, IN1, 0},
-    {ONV_OP_ReduceMean, 1, F3 | T(INT32), IN1, 0},
-    {ONV_OP_ReduceMin, 1, F3 | I2 | I8, IN1, 0},
-    {ONV_OP_ReduceProd, 1, F3 | T(INT32), IN1, 0},
-    {ONV_OP_ReduceSum, 1, F3 | I2, IN1, 0},
-    {ONV_OP_ReduceSum, 13, F4 | I2, IN1, 0},
-    {ONV_OP_ReduceSumSquare, 1, F3, IN1, 0},
-    {ONV_OP_Relu, 6, F3, 0, 0},
-    {ONV_OP_Relu, 13, F4, 0, 0},
-    {ONV_OP_Reshape, 1, FIXED, IN1, 0},
-    {ONV_OP_Reshape, 19, EVERY, IN1, 0},
-    {ONV_OP_Resize, 10, F3 | T(INT32) | T(UINT8), IN1, 0},
-    {ONV_OP_Resize, 11, F3 | T(INT32) | T(UINT8), IN1 | IN2 | IN3, 0},
-    {ONV_OP_ReverseSequence, 10, FIXED, 0, 0},
-    {ONV_OP_RoiAlign, 10, F2, 0, 0},
-    {ONV_OP_RotaryEmbedding, 23, T(FLOAT) | HALF | BRAIN, 0, 0},
-    {ONV_OP_Round, 11, F3, 0, 0},
-    {ONV_OP_ScaledTanh, 1, F3, 0, 0},
-    {ONV_OP_Scan, 8, ANY, 0, 0},
-    {ONV_OP_Scatter, 9, FIXED, 0, 0},
-    {ONV_OP_ScatterElements, 11, FIXED, 0, 0},
-    {ONV_OP_ScatterND, 11, FIXED, 0, 0},
-    {ONV_OP_Selu, 6, F3, 0, 0},
-    {ONV_OP_SequenceAt, 11, ANY, IN1, 0},
-    {ONV_OP_SequenceConstruct, 11, ANY, 0, 0},
-    {ONV_OP_SequenceEmpty, 11, ANY, 0, 0},
-    {ONV_OP_SequenceErase, 11, ANY, IN1, 0},
-    {ONV_OP_SequenceInsert, 11, ANY, IN2, 0},
-    {ONV_OP_SequenceLength, 11, ANY, 0, OUT0},
-    {ONV_OP_Shape, 1, FIXED, 0, OUT0},
-    {ONV_OP_Shape, 19, EVERY, 0, OUT0},
-    {ONV_OP_Shrink, 9, F3 | INTS, 0, 0},
-    {ONV_OP_Sigmoid, 6, F3, 0, 0},
-    {ONV_OP_Sigmoid, 13, F4, 0, 0},
-    {ONV_OP_Sign, 13, NUMBERS, 0, 0},
-    {ONV_OP_SimplifiedLayerNormalization, 1, F4, 0, 0},
-    {ONV_OP_Sin, 7, F3, 0, 0},
-    {ONV_OP_Size, 1, FIXED | T(STRING), 0, OUT0},
-    {ONV_OP_Slice, 1, FIXED, IN1 | IN2 | IN3 | IN4, 0},
-    {ONV_OP_Softmax, 1, F3, 0, 0},
-    {ONV_OP_Softmax, 13, F4, 0, 0},
-    {ONV_OP_Softplus, 1, F3, 0, 0},
-    {ONV_OP_Softsign, 1, F3, 0, 0},
-    {ONV_OP_SpaceToDepth, 1, F3, 0, 0},
-    {ONV_OP_Split, 2, FIXED, IN1, 0},
-    {ONV_OP_Sqrt, 6, F3, 0, 0},
-    {ONV_OP_Sqrt, 13, F4, 0, 0},
-    {ONV_OP_Squeeze, 1, FIXED, IN1, 0},
-    {ONV_OP_Sub, 7, F3 | I2 | U2, 0, 0},
-    {ONV_OP_Sub, 13, F4 | I2 | U2, 0, 0},
-    {ONV_OP_Sub, 14, NUMBERS, 0, 0},
-    {ONV_OP_Sum, 6, F4, 0, 0},
-    {ONV_OP_Tanh, 6, F3, 0, 0},
-    {ONV_OP_Tanh, 13, F4, 0, 0},
-    {ONV_OP_TensorScatter, 24, FIXED, 0, 0},
-    {ONV_OP_ThresholdedRelu, 1, F3, 0, 0},
-    {ONV_OP_Tile, 6, F3 | I2, IN1, 0},
-    {ONV_OP_Tile, 13, F4 | I2, IN1, 0},
-    {ONV_OP_TopK, 1, F3 | I2, IN1, 0},
-    {ONV_OP_Transpose, 1, FIXED, 0, 0},
-    {ONV_OP_Trilu, 14, FIXED, IN1, 0},
-    {ONV_OP_Unsqueeze, 1, FIXED, IN1, 0},
-    {ONV_OP_Upsample, 7, F3 | T(INT32) | T(UINT8), IN1, 0},
-    {ONV_OP_Where, 9, T(BOOL), 0, 0},
-    {ONV_OP_Xor, 7, T(BOOL), 0, 0},
+enum { MOST_VERSIONS = 4 };
+
+typedef struct history {
+    const char *ops;                    /* with a space between */
+    onv_kernel versions[MOST_VERSIONS]; /* the oldest one first */
+} history;
+
+#define GIVES(since_, types_, in, out)                                                             \
+    {                                                                                              \
+        .since = (since_), .types = (uint32_t)(types_), .host_in = (in), .host_out = (out)         \
+    }
+#define HOST(since, types, in) GIVES(since, types, in, 0)
+#define TAKES(since, types)    GIVES(since, types, 0, 0)
+
+static const history onnx_kernels[] = {
+    {"Abs", {TAKES(6, F3 | INTS), TAKES(13, NUMBERS)}},
+    {"Add Div Mul Sub", {TAKES(7, F3 | I2 | U2), TAKES(13, F4 | I2 | U2), TAKES(14, NUMBERS)}},
+    {"And Or Xor", {TAKES(7, T(BOOL))}},
+    {"ArgMax ArgMin ConvTranspose Crop DepthToSpace GlobalAveragePool GlobalMaxPool ImageScaler "
+     "LRN LogSoftmax ParametricSoftplus ScaledTanh Softplus Softsign SpaceToDepth ThresholdedRelu",
+     {TAKES(1, F3)}},
+    {"Attention RMSNormalization", {TAKES(23, F4)}},
+    {"AveragePool BatchNormalization Cos PRelu Sin", {TAKES(7, F3)}},
+    {"Cast",
+     {TAKES(6, F3 | INTS | T(BOOL)), TAKES(13, FIXED), TAKES(19, FIXED | F8),
+      TAKES(23, FIXED | F8 | T(FLOAT4E2M1))}},
+    {"Ceil Elu Floor InstanceNormalization LeakyRelu Log Reciprocal Selu", {TAKES(6, F3)}},
+    {"Clip", {TAKES(6, T(FLOAT)), TAKES(11, T(FLOAT)), TAKES(12, F3 | T(INT64) | T(UINT64) | I8)}},
+    {"Compress Scatter", {TAKES(9, FIXED)}},
+    {"Concat", {TAKES(4, FIXED)}},
+    {"ConcatFromSequence SequenceConstruct SequenceEmpty", {TAKES(11, ANY)}},
+    {"ConstantOfShape", {HOST(9, T(INT64), IN0)}},
+    {"Conv", {TAKES(1, F3), TAKES(22, F4)}},
+    {"CumSum", {HOST(11, F2 | I2 | U2, IN1), HOST(14, F3 | I2 | U2, IN1)}},
+    {"DequantizeLinear", {TAKES(10, I8), TAKES(19, I8 | F8), TAKES(21, I8 | F8 | I4)}},
+    {"Dropout", {TAKES(7, F3), HOST(12, F3, IN1 | IN2), HOST(13, F4, IN1 | IN2)}},
+    {"DynamicSlice", {HOST(1, FIXED, IN1 | IN2 | IN3)}},
+    {"Einsum", {TAKES(12, F3)}},
+    {"Equal", {TAKES(7, T(BOOL) | I2), TAKES(11, T(BOOL) | F3 | I2 | U2)}},
+    {"Erf", {TAKES(9, F3), TAKES(13, F4)}},
+    {"Exp Relu Sigmoid Sqrt Tanh", {TAKES(6, F3), TAKES(13, F4)}},
+    {"Expand", {HOST(8, FIXED, IN1)}},
+    {"EyeLike", {TAKES(9, F2 | I2 | T(UINT64))}},
+    {"Flatten Gather Transpose", {TAKES(1, FIXED)}},
+    {"GRU LSTM RNN", {HOST(7, F3, IN4)}},
+    {"GatherElements ScatterElements ScatterND", {TAKES(11, FIXED)}},
+    {"GatherND", {TAKES(11, T(BOOL) | F3 | T(INT64)), TAKES(13, T(BOOL) | F4 | T(INT64))}},
+    {"Gelu", {TAKES(20, F4)}},
+    {"Gemm", {TAKES(7, F3), TAKES(13, F4)}},
+    {"Greater Less", {TAKES(7, F3), TAKES(9, F3 | I2 | U2)}},
+    {"GreaterOrEqual LessOrEqual", {TAKES(12, F3 | I2 | U2)}},
+    {"GridSample", {TAKES(16, T(FLOAT))}},
+    {"HardSigmoid", {TAKES(6, F3), TAKES(22, F4)}},
+    {"HardSwish", {TAKES(14, F3), TAKES(22, F4)}},
+    {"Identity RandomNormal RandomNormalLike RandomUniform RandomUniformLike", {TAKES(1, ANY)}},
+    {"If MemcpyFromHost", {HOST(1, ANY, IN0)}},
+    {"IsInf", {TAKES(10, F2), TAKES(20, F4 | FN8)}},
+    {"IsNaN", {TAKES(9, F3), TAKES(13, F4), TAKES(20, F4 | FN8)}},
+    {"LayerNormalization SimplifiedLayerNormalization", {TAKES(1, F4)}},
+    {"Loop", {HOST(1, ANY, IN0 | IN1)}},
+    {"MatMul Softmax", {TAKES(1, F3), TAKES(13, F4)}},
+    {"MatMulInteger", {TAKES(10, T(INT8))}},
+    {"Max Min", {TAKES(6, F4), TAKES(12, F4 | I2 | U2)}},
+    {"MaxPool", {TAKES(1, F3), TAKES(12, F3 | I8)}},
+    {"MemcpyToHost", {GIVES(1, ANY, 0, OUT0)}},
+    {"Mod", {TAKES(10, F3 | I2 | U2), TAKES(13, F4 | I2 | U2)}},
+    {"Neg", {TAKES(6, F3 | I2 | T(INT16) | T(INT8)), TAKES(13, F4 | I2 | T(INT16) | T(INT8))}},
+    {"NonMaxSuppression", {HOST(10, T(FLOAT), IN2 | IN3 | IN4)}},
+    {"NonZero", {TAKES(9, T(BOOL) | T(FLOAT) | HALF | I2 | T(UINT8))}},
+    {"Not", {TAKES(1, T(BOOL))}},
+    {"OneHot", {HOST(11, I2, IN1)}},
+    {"Pad", {TAKES(2, F3), HOST(11, F3, IN1 | IN2), HOST(13, F3 | T(BOOL), IN1 | IN2 | IN3)}},
+    {"Pow", {TAKES(7, F3), TAKES(12, F3 | I2), TAKES(13, F4 | I2)}},
+    {"QuantizeLinear", {TAKES(10, T(FLOAT)), TAKES(19, T(FLOAT) | HALF)}},
+    {"Range", {HOST(11, F2 | I2 | T(INT16), IN0 | IN1 | IN2)}},
+    {"ReduceL1 ReduceL2 ReduceMean ReduceProd", {HOST(1, F3 | T(INT32), IN1)}},
+    {"ReduceLogSum ReduceLogSumExp ReduceSumSquare", {HOST(1, F3, IN1)}},
+    {"ReduceMax TopK", {HOST(1, F3 | I2, IN1)}},
+    {"ReduceMin", {HOST(1, F3 | I2 | I8, IN1)}},
+    {"ReduceSum", {HOST(1, F3 | I2, IN1), HOST(13, F4 | I2, IN1)}},
+    {"Reshape", {HOST(1, FIXED, IN1), HOST(19, EVERY, IN1)}},
+    {"Resize",
+     {HOST(10, F3 | T(INT32) | T(UINT8), IN1),
+      HOST(11, F3 | T(INT32) | T(UINT8), IN1 | IN2 | IN3)}},
+    {"ReverseSequence", {TAKES(10, FIXED)}},
+    {"RoiAlign", {TAKES(10, F2)}},
+    {"RotaryEmbedding", {TAKES(23, T(FLOAT) | HALF | BRAIN)}},
+    {"Round", {TAKES(11, F3)}},
+    {"Scan", {TAKES(8, ANY)}},
+    {"SequenceAt SequenceErase", {HOST(11, ANY, IN1)}},
+    {"SequenceInsert", {HOST(11, ANY, IN2)}},
+    {"SequenceLength", {GIVES(11, ANY, 0, OUT0)}},
+    {"Shape", {GIVES(1, FIXED, 0, OUT0), GIVES(19, EVERY, 0, OUT0)}},
+    {"Shrink", {TAKES(9, F3 | INTS)}},
+    {"Sign", {TAKES(13, NUMBERS)}},
+    {"Size", {GIVES(1, FIXED | T(STRING), 0, OUT0)}},
+    {"Slice", {HOST(1, FIXED, IN1 | IN2 | IN3 | IN4)}},
+    {"Split", {HOST(2, FIXED, IN1)}},
+    {"Squeeze Unsqueeze", {HOST(1, FIXED, IN1)}},
+    {"Sum", {TAKES(6, F4)}},
+    {"TensorScatter", {TAKES(24, FIXED)}},
+    {"Tile", {HOST(6, F3 | I2, IN1), HOST(13, F4 | I2, IN1)}},
+    {"Trilu", {HOST(14, FIXED, IN1)}},
+    {"Upsample", {HOST(7, F3 | T(INT32) | T(UINT8), IN1)}},
+    {"Where", {TAKES(9, T(BOOL))}},
 };
 
-static const onv_kernel contrib_kernels[] = {
-    {ONV_OP_Attention, 1, ANY, IN6, 0},
-    {ONV_OP_BiasDropout, 1, ANY, IN3 | IN4, 0},
-    {ONV_OP_BitmaskBiasDropout, 1, ANY, IN3 | IN4, 0},
-    {ONV_OP_BitmaskDropout, 1, ANY, IN1 | IN2, 0},
-    {ONV_OP_DecoderAttention, 1, ANY, IN8 | IN9 | IN10 | IN11, 0},
-    {ONV_OP_GatedDeltaNet, 1, ANY, IN10, 0},
-    {ONV_OP_GroupQueryAttention, 1, ANY, IN6, 0},
-    {ONV_OP_MultiHeadAttention, 1, ANY, IN8, 0},
-    {ONV_OP_QAttention, 1, T(INT8), 0, 0},
-    {ONV_OP_RelativePositionBias, 1, ANY, IN1 | IN2, 0},
-    {ONV_OP_SparseAttentionIndexer, 1, ANY, IN12, 0},
-    {ONV_OP_Trilu, 1, ANY, IN1, 0},
+static const history contrib_kernels[] = {
+    {"Attention GroupQueryAttention", {HOST(1, ANY, IN6)}},
+    {"BiasDropout BitmaskBiasDropout", {HOST(1, ANY, IN3 | IN4)}},
+    {"BitmaskDropout RelativePositionBias", {HOST(1, ANY, IN1 | IN2)}},
+    {"DecoderAttention", {HOST(1, ANY, IN8 | IN9 | IN10 | IN11)}},
+    {"GatedDeltaNet", {HOST(1, ANY, IN10)}},
+    {"MultiHeadAttention", {HOST(1, ANY, IN8)}},
+    {"QAttention", {TAKES(1, T(INT8))}},
+    {"SparseAttentionIndexer", {HOST(1, ANY, IN12)}},
+    {"Trilu", {HOST(1, ANY, IN1)}},
 };
 
 /* Those of com.microsoft that take what they are given, all of it in the memory of the GPU. */
@@ -283,28 +185,38 @@ static const char plain_kernels[] =
 
 /* --- Finding ----------------------------------------------------------------------------------- */
 
-/* The last row of that name whose version is not above the node's; NULL: none. */
-static const onv_kernel *find_row(const onv_kernel *rows, size_t count, const onv_node *node)
+enum { N_ONNX = sizeof onnx_kernels / sizeof onnx_kernels[0] };
+_Static_assert(N_ONNX < UINT8_MAX, "a row is a byte");
+
+void onv_kernels_list(onv_edit *e)
 {
-    size_t low = 0,
-           high = count; /* rows before `low` come before the node, those from `high` on after */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const onv_kernel *row = &rows[middle];
-        if (row->op < node->code || (row->op == node->code && row->since <= node->version))
-            low = middle + 1;
-        else
-            high = middle;
+    char word[64];
+    e->kernels = ONV_ARENA_ARRAY(&e->model->arena, uint8_t, ONV_N_OP_NAMES);
+    if (e->kernels == NULL) onv_edit_fail(e, ONV_ERR_MEMORY);
+    for (uint8_t i = 0; i < N_ONNX && e->kernels != NULL; i++) {
+        const char *at = onnx_kernels[i].ops;
+        for (int length; sscanf(at, "%63s%n", word, &length) == 1; at += length)
+            e->kernels[onv_op_name_of(word)] = i + 1;
     }
-    bool found = low > 0 && rows[low - 1].op == node->code;
-    return found ? &rows[low - 1] : NULL;
+}
+
+/* The newest one that is not above the node's version; NULL: none. */
+static const onv_kernel *find_version(const history *h, const onv_node *node)
+{
+    for (uint32_t i = MOST_VERSIONS; i-- > 0;)
+        if (h->versions[i].since != 0 && h->versions[i].since <= node->version)
+            return &h->versions[i];
+    return NULL;
 }
 
 static const onv_kernel *find_contrib(const onv_node *node)
 {
-    static const onv_kernel plain = {.since = 1, .types = (uint32_t)ANY};
+    static const onv_kernel plain = TAKES(1, ANY);
     if (onv_rewrite_names(plain_kernels, node->op_type)) return &plain;
-    return find_row(contrib_kernels, sizeof contrib_kernels / sizeof contrib_kernels[0], node);
+    for (size_t i = 0; i < sizeof contrib_kernels / sizeof contrib_kernels[0]; i++)
+        if (onv_rewrite_names(contrib_kernels[i].ops, node->op_type))
+            return find_version(&contrib_kernels[i], node);
+    return NULL;
 }
 
 /* What the type of the first operand does not tell. */
@@ -329,7 +241,9 @@ const onv_kernel *onv_kernel_find(const onv_edit *e, onv_node_id id)
     const onv_node *node = onv_edit_node_at(e, id);
     const onv_kernel *row = NULL;
     if (node->domain[0] == '\0')
-        row = find_row(onnx_kernels, sizeof onnx_kernels / sizeof onnx_kernels[0], node);
+        row = e->kernels[node->code] != 0
+                  ? find_version(&onnx_kernels[e->kernels[node->code] - 1], node)
+                  : NULL;
     else if (strcmp(node->domain, "com.microsoft") == 0)
         row = find_contrib(node);
     if (row == NULL || row->types == (uint32_t)ANY) return row;

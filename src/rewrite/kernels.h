@@ -7,12 +7,14 @@
 #include "rewrite/edit.h"
 
 typedef struct onv_kernel {
-    uint16_t op;       /* onv_op_name */
-    int32_t since;     /* of the domain's opset; until the next row of that operator */
+    int32_t since;     /* of the domain's opset; until that of the next one; 0: none */
     uint32_t types;    /* bit d: input 0 may be of dtype d; 0: no kernel */
     uint32_t host_in;  /* bit k: input k lies in the host's memory */
     uint32_t host_out; /* likewise */
 } onv_kernel;
+
+/* Before the first of these is looked for. */
+void onv_kernels_list(onv_edit *e);
 
 /* The kernel that would run the node on CUDA; NULL if there is none. */
 const onv_kernel *onv_kernel_find(const onv_edit *e, onv_node_id id);

@@ -6,9 +6,8 @@
 
 /* Attention is fused as a whole later: projections of a normalised value that three products read, of
  * which the sum with that value comes next, are left to that. */
-static bool is_attention(const onv_edit *e, onv_node_id matmul)
+static bool is_attended(const onv_edit *e, onv_node_id norm)
 {
-    onv_node_id norm = onv_edit_in_node(e, matmul, 0);
     uint32_t adds = 0, products = 0, shapes = 0, n = 0;
     onv_node_id add = ONV_NO_NODE;
     if (!onv_edit_is(e, norm, ONV_OP_LayerNormalization, 0)) return false;
@@ -35,13 +34,7 @@ static bool is_after_attention(const onv_edit *e, onv_node_id add)
     onv_node_id next = onv_edit_only_user(e, onv_edit_out(e, add, 0));
     if (!onv_edit_is(e, next, ONV_OP_Add, 0)) return false;
     uint32_t other = onv_edit_in(e, next, 0).index == onv_edit_out(e, add, 0).index ? 1 : 0;
-    onv_node_id norm = onv_edit_in_node(e, next, other);
-    if (!onv_edit_is(e, norm, ONV_OP_LayerNormalization, 0)) return false;
-    onv_value_id out = onv_edit_out(e, norm, 0);
-    if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
-    for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u))
-        if (onv_edit_is(e, u->node, ONV_OP_MatMul, 0)) return is_attention(e, u->node);
-    return false;
+    return is_attended(e, onv_edit_in_node(e, next, other));
 }
 
 typedef struct product {
@@ -83,7 +76,9 @@ static bool find_product(const onv_edit *e, onv_node_id id, product *p)
     if (a->dtype != onv_edit_seen(e, p->bias)->dtype || !is_gemm_type(a->dtype)) return false;
     p->has_reshapes = a->rank != 2;
     if (p->has_reshapes) {
-        if (e->level == 1 && (is_attention(e, id) || is_after_attention(e, p->add))) return false;
+        if (e->level == 1 &&
+            (is_attended(e, onv_edit_in_node(e, id, 0)) || is_after_attention(e, p->add)))
+            return false;
         if (!onv_type_is_static(a) || !onv_type_is_static(b)) return false;
     }
     return is_bias(e, p);

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/quota.h"
+#include "rewrite/kernels.h"
 #include "rewrite/rules.h"
 
 /* ONNX Runtime's GraphTransformerManager stops then, too. */
@@ -150,6 +151,7 @@ static onv_status rewrite(rewriting *r, onv_rewrite_level level, onv_rewritten *
     r->found = ONV_ARENA_ARRAY(&to->model.arena, uint32_t, onv_n_rewrite_rules);
     if (r->counts == NULL || r->found == NULL) return onv_fail_memory(err);
     list_starts(r);
+    onv_kernels_list(&r->e);
     onv_rewrite_packed(&r->e);
     run_step(r, ONV_RULE_BEFORE, true);
     if (level >= ONV_REWRITE_BASIC) run_level(r, 1);

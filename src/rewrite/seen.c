@@ -89,11 +89,8 @@ static void store(onv_edit *e, onv_value_id id, const onv_dim *dims, int rank)
             to->seen = value->type; /* sequences and the like: no rule cares */
         return;
     }
-    onv_dim *own = ONV_ARENA_ARRAY(&e->model->arena, onv_dim, (size_t)rank);
-    if (own == NULL) {
-        onv_edit_fail(e, ONV_ERR_MEMORY);
-        return;
-    }
+    onv_dim *own = onv_edit_checked(e, ONV_ARENA_ARRAY(&e->model->arena, onv_dim, (size_t)rank));
+    if (own == NULL) return;
     for (int i = 0; i < rank; i++) {
         own[i] = dims != NULL ? dims[i] : ONV_DIM_UNKNOWN;
         if (!onv_dim_is_known(own[i])) own[i] = declared_dim(value, i, rank);
@@ -276,11 +273,8 @@ static void see_input(onv_edit *e, onv_value_id id)
         store(e, id, NULL, rank);
         return;
     }
-    onv_dim *dims = ONV_ARENA_ARRAY(&e->driver.scratch, onv_dim, (size_t)rank);
-    if (dims == NULL) {
-        onv_edit_fail(e, ONV_ERR_MEMORY);
-        return;
-    }
+    onv_dim *dims = onv_edit_checked(e, ONV_ARENA_ARRAY(&e->driver.scratch, onv_dim, (size_t)rank));
+    if (dims == NULL) return;
     for (int i = 0; i < rank; i++) {
         bool is_open =
             declared != NULL && declared->rank == rank && !onv_dim_is_const(declared->dims[i]);

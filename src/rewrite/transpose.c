@@ -427,11 +427,8 @@ uint32_t onv_move_transposes(onv_edit *e, onv_graph_id graph)
         n++;
     }
     if (!is_there || e->status != ONV_OK) return 0;
-    onv_node_id *nodes = ONV_ARENA_ARRAY(&e->model->arena, onv_node_id, n);
-    if (nodes == NULL) {
-        onv_edit_fail(e, ONV_ERR_MEMORY);
-        return 0;
-    }
+    onv_node_id *nodes = onv_edit_checked(e, ONV_ARENA_ARRAY(&e->model->arena, onv_node_id, n));
+    if (nodes == NULL) return 0;
     n = 0;
     for (onv_node_id at = onv_edit_first(e, graph); onv_is_node(at); at = onv_edit_next(e, at))
         nodes[n++] = at;
