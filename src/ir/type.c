@@ -77,6 +77,21 @@ bool onv_type_set_dim(onv_type *type, onv_arena *arena, int axis, onv_dim dim)
     return true;
 }
 
+onv_known *onv_known_new(onv_arena *arena, const onv_type *type)
+{
+    onv_known *known = ONV_ARENA_ARRAY(arena, onv_known, 1);
+    int64_t *dims = ONV_ARENA_ARRAY(arena, int64_t, (size_t)type->rank);
+    uint64_t count = 1;
+    for (int i = 0; dims != NULL && i < type->rank; i++) {
+        dims[i] = type->dims[i].raw;
+        count *= (uint64_t)dims[i];
+    }
+    onv_scalar *elems = ONV_ARENA_ARRAY(arena, onv_scalar, (size_t)count);
+    if (known == NULL || dims == NULL || elems == NULL) return NULL;
+    *known = (onv_known){type->dtype, type->rank, (uint32_t)count, dims, elems};
+    return known;
+}
+
 const char *onv_type_shape_text(const onv_dims *pool, onv_arena *arena, const onv_type *type)
 {
     if (!onv_type_has_rank(type)) return "[...]";

@@ -162,11 +162,9 @@ static onv_status read_folded(onv_builder *b, const onv_scan_value *record, onv_
         return ONV_OK;
     ONV_TRY(onv_source_view(b->scan->source, record->folded_offset, record->folded_bytes, &text,
                             b->err));
-    char *copy = ONV_ARENA_ARRAY(&b->model->arena, char, (size_t)record->folded_bytes + 1);
-    if (copy == NULL) return onv_fail_memory(b->err);
-    memcpy(copy, text, record->folded_bytes);
-    value->folded_from = copy; /* the arena is zeroed */
-    return ONV_OK;
+    value->folded_from =
+        onv_arena_strndup(&b->model->arena, (const char *)text, record->folded_bytes);
+    return value->folded_from != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
 onv_status onv_build_declared(onv_builder *b, const onv_scope *scope, onv_record_list values,

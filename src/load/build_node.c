@@ -72,16 +72,9 @@ static onv_status constant_tensor(onv_builder *b, const onv_attr *attr, onv_tens
     switch ((onv_attr_kind)attr->kind) {
     case ONV_ATTR_TENSOR:
     case ONV_ATTR_SPARSE_TENSOR: *tensor = *attr->tensor; return ONV_OK;
-    case ONV_ATTR_INT: {
-        const void *copy = onv_arena_copy(&b->model->arena, &attr->i, sizeof attr->i);
-        if (copy == NULL) return onv_fail_memory(b->err);
-        return onv_build_list_tensor(b, ONV_INT64, 0, copy, 1, tensor);
-    }
-    case ONV_ATTR_FLOAT: {
-        const void *copy = onv_arena_copy(&b->model->arena, &attr->f, sizeof attr->f);
-        if (copy == NULL) return onv_fail_memory(b->err);
-        return onv_build_list_tensor(b, ONV_FLOAT, 0, copy, 1, tensor);
-    }
+    /* The list of the node, where the attribute stands, stays. */
+    case ONV_ATTR_INT: return onv_build_list_tensor(b, ONV_INT64, 0, &attr->i, 1, tensor);
+    case ONV_ATTR_FLOAT: return onv_build_list_tensor(b, ONV_FLOAT, 0, &attr->f, 1, tensor);
     case ONV_ATTR_INTS:
         return onv_build_list_tensor(b, ONV_INT64, 1, attr->ints, attr->count, tensor);
     case ONV_ATTR_FLOATS:

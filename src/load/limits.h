@@ -8,18 +8,7 @@
 #include "ir/type.h"
 #include "onnxvram/options.h"
 
-enum {
-    ONV_DEFAULT_NODES = 4 << 20,
-    ONV_DEFAULT_VALUES = 16 << 20,
-    ONV_DEFAULT_NESTING = 200,
-    ONV_DEFAULT_FUNCTION_DEPTH = 64,
-    ONV_DEFAULT_ATTR_ELEMS = 1 << 20,
-    ONV_DEFAULT_NAME_BYTES = 64 << 10,
-    ONV_DEFAULT_KNOWN_ELEMS = ONV_KNOWN_MAX_ELEMS,
-    ONV_DEFAULT_EXPRESSION = ONV_DIM_MAX_TREE,
-    ONV_DEFAULT_NODE_RUNS = 1 << 20,
-    ONV_DEFAULT_SECONDS = 600,
-};
+enum { ONV_DEFAULT_NODES = 4 << 20, ONV_DEFAULT_NAME_BYTES = 64 << 10 };
 
 #define ONV_DEFAULT_ARENA_BYTES ((uint64_t)480 << 20)
 #define ONV_DEFAULT_FILE_BYTES  ((uint64_t)1 << 40)
@@ -36,10 +25,7 @@ uint64_t onv_limits_get(const onv_limits *limits, size_t index);
 enum { ONV_OUTPUT_PER_BYTE = 200, ONV_EXPANDED_NODES = 64 << 10, ONV_ARENA_PER_BYTE = 8 };
 #define ONV_MOST_DEFAULT_ARENA_BYTES ((uint64_t)2 << 30)
 
-/* What no option can raise: each level of nesting and each call takes stack, here and in
- * protobuf-c; ids are 32 bits; contents and expressions are walked as a whole. */
-enum { ONV_MOST_NESTING = 1000, ONV_MOST_FUNCTION_DEPTH = 500 };
-enum { ONV_MOST_KNOWN_ELEMS = 1 << 20, ONV_MOST_EXPRESSION = 1 << 20 };
+/* Ids are 32 bits. */
 #define ONV_MOST_IDS ((uint64_t)UINT32_MAX - 1)
 
 /* A path (the prefix of names inside subgraphs and functions) beyond this is replaced by a number,
@@ -94,33 +80,6 @@ static inline uint32_t onv_limits_list(const onv_limits *resolved)
 }
 
 /* Zeros become defaults, and values that cannot be served are lowered. NULL: all defaults. */
-static inline onv_limits onv_limits_resolve(const onv_limits *given)
-{
-    onv_limits limits = {0};
-    if (given != NULL) limits = *given;
-    if (limits.nodes == 0) limits.nodes = ONV_DEFAULT_NODES;
-    if (limits.values == 0) limits.values = ONV_DEFAULT_VALUES;
-    if (limits.nesting == 0) limits.nesting = ONV_DEFAULT_NESTING;
-    if (limits.function_depth == 0) limits.function_depth = ONV_DEFAULT_FUNCTION_DEPTH;
-    if (limits.attr_elems == 0) limits.attr_elems = ONV_DEFAULT_ATTR_ELEMS;
-    if (limits.name_bytes == 0) limits.name_bytes = ONV_DEFAULT_NAME_BYTES;
-    if (limits.arena_bytes == 0) limits.arena_bytes = ONV_DEFAULT_ARENA_BYTES;
-    if (limits.arena_bytes > SIZE_MAX) limits.arena_bytes = SIZE_MAX;
-    if (limits.file_bytes == 0) limits.file_bytes = ONV_DEFAULT_FILE_BYTES;
-    if (limits.known_elems == 0) limits.known_elems = ONV_DEFAULT_KNOWN_ELEMS;
-    if (limits.expression == 0) limits.expression = ONV_DEFAULT_EXPRESSION;
-    if (limits.node_runs == 0) limits.node_runs = ONV_DEFAULT_NODE_RUNS;
-    if (limits.seconds == 0) limits.seconds = ONV_DEFAULT_SECONDS;
-
-    if (limits.nodes > ONV_MOST_IDS) limits.nodes = ONV_MOST_IDS;
-    if (limits.values > ONV_MOST_IDS) limits.values = ONV_MOST_IDS;
-    if (limits.attr_elems > UINT32_MAX) limits.attr_elems = UINT32_MAX;
-    if (limits.nesting > ONV_MOST_NESTING) limits.nesting = ONV_MOST_NESTING;
-    if (limits.function_depth > ONV_MOST_FUNCTION_DEPTH)
-        limits.function_depth = ONV_MOST_FUNCTION_DEPTH;
-    if (limits.known_elems > ONV_MOST_KNOWN_ELEMS) limits.known_elems = ONV_MOST_KNOWN_ELEMS;
-    if (limits.expression > ONV_MOST_EXPRESSION) limits.expression = ONV_MOST_EXPRESSION;
-    return limits;
-}
+onv_limits onv_limits_resolve(const onv_limits *given);
 
 #endif

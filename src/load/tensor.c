@@ -11,23 +11,6 @@
 #include "load/source.h"
 #include "load/wire.h"
 
-static onv_known *new_known(onv_arena *arena, const onv_tensor *tensor)
-{
-    onv_known *known = ONV_ARENA_ARRAY(arena, onv_known, 1);
-    int64_t *dims = ONV_ARENA_ARRAY(arena, int64_t, (size_t)tensor->type.rank);
-    onv_scalar *elems = ONV_ARENA_ARRAY(arena, onv_scalar, (size_t)tensor->elems);
-    if (known == NULL || dims == NULL || elems == NULL) return NULL;
-    for (int i = 0; i < tensor->type.rank; i++) dims[i] = tensor->type.dims[i].raw;
-    *known = (onv_known){
-        .dtype = tensor->type.dtype,
-        .rank = tensor->type.rank,
-        .count = (uint32_t)tensor->elems,
-        .dims = dims,
-        .elems = elems,
-    };
-    return known;
-}
-
 static onv_status too_short(const onv_tensor *tensor, uint64_t bytes, onv_error *err)
 {
     return onv_fail(err, ONV_ERR_MODEL,
@@ -105,7 +88,7 @@ static onv_status load_known(onv_model *model, onv_source *source, const onv_ten
     if (tensor->type.kind != ONV_TYPE_TENSOR || !onv_decode_knows(tensor->type.dtype) ||
         tensor->elems > model->most_known)
         return ONV_OK;
-    onv_known *contents = new_known(&model->arena, tensor);
+    onv_known *contents = onv_known_new(&model->arena, &tensor->type);
     if (contents == NULL) return onv_fail_memory(err);
     bool found;
     ONV_TRY(read_payload(model, source, tensor, contents, &found, err));

@@ -124,13 +124,11 @@ static onv_status stack(onv_op_ctx *c, uint32_t k, const onv_op_value *element, 
 
 static const onv_known *one_element(onv_op_ctx *c, onv_dtype dtype, int rank, onv_dim value)
 {
-    onv_known *known = ONV_ARENA_ARRAY(c->arena, onv_known, 1);
-    int64_t *dims = ONV_ARENA_ARRAY(c->arena, int64_t, (size_t)rank);
-    onv_scalar *elems = ONV_ARENA_ARRAY(c->arena, onv_scalar, 1);
-    if (known == NULL || dims == NULL || elems == NULL) return NULL;
-    for (int i = 0; i < rank; i++) dims[i] = 1;
-    *elems = onv_scalar_int(value);
-    *known = (onv_known){(uint8_t)dtype, (int16_t)rank, 1, dims, elems};
+    onv_dim ones[ONV_MAX_RANK];
+    for (int i = 0; i < rank; i++) ones[i] = onv_dim_const(1);
+    onv_type type = {.dtype = (uint8_t)dtype, .rank = (int16_t)rank, .dims = ones};
+    onv_known *known = onv_known_new(c->arena, &type);
+    if (known != NULL) known->elems[0] = onv_scalar_int(value);
     return known;
 }
 

@@ -5,15 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ops/contrib.h"
 #include "ops/op_shapes.h"
-
-#define FAMILY(name) extern const onv_op_family onv_ops_##name;
-#include "ops/families.def"
-#undef FAMILY
 
 const onv_op_family *const onv_op_families[] = {
 #define FAMILY(name) &onv_ops_##name,
-#include "base/fail.h"
 #include "ops/families.def"
 #undef FAMILY
 };
@@ -300,17 +296,9 @@ onv_known *onv_op_new_known(onv_op_ctx *c, uint32_t k)
     if (type->kind != ONV_TYPE_TENSOR || !onv_type_is_static(type)) return NULL;
     onv_dim elems = onv_type_elems(c->dims, type);
     if (!onv_dim_is_const(elems) || elems.raw > c->model->most_known) return NULL;
-    onv_known *known = ONV_ARENA_ARRAY(c->arena, onv_known, 1);
-    int64_t *dims = ONV_ARENA_ARRAY(c->arena, int64_t, (size_t)type->rank);
-    onv_scalar *values = onv_arena_alloc(c->arena, (size_t)elems.raw * sizeof *values);
-    if (known == NULL || dims == NULL || values == NULL) return NULL;
-    for (int i = 0; i < type->rank; i++) dims[i] = type->dims[i].raw;
-    for (int64_t i = 0; i < elems.raw; i++) values[i] = onv_scalar_unknown();
-    *known = (onv_known){.dtype = type->dtype,
-                         .rank = type->rank,
-                         .count = (uint32_t)elems.raw,
-                         .dims = dims,
-                         .elems = values};
+    onv_known *known = onv_known_new(c->arena, type);
+    if (known == NULL) return NULL;
+    for (uint32_t i = 0; i < known->count; i++) known->elems[i] = onv_scalar_unknown();
     c->out[k].known = known;
     return known;
 }

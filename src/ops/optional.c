@@ -1,5 +1,6 @@
 /* Optional, OptionalGetElement, OptionalHasElement. */
 #include "ops/controlflow.h"
+#include "ops/rules.h"
 
 static onv_status infer_optional(onv_op_ctx *c)
 {
@@ -33,13 +34,6 @@ static onv_status infer_get_element(onv_op_ctx *c)
     return ONV_OK;
 }
 
-static onv_status fold_get_element(onv_op_ctx *c)
-{
-    if (onv_op_has_out(c, 0) && onv_op_in(c, 0)->kind == ONV_TYPE_TENSOR)
-        c->out[0].known = onv_op_in_known(c, 0);
-    return ONV_OK;
-}
-
 static onv_status fold_has_element(onv_op_ctx *c)
 {
     const onv_type *type = onv_op_in(c, 0);
@@ -57,9 +51,9 @@ static onv_status fold_has_element(onv_op_ctx *c)
 
 static const onv_op rows[] = {
     ONV_OP("Optional", 15, 0, 1, 1, 1, infer_optional, .traits = {.view_of = 1}),
-    ONV_OP("OptionalGetElement", 15, 1, 1, 1, 1, infer_get_element, .fold = fold_get_element,
+    ONV_OP("OptionalGetElement", 15, 1, 1, 1, 1, infer_get_element, .fold = onv_fold_identity,
            .traits = {.view_of = 1}),
-    ONV_OP("OptionalGetElement", 18, 1, 1, 1, 1, infer_get_element, .fold = fold_get_element,
+    ONV_OP("OptionalGetElement", 18, 1, 1, 1, 1, infer_get_element, .fold = onv_fold_identity,
            .traits = {.view_of = 1}),
     ONV_SAYS("OptionalHasElement", 15, 1, 1, 1, 1, "(x): [] bool", .fold = fold_has_element,
              .flags = ONV_OP_HOST),

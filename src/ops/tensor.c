@@ -1,9 +1,7 @@
 /* Cast and its kin, Identity, Shape, Size, Where, Trilu, ReverseSequence. */
-#include "ops/tensor.h"
-
 #include <string.h>
 
-#include "ops/fold.h"
+#include "ops/math.h"
 #include "ops/rules.h"
 
 /* --- Cast -------------------------------------------------------------------------------------- */
@@ -113,28 +111,18 @@ static onv_status fold_size(onv_op_ctx *c)
 
 static onv_status infer_where(onv_op_ctx *c)
 {
-    onv_dim dims[ONV_MAX_RANK];
-    int rank;
-    onv_dtype dtype = onv_op_in_dtype(c, 1);
-    if (dtype == ONV_UNDEFINED) dtype = onv_op_in_dtype(c, 2);
-    ONV_TRY(onv_rule_broadcast(c, 0, 3, dims, &rank));
-    return onv_op_set_out(c, 0, dtype, dims, rank);
+    return onv_rule_broadcast_as(c, onv_rule_dtype(c, 1, 2));
 }
 
-static onv_scalar choose(onv_op_ctx *c, onv_dtype dtype, const onv_scalar *in, uint32_t n)
+static onv_scalar choose(onv_op_ctx *c, const onv_scalar *in)
 {
-    (void)n;
-    (void)dtype; /* of the condition */
     if (onv_dim_is_const(in[0].i)) return in[in[0].i.raw != 0 ? 1 : 2];
     bool same =
         onv_scalar_equal(c->dims, (onv_dtype)c->out[0].type.dtype, in[1], in[2]) == ONV_ALWAYS;
     return same ? in[1] : onv_scalar_unknown();
 }
 
-static onv_status fold_where(onv_op_ctx *c)
-{
-    return onv_fold_elementwise(c, choose);
-}
+ONV_FOLD(where, choose(c, in))
 
 /* --- Trilu ------------------------------------------------------------------------------------- */
 

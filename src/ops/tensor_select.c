@@ -2,6 +2,7 @@
  * known the size is too; otherwise it is a fresh symbol with what the shapes allow as its bound. */
 #include "ops/tensor.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* --- Common ------------------------------------------------------------------------------------ */
@@ -150,53 +151,41 @@ typedef struct distinct {
     uint32_t *inverse; /* per element: which distinct one it is */
 } distinct;
 
-static int compare_scalars(onv_dtype dtype, onv_scalar a, onv_scalar b)
+/* An element that is compared: a float, or an integer. */
+typedef struct element {
+    double real;
+    int64_t number;
+    uint32_t at;
+} element;
+
+static int compare_values(const element *a, const element *b)
 {
-    if (onv_dtype_is_float(dtype)) return (a.f > b.f) - (a.f < b.f);
-    return (a.i.raw > b.i.raw) - (a.i.raw < b.i.raw);
+    if (a->real != b->real) return a->real > b->real ? 1 : -1;
+    return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Insertion into the sorted list of distinct elements; tracked contents are small. */
-static void add_distinct(const onv_known *known, uint32_t *order, distinct *d, uint32_t i)
+/* Equal ones in order of occurrence. */
+static int compare_elements(const void *a, const void *b)
 {
-    uint32_t low = 0, high = d->n;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        int sign = compare_scalars((onv_dtype)known->dtype, known->elems[d->first[order[middle]]],
-                                   known->elems[i]);
-        if (sign == 0) {
-            d->inverse[i] = order[middle];
-            d->count[order[middle]]++;
-            return;
-        }
-        if (sign < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    memmove(order + low + 1, order + low, (d->n - low) * sizeof *order);
-    order[low] = d->n;
-    d->first[d->n] = i;
-    d->count[d->n] = 1;
-    d->inverse[i] = d->n++;
+    const element *x = a, *y = b;
+    int order = compare_values(x, y);
+    return order != 0 ? order : (x->at > y->at) - (x->at < y->at);
 }
 
-/* Renumbers the distinct elements, found in order of occurrence, in ascending order. */
-static bool sort_distinct(onv_arena *arena, const uint32_t *order, uint32_t elems, distinct *d)
+/* Numbers the distinct elements in order of occurrence instead. */
+static void unsort(distinct *d, uint32_t elems, uint32_t *now)
 {
-    uint32_t *rank = ONV_ARENA_ARRAY(arena, uint32_t, d->n);
-    uint32_t *first = ONV_ARENA_ARRAY(arena, uint32_t, d->n);
-    uint32_t *count = ONV_ARENA_ARRAY(arena, uint32_t, d->n);
-    if (rank == NULL || first == NULL || count == NULL) return false;
-    for (uint32_t i = 0; i < d->n; i++) {
-        rank[order[i]] = i;
-        first[i] = d->first[order[i]];
-        count[i] = d->count[order[i]];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < elems; i++) {
+        uint32_t k = d->inverse[i];
+        if (d->first[k] == i) now[k] = n++;
+        d->inverse[i] = now[k];
     }
-    for (uint32_t i = 0; i < elems; i++) d->inverse[i] = rank[d->inverse[i]];
-    d->first = first;
-    d->count = count;
-    return true;
+    memset(d->count, 0, d->n * sizeof *d->count);
+    for (uint32_t i = elems; i-- > 0;) {
+        d->first[d->inverse[i]] = i;
+        d->count[d->inverse[i]]++;
+    }
 }
 
 /* False where the contents are not all plain numbers, or subtensors are compared. */
@@ -204,21 +193,26 @@ static bool find_distinct(onv_op_ctx *c, distinct *d)
 {
     const onv_known *known = onv_op_in_known(c, 0);
     if (known == NULL || (onv_op_attr(c, "axis") != NULL && known->rank != 1)) return false;
-    onv_dtype dtype = (onv_dtype)known->dtype;
+    const bool is_float = onv_dtype_is_float((onv_dtype)known->dtype);
+    element *sorted = ONV_ARENA_ARRAY(c->arena, element, known->count);
+    uint32_t *numbers = ONV_ARENA_ARRAY(c->arena, uint32_t, 4 * (size_t)known->count);
+    if (sorted == NULL || numbers == NULL) return false;
     for (uint32_t i = 0; i < known->count; i++) {
         onv_scalar s = known->elems[i];
-        bool plain = onv_dtype_is_float(dtype) ? onv_scalar_is_real(s) : onv_dim_is_const(s.i);
-        if (!plain) return false;
+        if (is_float ? !onv_scalar_is_real(s) : !onv_dim_is_const(s.i)) return false;
+        sorted[i] = (element){is_float ? s.f : 0, is_float ? 0 : s.i.raw, i};
     }
-    uint32_t *order = ONV_ARENA_ARRAY(c->arena, uint32_t, known->count);
-    d->n = 0;
-    d->first = ONV_ARENA_ARRAY(c->arena, uint32_t, known->count);
-    d->count = ONV_ARENA_ARRAY(c->arena, uint32_t, known->count);
-    d->inverse = ONV_ARENA_ARRAY(c->arena, uint32_t, known->count);
-    if (!order || !d->first || !d->count || !d->inverse) return false;
-    for (uint32_t i = 0; i < known->count; i++) add_distinct(known, order, d, i);
-    if (onv_op_attr_int(c, "sorted", 1) == 0) return true;
-    return sort_distinct(c->arena, order, known->count, d);
+    *d = (distinct){0, numbers, numbers + known->count, numbers + 2 * (size_t)known->count};
+    if (known->count > 0) qsort(sorted, known->count, sizeof *sorted, compare_elements);
+    for (uint32_t i = 0; i < known->count; i++) {
+        bool is_new = i == 0 || compare_values(&sorted[i - 1], &sorted[i]) != 0;
+        if (is_new) d->first[d->n++] = sorted[i].at;
+        d->count[d->n - 1]++;
+        d->inverse[sorted[i].at] = d->n - 1;
+    }
+    if (onv_op_attr_int(c, "sorted", 1) == 0)
+        unsort(d, known->count, numbers + 3 * (size_t)known->count);
+    return true;
 }
 
 static onv_status infer_unique(onv_op_ctx *c)
