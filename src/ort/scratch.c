@@ -24,6 +24,18 @@ static void add(kernel *k, uint64_t bytes)
         k->scratch->rows[k->scratch->count++] = (onv_ort_scratch_row){.bytes = bytes};
 }
 
+static onv_ort_scratch_row *last_row(const kernel *k)
+{
+    return &k->scratch->rows[k->scratch->count - 1];
+}
+
+/* So many numbers; what does not fit 64 bits fits no device, and the arena says so of the tensors. */
+static void add_of(kernel *k, uint64_t n, uint64_t each)
+{
+    uint64_t bytes;
+    if (n > 0 && onv_u64_mul(n, each, &bytes)) add(k, bytes);
+}
+
 /* --- Concat and Split -------------------------------------------------------------------------- */
 
 enum { MOST_ARGUMENTS = 32, POINTER_BYTES = 8 };
@@ -103,7 +115,7 @@ static void softmax_scratch(kernel *k)
         return;
     for (int i = 0; i < 2; i++) {
         add(k, bytes);
-        k->scratch->rows[k->scratch->count - 1].has_no_stream = true;
+        last_row(k)->has_no_stream = true;
     }
 }
 
@@ -130,42 +142,186 @@ static bool find_axes(const kernel *k, const onv_type *in, bool goes[ONV_MAX_RAN
     return true;
 }
 
-/* What the kernel for sums over the last axes keeps of each block, in the type that it adds in, a counter for each row
- * and the room to align them (reduction_functions.cu). */
-static uint64_t column_bytes(uint64_t rows, uint64_t columns, uint64_t number)
+bool onv_ort_find_reduction(const onv_dim *dims, int rank, const bool *goes, onv_ort_reduction *r)
 {
-    enum { OF_A_BLOCK = 1024, MOST_BLOCKS = 256, COUNTER = 4, ALIGNMENT = 15 };
-    uint64_t blocks = columns / OF_A_BLOCK, bytes;
-    blocks = blocks < 1 ? 1 : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
-    return onv_u64_mul(rows, blocks * number + COUNTER, &bytes) ? bytes + ALIGNMENT : 0;
+    /* From axes that stay to axes that go, and back. Axes with one element are either. */
+    int n_turns = 0;
+    bool is_last = false;
+    *r = (onv_ort_reduction){.rows = 1, .columns = 1};
+    for (int i = 0; i < rank; i++) {
+        if (dims[i].raw == 1) continue;
+        bool is_only = r->rows * r->columns == 1;
+        n_turns += !is_only && goes[i] != is_last;
+        if (is_only) r->is_first = goes[i];
+        is_last = goes[i];
+        uint64_t *to = goes[i] ? &r->columns : &r->rows;
+        if (!onv_u64_mul(*to, (uint64_t)dims[i].raw, to)) return false;
+    }
+    r->is_matrix = n_turns <= 1;
+    return onv_u64_mul(r->rows, r->columns, &r->elems);
 }
 
-/* Sums over the first axes, or over all, take nothing; over the last ones little. All else is cuDNN's, whose workspace is
- * the input in float32 (that of float64: as it is). */
+/* Sums over the first axes, or over all, take nothing. Over the last ones: what the kernel keeps of each block, in the type
+ * that it adds in, a counter for each row and the room to align them (reduction_functions.cu). All else is cuDNN's, whose
+ * workspace is the input in float32 (that of float64: as it is). */
+uint64_t onv_ort_sum_bytes(const onv_ort_reduction *r, uint64_t number)
+{
+    enum { OF_A_BLOCK = 1024, MOST_BLOCKS = 256, COUNTER = 4, ALIGNMENT = 15 };
+    uint64_t blocks = r->columns / OF_A_BLOCK, bytes;
+    if (!r->is_matrix) return onv_u64_mul(r->elems, number, &bytes) ? bytes : 0;
+    if (r->is_first) return 0;
+    blocks = blocks < 1 ? 1 : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
+    return onv_u64_mul(r->rows, blocks * number + COUNTER, &bytes) ? bytes + ALIGNMENT : 0;
+}
+
+/* Integers are reduced as float64, but for sums, whose kernel takes nothing. Squares and exponentials are tensors of their own,
+ * behind the workspace of cuDNN. */
 static void reduce_scratch(kernel *k)
 {
     const onv_type *in = input_type(k, 0);
     const onv_op_name op = (onv_op_name)k->node->code;
-    bool goes[ONV_MAX_RANK], is_first = false, is_last = false;
-    uint64_t rows = 1, columns = 1, elems, bytes, number = in->dtype == ONV_DOUBLE ? 8 : 4;
-    if ((in->dtype != ONV_FLOAT && in->dtype != ONV_FLOAT16 && in->dtype != ONV_DOUBLE) ||
-        in->rank < 1 || !count(in, in->rank, &elems) || !onv_u64_mul(elems, number, &bytes) ||
-        !find_axes(k, in, goes))
-        return;
-    /* From axes that stay to axes that go, and back. Axes with one element are either. */
-    int n_turns = 0;
-    for (int i = 0; i < in->rank; i++) {
-        if (in->dims[i].raw == 1) continue;
-        bool is_only = rows * columns == 1;
-        n_turns += !is_only && goes[i] != is_last;
-        if (is_only) is_first = goes[i];
-        is_last = goes[i];
-        *(goes[i] ? &columns : &rows) *= (uint64_t)in->dims[i].raw;
-    }
+    const uint64_t wide = sizeof(double), size = onv_dtype_bits((onv_dtype)in->dtype) / 8;
+    bool goes[ONV_MAX_RANK], is_float = in->dtype == ONV_FLOAT || in->dtype == ONV_FLOAT16;
+    bool is_exp = op == ONV_OP_ReduceLogSumExp, is_square = op == ONV_OP_ReduceSumSquare;
     bool is_sum = op == ONV_OP_ReduceSum || op == ONV_OP_ReduceMean || op == ONV_OP_ReduceLogSum;
-    bool is_matrix = is_sum && n_turns <= 1;
-    if (is_matrix && is_first) return;
-    add(k, is_matrix ? column_bytes(rows, columns, number) : bytes);
+    onv_ort_reduction r;
+    if (!is_sized(in) || in->rank < 1 || !find_axes(k, in, goes) ||
+        !onv_ort_find_reduction(in->dims, in->rank, goes, &r))
+        return;
+    if (onv_dtype_is_integer((onv_dtype)in->dtype) && op != ONV_OP_ReduceSum) {
+        for (int i = 0; i < 3; i++) add_of(k, i < 2 ? r.elems : r.rows, wide);
+        return;
+    }
+    if (!is_float && in->dtype != ONV_DOUBLE) return;
+    r.is_matrix &= is_sum || is_square;
+    if (is_square && r.is_matrix) add_of(k, r.elems, size);
+    add(k, onv_ort_sum_bytes(&r, is_float ? sizeof(float) : wide));
+    if (is_exp || (is_square && !r.is_matrix)) add_of(k, r.elems, size);
+    if (is_exp) add_of(k, r.rows, size);
+}
+
+/* Along the last axis nothing; else cuDNN's, of float32: its workspace has a number and an index for each element. */
+static void arg_scratch(kernel *k)
+{
+    const onv_type *in = input_type(k, 0);
+    bool goes[ONV_MAX_RANK] = {false};
+    onv_ort_reduction r;
+    int64_t axis = onv_node_int(k->node, "axis", 0);
+    if (axis < 0) axis += in->rank;
+    if (!is_sized(in) || axis < 0 || axis >= in->rank) return;
+    goes[axis] = true;
+    if (!onv_ort_find_reduction(in->dims, in->rank, goes, &r) || (r.is_matrix && !r.is_first))
+        return;
+    if (in->dtype == ONV_FLOAT16) add_of(k, r.elems, sizeof(float));
+    add_of(k, r.elems, 2 * sizeof(float));
+    for (int i = 0; i < 2; i++) add_of(k, r.rows, sizeof(float));
+}
+
+/* --- Of some bytes for each element or axis ---------------------------------------------------- */
+
+/* Elements of an input along its first axes, but for `n` at its end; 0: not known. */
+static uint64_t elements(const kernel *k, uint32_t input, int n)
+{
+    uint64_t elems;
+    if (k->node->n_inputs <= input || !onv_is_value(k->node->inputs[input])) return 0;
+    const onv_type *in = input_type(k, input);
+    return in->rank >= n && count(in, in->rank - n, &elems) ? elems : 0;
+}
+
+/* Before the output, whose size it tells: counts, and what their sum takes (cub). */
+static void counts_scratch(kernel *k)
+{
+    enum { BLOCK = 256, SUM_BYTES = 1023 };
+    bool is_compress = k->node->code == ONV_OP_Compress;
+    uint64_t n = elements(k, is_compress ? 1 : 0, 0);
+    if (n == 0) return;
+    add_of(k, is_compress ? n : (n + BLOCK - 1) / BLOCK, sizeof(int32_t));
+    add(k, SUM_BYTES);
+    for (uint32_t i = 0; i < k->scratch->count; i++) k->scratch->rows[i].is_early = true;
+    last_row(k)->is_transient = true;
+}
+
+/* Where each slice begins. */
+static void gather_nd_scratch(kernel *k)
+{
+    add_of(k, elements(k, 1, 1), sizeof(int64_t));
+}
+
+/* Addresses of matrices, where those of the left operand are not each multiplied by one of the right's, or all by the same
+ * one. A vector on the right is multiplied row by row. */
+static void matmul_scratch(kernel *k)
+{
+    const onv_type *out = &onv_model_value(k->model, k->node->outputs[0])->type;
+    uint64_t left = elements(k, 0, 2), right = elements(k, 1, 2), n;
+    if (k->node->n_inputs < 2) return;
+    int rank = input_type(k, 1)->rank, left_rank = input_type(k, 0)->rank;
+    bool is_vector = rank == 1 && left_rank > 1;
+    if ((is_vector || (right > 1 && left != right)) &&
+        count(out, out->rank - (is_vector ? 0 : 1 + (left_rank > 1)), &n))
+        for (int i = 0; i < 3; i++) add_of(k, n, POINTER_BYTES);
+}
+
+/* Against aliasing: bounds and weights of all that an element of an axis is made of, the more where there are fewer. */
+static void antialias_scratch(kernel *k, const onv_type *out, bool is_linear)
+{
+    const onv_type *in = input_type(k, 0);
+    uint64_t n = 0, weights = 0;
+    for (int i = out->rank < 2 ? 0 : out->rank - 2; i < out->rank; i++) {
+        uint64_t to = (uint64_t)out->dims[i].raw, from = (uint64_t)in->dims[i].raw, each;
+        uint64_t support = is_linear ? 1 : 2;
+        if (!onv_u64_mul(from > to ? from : to, support, &each)) return;
+        each = 2 * ((each + to - 1) / to) + 1;
+        if (!onv_u64_mul(to, each, &each) || !onv_u64_add(weights, each, &weights) ||
+            !onv_u64_add(n, to, &n))
+            return;
+    }
+    add_of(k, n, 2 * sizeof(int64_t));
+    add_of(k, n, sizeof(int64_t));
+    add_of(k, weights, sizeof(float));
+}
+
+/* Where each row and column of the result comes from. */
+static void resize_scratch(kernel *k)
+{
+    enum { NEAREST = 8, LINEAR = 12, CUBIC = 24 };
+    const onv_type *in = input_type(k, 0),
+                   *out = &onv_model_value(k->model, k->node->outputs[0])->type;
+    const onv_attr *attr = onv_node_attr(k->node, "mode");
+    const char *mode = attr != NULL && attr->kind == ONV_ATTR_STRING ? attr->s : "nearest";
+    bool is_nearest = strcmp(mode, "nearest") == 0, is_linear = strcmp(mode, "linear") == 0;
+    bool is_same = true;
+    int n_axes = is_nearest ? out->rank : is_linear && out->rank % 2 == 1 ? 3 : 2;
+    uint64_t n = is_nearest ? (uint64_t)out->rank : 0;
+    if (!is_sized(in) || !is_sized(out) || in->rank != out->rank || out->rank < n_axes) return;
+    for (int i = 0; i < out->rank; i++) {
+        is_same &= onv_dim_same(in->dims[i], out->dims[i]);
+        if (i >= out->rank - n_axes && !onv_u64_add(n, (uint64_t)out->dims[i].raw, &n)) return;
+    }
+    if (is_same) return;
+    if (!is_nearest && onv_node_int(k->node, "antialias", 0) != 0)
+        antialias_scratch(k, out, is_linear);
+    else
+        add_of(k, n, is_nearest ? NEAREST : is_linear ? LINEAR : CUBIC);
+}
+
+/* Of each channel its scale and bias in float32, if they are not; of an instance norm of several images, or of a batch norm, mean and
+ * variance, too. */
+static void norm_scratch(kernel *k)
+{
+    const onv_type *in = input_type(k, 0);
+    bool is_instance = k->node->code == ONV_OP_InstanceNormalization;
+    if (!is_sized(in) || in->rank < 2) return;
+    uint64_t images = is_instance ? (uint64_t)in->dims[0].raw : 1, channels;
+    bool is_wide = in->dtype != ONV_FLOAT16, is_single = is_instance && images == 1;
+    if ((is_wide && (is_single || !is_instance)) ||
+        !onv_u64_mul(images, (uint64_t)in->dims[1].raw, &channels))
+        return;
+    for (int i = 0; i < (is_single ? 2 : 4); i++) add_of(k, channels, sizeof(float));
+}
+
+static void einsum_scratch(kernel *k)
+{
+    onv_ort_find_einsum(k->model, k->node, k->scratch);
 }
 
 /* --- Convolutions ------------------------------------------------------------------------------ */
@@ -225,7 +381,7 @@ static void conv_scratch(kernel *k)
     k->scratch->least_bytes = known(w.low);
     k->scratch->most_bytes = known(w.high);
     add(k, known(w.bytes));
-    k->scratch->rows[k->scratch->count - 1].is_transient = true;
+    last_row(k)->is_transient = true;
 }
 
 /* --- Recurrent layers -------------------------------------------------------------------------- */
@@ -345,11 +501,24 @@ static const struct kernel_row {
     {ONV_OP_ReduceSum, "", reduce_scratch},
     {ONV_OP_ReduceMean, "", reduce_scratch},
     {ONV_OP_ReduceLogSum, "", reduce_scratch},
+    {ONV_OP_ReduceLogSumExp, "", reduce_scratch},
+    {ONV_OP_ReduceSumSquare, "", reduce_scratch},
     {ONV_OP_ReduceMax, "", reduce_scratch},
     {ONV_OP_ReduceMin, "", reduce_scratch},
     {ONV_OP_ReduceProd, "", reduce_scratch},
     {ONV_OP_ReduceL1, "", reduce_scratch},
     {ONV_OP_ReduceL2, "", reduce_scratch},
+    {ONV_OP_ArgMax, "", arg_scratch},
+    {ONV_OP_ArgMin, "", arg_scratch},
+    {ONV_OP_NonZero, "", counts_scratch},
+    {ONV_OP_Compress, "", counts_scratch},
+    {ONV_OP_GatherND, "", gather_nd_scratch},
+    {ONV_OP_MatMul, "", matmul_scratch},
+    {ONV_OP_FusedMatMul, "com.microsoft", matmul_scratch},
+    {ONV_OP_Resize, "", resize_scratch},
+    {ONV_OP_InstanceNormalization, "", norm_scratch},
+    {ONV_OP_BatchNormalization, "", norm_scratch},
+    {ONV_OP_Einsum, "", einsum_scratch},
     {ONV_OP_Conv, "", conv_scratch},
     {ONV_OP_ConvTranspose, "", conv_scratch},
     {ONV_OP_FusedConv, "com.microsoft", conv_scratch},

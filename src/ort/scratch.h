@@ -4,7 +4,7 @@
 
 #include "ort/ort.h"
 
-enum { ONV_ORT_MOST_SCRATCH = 6 }; /* requests of one kernel */
+enum { ONV_ORT_MOST_SCRATCH = 8 }; /* requests of one kernel */
 
 typedef struct onv_ort_scratch_row {
     uint64_t bytes;
@@ -28,6 +28,22 @@ void onv_ort_find_scratch(const onv_model *model, const onv_node *node, const bo
 /* The same of the CPU provider's, for one thread. */
 void onv_ort_find_cpu_scratch(const onv_model *model, const onv_node *node,
                               const onv_ort_settings *settings, onv_ort_scratch *scratch);
+
+/* A reduction as a matrix of what stays and what goes, as far as it is one. */
+typedef struct onv_ort_reduction {
+    uint64_t rows, columns, elems; /* elements of the result, of each sum, of the input */
+    bool is_matrix;                /* the axes that go are the first or the last ones, or all */
+    bool is_first;
+} onv_ort_reduction;
+
+/* False: more elements than 64 bits hold. Requires sizes. */
+bool onv_ort_find_reduction(const onv_dim *dims, int rank, const bool *goes, onv_ort_reduction *r);
+
+/* The workspace of a sum in numbers of so many bytes. */
+uint64_t onv_ort_sum_bytes(const onv_ort_reduction *r, uint64_t number);
+
+/* Of an Einsum of one operand or two, without diagonals. */
+void onv_ort_find_einsum(const onv_model *model, const onv_node *node, onv_ort_scratch *scratch);
 
 /* What a convolution computes; false where that is not known. */
 bool onv_ort_describe_conv(const onv_model *model, const onv_node *node, onv_conv_problem *p);

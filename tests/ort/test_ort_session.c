@@ -266,6 +266,105 @@ TEST(a_value_is_counted_once)
     assert_int_equal(pool, 25690112);              /* made in place, so nobody counted it before */
 }
 
+/* --- Scratch ----------------------------------------------------------------------------------- */
+
+/* Requests of one operator to the arena beside its outputs, in their order. Measured, CUDA build without a GPU. */
+TEST(kernels_take_what_was_measured)
+{
+    static const struct {
+        const char *x, *other, *node;
+        uint64_t bytes[ONV_ORT_MOST_SCRATCH + 1];
+    } cases[] = {
+        {"in x f32[8,1000]", NULL, "y = ArgMax(x) axis=-1", {0}},
+        {"in x f32[8,64,32,32]", NULL, "y = ArgMax(x) axis=1", {4194304, 32768, 32768}},
+        {"in x f16[64,4096]", NULL, "y = ArgMin(x) axis=0", {1048576, 2097152, 16384, 16384}},
+        {"in x f32[8,64,32,32]", "ints a 1", "y = ReduceMax(x a)", {2097152}},
+        {"in x i32[8,64,32,32]", "ints a 1", "y = ReduceMax(x a)", {4194304, 4194304, 65536}},
+        {"in x i32[8,64,32,32]", "ints a 1", "y = ReduceSum(x a)", {0}},
+        {"in x f16[8,64,32,32]", "ints a -1", "y = ReduceSumSquare(x a)", {1048576, 131087}},
+        {"in x f16[8,64,32,32]", "ints a 1", "y = ReduceSumSquare(x a)", {2097152, 1048576}},
+        {"in x f16[8,64,32,32]", "ints a 0", "y = ReduceSumSquare(x a)", {1048576}},
+        {"in x f16[8,64,32,32]", "ints a 1", "y = ReduceLogSumExp(x a)", {2097152, 1048576, 16384}},
+        {"in x f32[1000000]", NULL, "y = NonZero(x)", {15628, 1023}},
+        {"in x f32[64,100]", "weight c bool[64]", "y = Compress(x c) axis=0", {256, 1023}},
+        {"in x f32[64,10,100]", "weight i i64[64,5,1]", "y = GatherND(x i) batch_dims=1", {2560}},
+        {"in x f32[4,1,16,32]", "weight w f32[3,32,64]", "y = MatMul(x w)", {96, 96, 96}},
+        {"in x f32[4,16,32]", "weight w f32[32]", "y = MatMul(x w)", {512, 512, 512}},
+        {"in x f32[16,32]", "weight w f32[8,32,64]", "y = MatMul(x w)", {64, 64, 64}},
+        {"in x f32[8,16,32]", "weight w f32[8,32,64]", "y = MatMul(x w)", {0}},
+        {"in x f32[8,1,16,32]", "weight w f32[1,32,64]", "y = MatMul(x w)", {0}},
+        {"in x f32[2,16,32,32]", "ints s 2 16 64 64", "y = Resize(x - - s)", {1200}},
+        {"in x f32[2,16,32,32]", "ints s 2 16 20 20", "y = Resize(x - - s) mode='linear'", {480}},
+        {"in x f32[2,16,32]", "ints s 2 16 64", "y = Resize(x - - s) mode='linear'", {984}},
+        {"in x f32[2,16,32,32]", "ints s 2 16 20 20", "y = Resize(x - - s) mode='cubic'", {960}},
+        {"in x f32[2,16,32,32]", "ints s 2 16 32 32", "y = Resize(x - - s)", {0}},
+        {"in x f32[2,16,32,32]",
+         "ints s 2 16 20 16",
+         "y = Resize(x - - s) mode='linear' antialias=1",
+         {576, 288, 720}},
+        {"in x f32[2,16,32,32]",
+         "ints s 2 16 8 64",
+         "y = Resize(x - - s) mode='cubic' antialias=1",
+         {1152, 576, 1824}},
+        {"in x f32[4,32,16,16]",
+         "weight s f32[32]",
+         "y = InstanceNormalization(x s s)",
+         {512, 512, 512, 512}},
+        {"in x f16[1,32,16,16]",
+         "weight s f16[32]",
+         "y = InstanceNormalization(x s s)",
+         {128, 128}},
+        {"in x f16[4,32,16,16]",
+         "weight s f16[32]",
+         "y = BatchNormalization(x s s s s)",
+         {128, 128, 128, 128}},
+        {"in x f32[8,64,32]",
+         "weight w f32[8,32,48]",
+         "y = Einsum(x w) equation='bij,bjk->bik'",
+         {49152, 98304}},
+        {"in x f32[2,64,4,32]",
+         "weight w f32[2,64,4,32]",
+         "y = Einsum(x w) equation='bihd,bjhd->bhij'",
+         {65536, 65536, 65536, 131072}},
+        {"in x f32[2,4,64,64]",
+         "weight w f32[2,64,4,32]",
+         "y = Einsum(x w) equation='...hij,...jhd->...ihd'",
+         {65536, 65536, 65536, 65536}},
+        {"in x f32[64,128]", NULL, "y = Einsum(x) equation='ij->ji'", {32768}},
+        {"in x f32[64,128]", NULL, "y = Einsum(x) equation='ij->i'", {256, 527}},
+        {"in x f32[64]", "weight w f32[128]", "y = Einsum(x w) equation='i,j'", {512, 32768}},
+        {"in x f16[2,16,8,8]",
+         "weight w f16[16,32]",
+         "y = Einsum(x w) equation='bchw,cd->bdhw'",
+         {4096, 1024, 8192, 8192}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        OWNED_MODEL m = model_read(18, cases[i].x);
+        if (cases[i].other != NULL) model_add(m, cases[i].other);
+        char type[4] = "";
+        snprintf(type, sizeof type, "%.3s", cases[i].x + strlen("in x "));
+        bool gives_indices =
+            strstr(cases[i].node, "Arg") != NULL || strstr(cases[i].node, "NonZero") != NULL;
+        model_add(m, cases[i].node);
+        model_output(m, "y", gives_indices ? "i64" : type);
+        flow f;
+        onv_ort_scratch scratch = {0};
+        flow_open_model(&f, m, "ort");
+        onv_ort_session session = {.settings = &onv_ort_settings_default};
+        bool *is_host = calloc(f.model.values.count, sizeof *is_host);
+        onv_ort_find_scratch(&f.model, onv_model_node(&f.model, f.live.timeline.steps.at[0].node),
+                             is_host, &session, &scratch);
+        for (uint32_t k = 0; k <= scratch.count; k++) {
+            uint64_t bytes = k < scratch.count ? scratch.rows[k].bytes : 0;
+            if (bytes != cases[i].bytes[k])
+                fail_msg("%s, %s: request %u has %llu bytes", cases[i].x, cases[i].node, k,
+                         (unsigned long long)bytes);
+        }
+        free(is_host);
+        flow_close(&f);
+    }
+}
+
 /* --- Recurrent layers -------------------------------------------------------------------------- */
 
 /* Measured over a substitute for the CUDA driver, as an H100: workspace, by cell and directions. */

@@ -1,0 +1,208 @@
+/* What an Einsum takes: operands with their axes in the order of the equation, then as matrices, the product, and the
+ * result in its own order. Read in source (core/providers/cpu/math/einsum_utils) and measured, CUDA build without a GPU. */
+#include <ctype.h>
+#include <string.h>
+
+#include "ort/scratch.h"
+
+enum { MOST_LABELS = 24, RESULT = 2, TERMS };
+
+/* Labels are letters; axes of an ellipsis are numbered from 1 on, as characters. */
+typedef struct einsum {
+    onv_dtype dtype;
+    onv_ort_scratch *scratch;
+    char terms[TERMS][MOST_LABELS + 1];
+    char labels[MOST_LABELS + 1]; /* as operands first use them, those of an ellipsis first */
+    int n_labels;
+    onv_dim dims[RESULT][MOST_LABELS]; /* of an operand, by label; 1 where it has none */
+} einsum;
+
+static void add_bytes(const einsum *e, uint64_t bytes, bool is_early, bool is_transient)
+{
+    onv_ort_scratch *to = e->scratch;
+    if (to->count < ONV_ORT_MOST_SCRATCH && bytes > 0)
+        to->rows[to->count++] = (onv_ort_scratch_row){
+            .bytes = bytes, .is_early = is_early, .is_transient = is_transient};
+}
+
+static void add(const einsum *e, uint64_t elems, bool is_early)
+{
+    uint64_t bytes;
+    if (onv_dtype_bytes(e->dtype, elems, &bytes)) add_bytes(e, bytes, is_early, false);
+}
+
+/* --- The equation ------------------------------------------------------------------------------ */
+
+static bool is_end(char c)
+{
+    return c == '\0' || c == ',' || c == '-';
+}
+
+/* Moves behind the term. Its ellipsis stands for `n_axes` less those that letters name. Not for a diagonal. */
+static bool read_term(const char **at, int n_axes, char *term)
+{
+    int n = 0;
+    for (const char *c = *at; !is_end(*c); c++) n_axes -= isalpha((unsigned char)*c) != 0;
+    for (; !is_end(**at); (*at)++) {
+        bool is_ellipsis = strncmp(*at, "...", 3) == 0, is_letter = isalpha((unsigned char)**at);
+        if (is_ellipsis) *at += 2;
+        if (n + (is_ellipsis ? n_axes : 1) > MOST_LABELS ||
+            (is_letter && strchr(term, **at) != NULL))
+            return false;
+        for (int i = 0; is_ellipsis && i < n_axes; i++) term[n++] = (char)(1 + i);
+        if (is_letter) term[n++] = **at;
+    }
+    *at += **at == ',';
+    return true;
+}
+
+/* Without a result in the equation: what one operand alone has, by letter. */
+static void make_result(einsum *e)
+{
+    char *to = e->terms[RESULT];
+    for (char c = 1; c <= 'z' && c > 0; c++) {
+        bool first = strchr(e->terms[0], c) != NULL, second = strchr(e->terms[1], c) != NULL;
+        if ((first || second) && (c < 'A' || first != second)) *to++ = c;
+    }
+}
+
+static bool read_equation(einsum *e, const onv_model *model, const onv_node *node)
+{
+    const onv_attr *attr = onv_node_attr(node, "equation");
+    if (attr == NULL || attr->kind != ONV_ATTR_STRING || node->n_inputs > RESULT) return false;
+    const char *at = attr->s;
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        const onv_type *in = &onv_model_value(model, node->inputs[k])->type;
+        if (!read_term(&at, in->rank, e->terms[k]) || (int)strlen(e->terms[k]) != in->rank)
+            return false;
+        for (const char *c = e->terms[k]; *c != '\0'; c++)
+            if (strchr(e->labels, *c) == NULL && e->n_labels < MOST_LABELS)
+                e->labels[e->n_labels++] = *c;
+    }
+    const onv_type *out = &onv_model_value(model, node->outputs[0])->type;
+    if (strncmp(at, "->", 2) != 0) make_result(e);
+    if (strncmp(at, "->", 2) == 0 && (at += 2, !read_term(&at, out->rank, e->terms[RESULT])))
+        return false;
+    for (uint32_t k = 0; k < RESULT; k++)
+        for (int i = 0; i < e->n_labels; i++) {
+            const char *axis = strchr(e->terms[k], e->labels[i]);
+            bool has = axis != NULL && k < node->n_inputs;
+            e->dims[k][i] = onv_dim_const(1);
+            if (!has) continue;
+            e->dims[k][i] = onv_model_value(model, node->inputs[k])->type.dims[axis - e->terms[k]];
+            if (!onv_dim_is_const(e->dims[k][i]) || e->dims[k][i].raw < 1) return false;
+        }
+    return true;
+}
+
+/* --- Operands ---------------------------------------------------------------------------------- */
+
+static uint64_t elements(const onv_dim *dims, int n)
+{
+    uint64_t elems = 1;
+    for (int i = 0; i < n; i++) elems *= (uint64_t)dims[i].raw; /* of a tensor, which has a size */
+    return elems;
+}
+
+/* Labels in the order in which all have them. */
+static bool is_ordered(const einsum *e, const char *term)
+{
+    for (int i = 1; term[0] != '\0' && term[i] != '\0'; i++)
+        if (strchr(e->labels, term[i]) < strchr(e->labels, term[i - 1])) return false;
+    return true;
+}
+
+/* Sums an operand over the labels that go, in a tensor of its own. */
+static bool sum(einsum *e, uint32_t operand, const bool *goes)
+{
+    onv_ort_reduction r;
+    if (!onv_ort_find_reduction(e->dims[operand], e->n_labels, goes, &r)) return false;
+    if (r.columns == 1) return false;
+    add(e, r.rows, true);
+    add_bytes(e, onv_ort_sum_bytes(&r, e->dtype == ONV_DOUBLE ? sizeof(double) : sizeof(float)),
+              true, true);
+    for (int i = 0; i < e->n_labels; i++)
+        if (goes[i]) e->dims[operand][i] = onv_dim_const(1);
+    return true;
+}
+
+/* --- The product ------------------------------------------------------------------------------- */
+
+typedef struct permutation {
+    int at[MOST_LABELS], n;
+} permutation;
+
+static void append(permutation *to, const permutation *what)
+{
+    for (int i = 0; i < what->n; i++) to->at[to->n++] = what->at[i];
+}
+
+/* The operand with its axes in that order: another tensor, but where a sum made it and no axis of more than one element moves. */
+static void permute(const einsum *e, uint32_t operand, bool is_own, const permutation *p)
+{
+    bool is_same = true, keeps = true;
+    for (int i = 0, last = 0; i < p->n; i++) {
+        is_same &= p->at[i] == i;
+        if (e->dims[operand][p->at[i]].raw == 1) continue;
+        keeps &= p->at[i] >= last;
+        last = p->at[i];
+    }
+    if (!is_same && !(is_own && keeps)) add(e, elements(e->dims[operand], e->n_labels), true);
+}
+
+/* The labels of the product, in its order. */
+static void multiply(einsum *e, const bool *goes, char *product)
+{
+    permutation both = {.n = 0}, left = both, right = both, summed = both;
+    bool alone[MOST_LABELS] = {false}, is_own[RESULT] = {false};
+    for (uint32_t k = 0; k < RESULT; k++) {
+        for (int i = 0; i < e->n_labels; i++) alone[i] = goes[i] && e->dims[1 - k][i].raw == 1;
+        is_own[k] = sum(e, k, alone);
+    }
+    for (int i = 0; i < e->n_labels; i++) {
+        bool in_left = e->dims[0][i].raw > 1, in_right = e->dims[1][i].raw > 1;
+        permutation *to = goes[i] ? &summed : !in_left ? &right : in_right ? &both : &left;
+        to->at[to->n++] = i;
+    }
+    permutation as_left = both, as_right = both, made = both;
+    append(&as_left, &left);
+    append(&as_left, &summed);
+    append(&as_left, &right);
+    append(&as_right, &summed);
+    append(&as_right, &right);
+    append(&as_right, &left);
+    append(&made, &left);
+    append(&made, &right);
+    permute(e, 0, is_own[0], &as_left);
+    permute(e, 1, is_own[1], &as_right);
+    uint64_t elems = 1;
+    for (int i = 0; i < made.n; i++) {
+        const onv_dim *dims = e->dims[i < both.n + left.n ? 0 : 1];
+        elems *= (uint64_t)dims[made.at[i]].raw;
+        if (strchr(e->terms[RESULT], e->labels[made.at[i]]) != NULL)
+            *product++ = e->labels[made.at[i]];
+    }
+    add(e, elems, true);
+}
+
+void onv_ort_find_einsum(const onv_model *model, const onv_node *node, onv_ort_scratch *scratch)
+{
+    einsum e = {.scratch = scratch};
+    char made[MOST_LABELS + 1] = "";
+    bool goes[MOST_LABELS] = {false}, first[MOST_LABELS] = {false};
+    const onv_type *out = &onv_model_value(model, node->outputs[0])->type;
+    e.dtype = (onv_dtype)out->dtype;
+    if (!read_equation(&e, model, node)) return;
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        if (!is_ordered(&e, e.terms[k])) add(&e, elements(e.dims[k], e.n_labels), true);
+    for (int i = 0; i < e.n_labels; i++) {
+        goes[i] = strchr(e.terms[RESULT], e.labels[i]) == NULL;
+        first[i] = goes[i] && strchr(e.terms[1], e.labels[i]) == NULL;
+        goes[i] &= !first[i];
+    }
+    sum(&e, 0, first);
+    if (node->n_inputs == RESULT) multiply(&e, goes, made);
+    for (int i = 0, n = 0; node->n_inputs < RESULT && i < e.n_labels; i++)
+        if (!first[i]) made[n++] = e.labels[i];
+    if (strcmp(made, e.terms[RESULT]) != 0) add(&e, elements(out->dims, out->rank), false);
+}
