@@ -20,18 +20,6 @@
 #define OPTIONS "-b 1 --train adam --checkpoint sqrt "
 #define LONG    "-b 1 --train adam --checkpoint optimal "
 
-static char *read_all(const char *file)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *from = fopen(file, "rb"), *to = open_memstream(&text, &bytes);
-    assert_non_null(to);
-    for (int c; from != NULL && (c = getc(from)) != EOF;) putc(c, to);
-    if (from != NULL) fclose(from);
-    fclose(to);
-    return text;
-}
-
 static void nap(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -149,7 +137,7 @@ static void expect_whole(const char *pattern)
     if (glob(pattern, 0, NULL, &found) != 0) return;
     for (size_t i = 0; i < found.gl_pathc; i++) {
         const char *name = found.gl_pathv[i];
-        OWNED_TEXT text = read_all(name);
+        OWNED_TEXT text = capture_file(name);
         bool is_text = strstr(name, ".onnx") == NULL;
         if (is_text && (text[0] == '\0' || text[strlen(text) - 1] != '\n' ||
                         (strstr(name, ".html") != NULL && strstr(text, "</html>") == NULL)))
@@ -187,7 +175,7 @@ TEST(a_crash_costs_one_report)
         /* Where one process has all of them, it has begun with a model by then. */
         useconds_t after = rows[i].is_in_one ? duration_of(arguments) / 3 : 0;
         int status = end_one(arguments, rows[i].victim, rows[i].signal_number, after);
-        char *said = read_all("errors"), *report = read_all(rows[i].file);
+        char *said = capture_file("errors"), *report = capture_file(rows[i].file);
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 1)
             fail_msg("'%s': status %x: %s", arguments, (unsigned)status, said);
         if (strstr(said, rows[i].says) == NULL || strstr(said, "onnxvram: /") == NULL)
@@ -229,7 +217,7 @@ TEST(ten_of_a_thousand)
     FILE *list = fmemopen(arguments, sizeof arguments, "w");
     model *m = model_read(17, "in x f32[4,4]", "y = Relu(x) relu", "out y f32");
     program_write_model("good.onnx", m);
-    OWNED_TEXT good = read_all("good.onnx");
+    OWNED_TEXT good = capture_file("good.onnx");
     fputs("-q --json=all.json", list);
     for (int h = 0; h < HOSTILE; h++) {
         char name[32];
@@ -248,7 +236,8 @@ TEST(ten_of_a_thousand)
     int status = system(command);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 1);
-    char *said = read_all("errors"), *report = read_all("out"), *json = read_all("all.json");
+    char *said = capture_file("errors"), *report = capture_file("out"),
+         *json = capture_file("all.json");
     const char *at = report;
     for (int i = 0; i < HOSTILE * BETWEEN; i++) {
         char name[32];
@@ -362,7 +351,7 @@ TEST(a_disk_that_is_full_or_fixed)
             int status = run_with_disks(script);
             unsetenv("ASAN_OPTIONS");
             if (status == 77) skip();
-            OWNED_TEXT said = read_all("errors");
+            OWNED_TEXT said = capture_file("errors");
             if (status != 0) fail_msg("'%s' says: %s", script, said);
         }
 }
@@ -423,7 +412,7 @@ TEST(no_input_is_overwritten)
                                         "-q --csv=found.pt2 m.onnx found.onnx",
                                         "-q --untrusted --csv=weights.bin m.onnx external.onnx"};
     char *before[N_FILES];
-    for (size_t f = 0; f < N_FILES; f++) before[f] = read_all(files[f]);
+    for (size_t f = 0; f < N_FILES; f++) before[f] = capture_file(files[f]);
     enum { N_ROWS = sizeof rows / sizeof rows[0], N_LATER = sizeof later / sizeof later[0] };
     for (size_t i = 0; i < N_ROWS + N_LATER; i++) {
         const char *arguments = i < N_ROWS ? rows[i].arguments : later[i - N_ROWS];
@@ -434,7 +423,7 @@ TEST(no_input_is_overwritten)
             program_expect_parts(arguments, 2, (const char *const[]){"would overwrite", NULL},
                                  text);
         for (size_t f = 0; f < N_FILES; f++) {
-            OWNED_TEXT after = read_all(files[f]);
+            OWNED_TEXT after = capture_file(files[f]);
             if (strcmp(after, before[f]) != 0) fail_msg("'%s' changed %s", arguments, files[f]);
         }
     }

@@ -41,18 +41,6 @@ static const struct {
     {"-q -b 2 --baseline base.json", SAMPLE("resnet18") SAMPLE("functions") SAMPLE("vgg16"), 1},
 };
 
-static char *read_all(const char *file)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *from = fopen(file, "rb"), *to = open_memstream(&text, &bytes);
-    assert_non_null(to);
-    for (int c; from != NULL && (c = getc(from)) != EOF;) putc(c, to);
-    if (from != NULL) fclose(from);
-    fclose(to);
-    return text;
-}
-
 /* Through a shell; the exit status. */
 static int run(const char *arguments)
 {
@@ -80,9 +68,9 @@ TEST(answers_do_not_depend_on_jobs)
                      rows[r].options, rows[r].models);
             int status = run(arguments);
             if (status != rows[r].status)
-                fail_msg("'%s' ends with %d: %s", arguments, status, read_all("errors"));
+                fail_msg("'%s' ends with %d: %s", arguments, status, capture_file("errors"));
             for (size_t f = 0; f < FILES; f++) {
-                char *now = read_all(files[f]);
+                char *now = capture_file(files[f]);
                 if (j > 0 && strcmp(now, first[f]) != 0)
                     fail_msg("'%s': %s is another:\n%.2000s\n---\n%.2000s", arguments, files[f],
                              now, first[f]);
@@ -126,8 +114,9 @@ TEST(failures_are_in_json)
         char arguments[1024];
         unlink("r.json");
         snprintf(arguments, sizeof arguments, "-q %s >out 2>errors", cases[i].arguments);
-        if (run(arguments) != cases[i].status) fail_msg("'%s': %s", arguments, read_all("errors"));
-        OWNED_TEXT text = read_all("r.json");
+        if (run(arguments) != cases[i].status)
+            fail_msg("'%s': %s", arguments, capture_file("errors"));
+        OWNED_TEXT text = capture_file("r.json");
         if (cases[i].status == 2) assert_string_equal(text, "");
         for (size_t k = 0; k < 3 && cases[i].parts[k] != NULL; k++)
             if (strstr(text, cases[i].parts[k]) == NULL)
@@ -141,7 +130,7 @@ TEST(a_closed_pipe_ends_all)
     assert_int_equal(run("--jobs 3 -q " SAMPLE("resnet18") SAMPLE("vgg16") SAMPLE("vit_b_16") MODELS
                          "2>errors | true"),
                      0);
-    OWNED_TEXT said = read_all("errors");
+    OWNED_TEXT said = capture_file("errors");
     assert_string_equal(said, "");
 }
 

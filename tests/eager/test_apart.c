@@ -199,8 +199,7 @@ TEST(kernels_copy_gradients_that_are_not_dense)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         OWNED_MODEL m = model_new(18);
         OWNED_TRAINER t;
-        onv_error err = {0};
-        onv_eager eager;
+        OWNED_EAGER eager;
         onv_lower_options options = {.loss = ONV_LOSS_NONE};
         model_add(m, "in s f32[2,4,8]", "in i f32[2,4,6,6]", "weight w f32[8,4]",
                   "weight k f32[4,4,3,3]", "weight b f32[4,1,1]", "x = Add(i b) x");
@@ -212,14 +211,12 @@ TEST(kernels_copy_gradients_that_are_not_dense)
         }
         model_output(m, last, "f32");
         trainer_open_model(&t, m);
-        assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err),
-                         ONV_OK);
+        trainer_lower(&t, &options, &eager);
         uint64_t temps = UINT64_MAX;
         for (size_t k = 0; k < eager.ops.count && temps == UINT64_MAX; k++)
             if (strcmp(eager.ops.at[k].name, cases[i].kernel) == 0)
                 temps = eager.ops.at[k].backward_temp_bytes;
         if (temps != cases[i].temps) fail_msg("case %zu: %llu bytes", i, (unsigned long long)temps);
-        onv_eager_cleanup(&eager);
     }
 }
 
@@ -231,8 +228,7 @@ TEST(calls_in_parts_are_told)
     for (int i = 0; i < 2; i++) {
         OWNED_MODEL m = model_new(18);
         OWNED_TRAINER t;
-        onv_error err = {0};
-        onv_eager eager;
+        OWNED_EAGER eager;
         onv_lower_options options = {.loss = ONV_LOSS_NONE, .reports = true};
         model_add(m, "in x f32[4,8]", "weight w f32[8,8]", "role w PARAMETER",
                   "h = MatMul(x w) product");
@@ -245,14 +241,12 @@ TEST(calls_in_parts_are_told)
         }
         model_output(m, "y", "f32");
         trainer_open_model(&t, m);
-        assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err),
-                         ONV_OK);
+        trainer_lower(&t, &options, &eager);
         const char *told = NULL;
         for (size_t k = 0; k < t.model.diags.count; k++)
             if (strcmp(t.model.diags.at[k].code, "calls-in-parts") == 0)
                 told = t.model.diags.at[k].message;
         assert_int_equal(told != NULL, i == 0);
         if (told != NULL) assert_non_null(strstr(told, "2 tensors, 256 bytes"));
-        onv_eager_cleanup(&eager);
     }
 }

@@ -286,13 +286,11 @@ TEST(each_is_one_operation)
     uint32_t n_wrong = 0;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         OWNED_TRAINER t;
-        onv_error err = {0};
         onv_eager eager;
         onv_lower_options options = {.loss = ONV_LOSS_NONE, .no_inplace = true};
         OWNED_MODEL m = build(&rows[i]);
         trainer_open_model(&t, m);
-        if (onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err) != ONV_OK)
-            fail_msg("%s: %s (%s)", rows[i].name, err.message, err.node);
+        trainer_lower(&t, &options, &eager);
         const onv_eager_op *op = &eager.ops.at[eager.ops.count - 1];
         uint64_t kept = 0;
         for (uint32_t k = 0; k < op->n_saved; k++)

@@ -128,16 +128,14 @@ TEST(determinants_keep_their_factors)
 {
     enum { MATRIX = 2 * 8 * 8 * 4, PIVOTS = 2 * 8 * 4, NUMBERS = 2 * 4 };
     OWNED_TRAINER t;
-    onv_error err = {0};
-    onv_eager eager;
+    OWNED_EAGER eager;
     onv_lower_options options = {.loss = ONV_LOSS_NONE};
     OWNED_MODEL m = model_read(20, "in x f32[2,8,4]", "weight w f32[4,8]",
                                "a = MatMul(x w) product", "y = Det(a) det", "out y f32");
     trainer_open_model(&t, m);
-    assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err), ONV_OK);
+    trainer_lower(&t, &options, &eager);
     const onv_eager_op *op = &eager.ops.at[eager.ops.count - 1];
     assert_int_equal(op->backward_temp_bytes, 3 * MATRIX + 2 * PIVOTS);
-    onv_eager_cleanup(&eager);
     assert_int_equal(trainer_saved(&t, &options), 2 * 8 * 4 * 4 + 2 * MATRIX + PIVOTS + NUMBERS);
 }
 
@@ -283,7 +281,6 @@ TEST(kernels_copy_gradients)
                  {add_conv_over_time, F + 3 * 512 * 6 * 4 + F}};
     const char *const all[] = {"*"};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        onv_error err = {0};
         onv_eager eager;
         onv_lower_options options = {.loss = ONV_LOSS_NONE, .inplace = all, .n_inplace = 1};
         OWNED_MODEL m = model_new(20);
@@ -291,8 +288,7 @@ TEST(kernels_copy_gradients)
         model_output(m, "y", "f32");
         OWNED_TRAINER t;
         trainer_open_model(&t, m);
-        if (onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err) != ONV_OK)
-            fail_msg("%s (%s)", err.message, err.node);
+        trainer_lower(&t, &options, &eager);
         uint64_t temps = 0;
         for (size_t k = 0; k < eager.ops.count; k++) temps += eager.ops.at[k].backward_temp_bytes;
         if (temps != cases[i].temps)

@@ -13,12 +13,11 @@ TEST(gradients_of_readers_add_in_place)
     OWNED_TRAINER t;
     trainer_open_model(&t, m);
     onv_error err = {0};
-    onv_eager eager;
+    OWNED_EAGER eager;
     onv_train_program program;
     onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
     options.lower.loss = ONV_LOSS_MSE;
-    assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options.lower, &eager, &err),
-                     ONV_OK);
+    trainer_lower(&t, &options.lower, &eager);
     assert_int_equal(onv_train_program_build(&t.model, &eager, &options, &program, &err), ONV_OK);
     assert_int_equal(onv_train_program_check(&program, &err), ONV_OK);
     uint32_t activations = 0, weights = 0, sums = 0;
@@ -34,7 +33,6 @@ TEST(gradients_of_readers_add_in_place)
     assert_int_equal(weights, 3 * 2);
     assert_int_equal(sums, 0);
     onv_train_program_cleanup(&program);
-    onv_eager_cleanup(&eager);
 }
 
 /* A linear layer that runs twice takes its weight as a view, and so its gradients come: the first two make a third

@@ -149,14 +149,12 @@ TEST(contracted_labels_are_in_the_order_of_letters)
 
 static uint32_t count_operations(model *m, const char *name)
 {
-    onv_error err = {0};
     onv_eager eager;
     onv_lower_options how = {.loss = ONV_LOSS_NONE};
     uint32_t n = 0;
     trainer t;
     trainer_open_model(&t, m);
-    if (onv_eager_lower(&t.model, &t.live, t.is_host, &how, &eager, &err) != ONV_OK)
-        fail_msg("%s (%s)", err.message, err.node);
+    trainer_lower(&t, &how, &eager);
     for (size_t i = 0; i < eager.ops.count; i++) n += strcmp(eager.ops.at[i].name, name) == 0;
     onv_eager_cleanup(&eager);
     trainer_close(&t);

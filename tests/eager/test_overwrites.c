@@ -190,8 +190,7 @@ TEST(methods_overwrite)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         OWNED_TRAINER t;
-        onv_error err = {0};
-        onv_eager eager;
+        OWNED_EAGER eager;
         onv_lower_options options = {.loss = ONV_LOSS_NONE};
         OWNED_MODEL m = model_read(17, "in x f32[4,6]", "in m bool[4,8]", "weight w f32[6,8]",
                                    "role w PARAMETER", "one = Constant() c value_float=1.0",
@@ -201,15 +200,13 @@ TEST(methods_overwrite)
         model_node(m, cases[i].op, "1", cases[i].inputs, "y", "");
         model_output(m, "y", "f32");
         trainer_open_model(&t, m);
-        if (onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err) != ONV_OK)
-            fail_msg("%s: %s", cases[i].line, err.message);
+        trainer_lower(&t, &options, &eager);
         const onv_eager_op *op = &eager.ops.at[eager.ops.count - 1];
         bool copies = false;
         for (uint32_t k = 0; k < op->n_saved; k++)
             copies |= eager.storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA;
         if (op->in_place != cases[i].overwrites || copies != cases[i].copies)
             fail_msg("%s", cases[i].line);
-        onv_eager_cleanup(&eager);
     }
 }
 
@@ -223,8 +220,7 @@ TEST(overwritten_views_are_copied)
     } cases[] = {{"v.relu_()", "v", 2 * BYTES}, {"y = v.relu()", "v", 0}, {"a.relu_()", "a", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         OWNED_TRAINER t;
-        onv_error err = {0};
-        onv_eager eager;
+        OWNED_EAGER eager;
         onv_lower_options options = {.loss = ONV_LOSS_NONE};
         OWNED_MODEL m = model_read(17, "in x f32[4,6]", "weight w f32[6,8]", "role w PARAMETER",
                                    "ints shape 8 4", "a = MatMul(x w) 0");
@@ -234,9 +230,7 @@ TEST(overwritten_views_are_copied)
         model_node(m, "Relu", "2", cases[i].input, "y", "");
         model_output(m, "y", "f32");
         trainer_open_model(&t, m);
-        if (onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err) != ONV_OK)
-            fail_msg("%s: %s", cases[i].line, err.message);
+        trainer_lower(&t, &options, &eager);
         assert_int_equal(eager.ops.at[eager.ops.count - 1].backward_temp_bytes, cases[i].temps);
-        onv_eager_cleanup(&eager);
     }
 }

@@ -53,17 +53,14 @@ static uint64_t run(const pattern *p, bool as_exported, char *names, size_t size
     trainer t;
     model *m = build(p);
     trainer_open_model(&t, m);
-    onv_error err = {0};
-    onv_eager eager;
+    OWNED_EAGER eager;
     onv_lower_options options = {.loss = ONV_LOSS_NONE, .as_exported = as_exported};
-    if (onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err) != ONV_OK)
-        fail_msg("%s: %s", p->nodes[0], err.message);
+    trainer_lower(&t, &options, &eager);
     size_t length = 0;
     names[0] = '\0';
     for (size_t i = 1; i < eager.ops.count; i++)
         length += (size_t)snprintf(names + length, size - length, "%s%s", i > 1 ? " " : "",
                                    eager.ops.at[i].name);
-    onv_eager_cleanup(&eager);
     uint64_t kept = trainer_saved(&t, &options);
     trainer_close(&t);
     model_free(m);

@@ -65,15 +65,13 @@ TEST(a_chain_holds_its_intermediates_twice)
                                "y = Conv(e w3) conv3 pads=[1,1,1,1]", "out y f32");
     OWNED_TRAINER t;
     trainer_open_model(&t, m);
-    onv_error err = {0};
-    onv_eager eager;
+    OWNED_EAGER eager;
     onv_lower_options options = {.loss = ONV_LOSS_NONE};
-    assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err), ONV_OK);
+    trainer_lower(&t, &options, &eager);
     uint64_t intermediates = 0;
     for (size_t i = 0; i < eager.storages.count; i++)
         if (eager.storages.at[i].kind == ONV_STORAGE_ACTIVATION)
             intermediates += eager.storages.at[i].bytes;
-    onv_eager_cleanup(&eager);
     assert_int_equal(2 * intermediates, 672179200);
 }
 
@@ -228,15 +226,12 @@ TEST(every_output_is_told)
         OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_lower_options options = {.reports = true};
-        onv_error err = {0};
-        onv_eager eager;
-        assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err),
-                         ONV_OK);
+        OWNED_EAGER eager;
+        trainer_lower(&t, &options, &eager);
         const onv_diag *diag = t.model.diags.count > 0 ? &t.model.diags.at[0] : NULL;
         if (diag == NULL || strcmp(diag->code, "losses") != 0 ||
             diag->severity != cases[i].severity || strstr(diag->message, cases[i].text) == NULL)
             fail_msg("case %zu: %s", i, diag != NULL ? diag->message : "nothing");
-        onv_eager_cleanup(&eager);
     }
 }
 
@@ -260,15 +255,12 @@ TEST(an_output_that_no_gradient_reaches_has_a_loss)
         OWNED_TRAINER t;
         trainer_open_model(&t, m);
         onv_lower_options options = {.reports = true};
-        onv_error err = {0};
-        onv_eager eager;
-        assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err),
-                         ONV_OK);
+        OWNED_EAGER eager;
+        trainer_lower(&t, &options, &eager);
         bool is_told = false;
         for (size_t k = 0; k < t.model.diags.count; k++)
             is_told |= strstr(t.model.diags.at[k].message, cases[i].text) != NULL;
         assert_true(is_told);
-        onv_eager_cleanup(&eager);
     }
 }
 
@@ -393,14 +385,13 @@ TEST(tensors_are_made_in_pytorchs_order)
 {
     for (int vit = 0; vit < 2; vit++) {
         OWNED_TRAINER t;
-        onv_eager eager;
+        OWNED_EAGER eager;
         onv_train_program program;
         onv_error err = {0};
         trainer_open_sample(&t, vit ? "vit-small-train" : "resnet18-train", 2);
         onv_train_options options = with("adagrad");
         options.lower.cuda = onv_cuda_library_defaults();
-        assert_int_equal(
-            onv_eager_lower(&t.model, &t.live, t.is_host, &options.lower, &eager, &err), ONV_OK);
+        trainer_lower(&t, &options.lower, &eager);
         assert_int_equal(onv_train_program_build(&t.model, &eager, &options, &program, &err),
                          ONV_OK);
         const onv_timeline *timeline = &program.timeline;
@@ -411,7 +402,6 @@ TEST(tensors_are_made_in_pytorchs_order)
             assert_true(mask < first_of(timeline, ONV_BUFFER_ACTIVATION, "/dropout/Dropout"));
         }
         onv_train_program_cleanup(&program);
-        onv_eager_cleanup(&eager);
     }
 }
 

@@ -71,7 +71,7 @@ static size_t sums_of_gradients(uint32_t version)
 {
     trainer t;
     onv_error err = {0};
-    onv_eager eager;
+    OWNED_EAGER eager;
     onv_train_program program;
     model *m = model_new(17);
     onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
@@ -80,14 +80,12 @@ static size_t sums_of_gradients(uint32_t version)
     model_add(m, "in x f32[64,64]", "weight v f32[64,64]", "a = MatMul(x v) 1", "b = Neg(a) 2",
               "y = Add(a b) 3", "out y f32");
     trainer_open_model(&t, m);
-    assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options.lower, &eager, &err),
-                     ONV_OK);
+    trainer_lower(&t, &options.lower, &eager);
     assert_int_equal(onv_train_program_build(&t.model, &eager, &options, &program, &err), ONV_OK);
     size_t n = 0;
     for (size_t i = 0; i < program.timeline.steps.count; i++)
         n += strcmp(program.timeline.steps.at[i].label, "sum of gradients") == 0;
     onv_train_program_cleanup(&program);
-    onv_eager_cleanup(&eager);
     trainer_close(&t);
     model_free(m);
     return n;

@@ -159,14 +159,12 @@ TEST(a_quantized_matrix_was_whole_before)
         OWNED_TRAINER t;
         open_frozen(&t, false, false);
         uint64_t found[2] = {0, 0};
-        onv_error err = {0};
-        onv_training result;
         onv_training_options all = {
             .train = with("sgd"), .take = find_early, .take_context = found};
         all.train.weights = onv_weight_format_find(formats[f]);
         all.train.lower.freeze = frozen;
         all.train.lower.n_freeze = 1;
-        assert_int_equal(onv_training_compute(&t.model, &t.live, &all, &result, &err), ONV_OK);
+        trainer_compute(&t, &all);
         assert_int_equal(found[0], whole[f]);
         assert_int_equal(found[1], f == 1 ? 3 * 16 * 256 : 0);
     }
@@ -281,12 +279,10 @@ TEST(buckets_are_made_anew)
     OWNED_TRAINER t;
     trainer_open_model(&t, m);
     buckets found = {.n = 0};
-    onv_error err = {0};
-    onv_training result;
     onv_training_options all = {.train = with("sgd"), .take = list_buckets, .take_context = &found};
     all.train.parallel = ONV_PARALLEL_DDP;
     all.train.world = 2;
-    assert_int_equal(onv_training_compute(&t.model, &t.live, &all, &result, &err), ONV_OK);
+    trainer_compute(&t, &all);
     assert_int_equal(found.n, 3);
     assert_int_equal(found.bytes[0], 5 << 20);
     assert_int_equal(found.bytes[1], 1 << 20);
@@ -371,8 +367,6 @@ TEST(gathering_has_a_stream)
     open_blocks(&t, "f32");
     for (int offloads = 0; offloads < 2; offloads++) {
         streams found = {{0}};
-        onv_error err = {0};
-        onv_training result;
         onv_training_options all = {.train = with("adamw"),
                                     .units = "blocks.?",
                                     .take = count_streams,
@@ -380,7 +374,7 @@ TEST(gathering_has_a_stream)
         all.train.parallel = ONV_PARALLEL_FSDP;
         all.train.world = 4;
         all.train.offload = offloads ? ONV_OFFLOAD_GRADIENTS : ONV_OFFLOAD_NOTHING;
-        assert_int_equal(onv_training_compute(&t.model, &t.live, &all, &result, &err), ONV_OK);
+        onv_training result = trainer_compute(&t, &all);
         assert_int_equal(found.n[1], offloads ? 8 : 4);
         assert_int_equal(found.n[2], 2);
         assert_int_equal(result.figures.parts.gathered_bytes, 2 * W + (offloads ? W / 4 : 0));
@@ -495,13 +489,11 @@ TEST(chunks_add_up_their_gradients)
     open_blocks(&t, "f32");
     for (uint32_t chunks = 1; chunks <= 4; chunks++) {
         sums found = {0};
-        onv_error err = {0};
-        onv_training result;
         onv_training_options all = {
             .train = with("sgd"), .take = count_sums, .take_context = &found};
         all.train.lower.loss = ONV_LOSS_CHUNKED;
         all.train.lower.loss_chunks = chunks;
-        assert_int_equal(onv_training_compute(&t.model, &t.live, &all, &result, &err), ONV_OK);
+        trainer_compute(&t, &all);
         assert_int_equal(found.n, chunks > 1);
     }
 }

@@ -261,12 +261,12 @@ TEST(a_branch_may_be_the_first_to_multiply)
                    "o = Relu(x) relu", "out o f32", "end", "y = If(c) if", "out y f32");
     OWNED_TRAINER t;
     onv_error err = {0};
-    onv_eager eager;
+    OWNED_EAGER eager;
     onv_timeline timeline;
     onv_lower_options options = with(2006).lower;
     options.inference = true;
     trainer_open_model(&t, m);
-    assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err), ONV_OK);
+    trainer_lower(&t, &options, &eager);
     assert_int_equal(onv_inference_build(&t.model, &eager, &options, &timeline, &err), ONV_OK);
     uint32_t kept = 0;
     for (size_t i = 0; i < timeline.buffers.count; i++)
@@ -276,7 +276,6 @@ TEST(a_branch_may_be_the_first_to_multiply)
         }
     assert_int_equal(kept, 1);
     onv_timeline_cleanup(&timeline);
-    onv_eager_cleanup(&eager);
     model_free(m);
 }
 

@@ -56,6 +56,13 @@ void trainer_close(trainer *t)
     onv_model_cleanup(&t->model);
 }
 
+void trainer_lower(trainer *t, const onv_lower_options *options, onv_eager *eager)
+{
+    onv_error err = {0};
+    if (onv_eager_lower(&t->model, &t->live, t->is_host, options, eager, &err) != ONV_OK)
+        fail_msg("%s (%s)", err.message, err.node);
+}
+
 uint64_t trainer_saved(trainer *t, const onv_lower_options *options)
 {
     onv_error err = {0};
@@ -81,10 +88,14 @@ uint64_t trainer_kept(model *m, const onv_lower_options *options)
 
 onv_training trainer_run(trainer *t, const onv_train_options *options)
 {
+    return trainer_compute(t, &(onv_training_options){.train = *options});
+}
+
+onv_training trainer_compute(trainer *t, const onv_training_options *options)
+{
     onv_error err = {0};
     onv_training result;
-    onv_training_options all = {.train = *options};
-    if (onv_training_compute(&t->model, &t->live, &all, &result, &err) != ONV_OK)
+    if (onv_training_compute(&t->model, &t->live, options, &result, &err) != ONV_OK)
         fail_msg("%s (%s)", err.message, err.node);
     return result;
 }

@@ -3,6 +3,7 @@
 #define ONV_TESTS_TRAINER_H
 
 #include "ckpt/training.h"
+#include "lower/lower.h"
 #include "support/onnx_writer.h"
 
 typedef struct trainer {
@@ -20,6 +21,10 @@ void trainer_close(trainer *t);
 /* Closed at the end of its block. */
 #define OWNED_TRAINER __attribute__((cleanup(trainer_close))) trainer
 
+/* The tape; fails the test where there is none. */
+void trainer_lower(trainer *t, const onv_lower_options *options, onv_eager *eager);
+#define OWNED_EAGER __attribute__((cleanup(onv_eager_cleanup))) onv_eager
+
 /* Saved bytes under these options. */
 uint64_t trainer_saved(trainer *t, const onv_lower_options *options);
 
@@ -28,5 +33,6 @@ uint64_t trainer_kept(model *m, const onv_lower_options *options);
 
 /* The whole result; fails the test where there is none. */
 onv_training trainer_run(trainer *t, const onv_train_options *options);
+onv_training trainer_compute(trainer *t, const onv_training_options *options);
 
 #endif

@@ -44,6 +44,18 @@ void capture_free(capture *caught)
     *caught = (capture){0};
 }
 
+char *capture_file(const char *file)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *from = fopen(file, "rb"), *to = open_memstream(&text, &bytes);
+    assert_non_null(to);
+    for (int c; from != NULL && (c = getc(from)) != EOF;) putc(c, to);
+    if (from != NULL) fclose(from);
+    fclose(to);
+    return text;
+}
+
 char *report_text(const onv_analysis *analysis, onv_format format,
                   const onv_report_options *options)
 {

@@ -32,6 +32,9 @@ void capture_free(capture *caught);
 /* Counts the bytes alone, in a size_t. */
 bool capture_size(void *count, const char *text, size_t bytes);
 
+/* What is in a file, nothing where there is none. Free the text. */
+char *capture_file(const char *file);
+
 /* The report of one analysis; fails the test where it fails. Free the text. */
 char *report_text(const onv_analysis *analysis, onv_format format,
                   const onv_report_options *options);
