@@ -185,9 +185,8 @@ TEST(files_that_have_both)
     model *m = model_read(17, "in x f32[N,64]", "weight w f32[64,64]", "constant mask f32[64]",
                           "a = MatMul(x w) fc", "y = Mul(a mask) mul", "out y f32");
     assert_int_equal(trained_bytes(m), 64 * 64 * 4);
-    m = model_new(17);
-    model_add(m, "in x f32[N,64]", "constant w f32[64,64]", "weight factors f32[64]",
-              "a = Mul(x factors) mul", "b = MatMul(a w) fc", "out b f32");
+    m = model_read(17, "in x f32[N,64]", "constant w f32[64,64]", "weight factors f32[64]",
+                   "a = Mul(x factors) mul", "b = MatMul(a w) fc", "out b f32");
     assert_int_equal(trained_bytes(m), (64 * 64 + 64) * 4);
 }
 

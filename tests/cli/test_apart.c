@@ -398,8 +398,7 @@ TEST(no_input_is_overwritten)
                             "echo >value; echo id,lower,upper,size >intervals; "
                             "cp m.onnx found.onnx; echo '{\"schema_version\":8}' >found.pt2"),
                      0);
-    m = model_new(17);
-    model_input(m, "x", "f32[4,4]");
+    m = model_read(17, "in x f32[4,4]");
     model_weight(m, "w", "f32[4,4]"); /* in weights.bin */
     model_node(m, "MatMul", "mm", "x w", "y", "");
     model_output(m, "y", "f32");

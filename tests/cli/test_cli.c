@@ -139,8 +139,7 @@ TEST(hostile_names_do_not_reach_the_terminal)
     char text[PROGRAM_TEXT];
     OWNED_MODEL m = model_new(17);
     size_t size;
-    model_input(m, "x", "f32[4]");
-    model_node(m, "Mystery\x1b[2J", "n\x1b]0;t\a", "x", "y\x1b[31m", "");
+    model_add(m, "in x f32[4]", "y\x1b[31m = Mystery\x1b[2J(x) n\x1b]0;t\a");
     model_output(m, "y\x1b[31m", "f32");
     const unsigned char *bytes = model_bytes(m, &size);
     program_write("h.onnx", bytes, size);

@@ -126,8 +126,7 @@ TEST(models_of_one_name_are_told_apart)
         model *m = model_new(17);
         snprintf(shape, sizeof shape, "f32[%d]", 64 << i);
         model_input(m, "x", shape);
-        model_node(m, "Neg", "n", "x", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "y = Neg(x) n", "out y f32");
         program_write_model(files[i], m);
     }
     EXPECT("-q --json=both.json a/model.onnx b/model.onnx", 0, "b/model.onnx: ");
@@ -171,8 +170,7 @@ TEST(markdown_is_for_pull_requests)
     model_node(m, "Relu", "n", "a|b", "[y](http://z)", "");
     model_output(m, "[y](http://z)", "f32");
     program_write_model("hostile.onnx", m);
-    m = model_new(17);
-    model_add(m, "in x f32[64]", "y = Neg(x) n", "out y f32");
+    m = model_read(17, "in x f32[64]", "y = Neg(x) n", "out y f32");
     program_write_model("plain.onnx", m);
     EXPECT("diff --format markdown plain.onnx hostile.onnx", 0, "a&#124;b", "&#60;script&#62;");
     assert_null(strstr(text, "<script"));
@@ -196,8 +194,7 @@ TEST(free_dims_get_an_answer)
     EXPECT("'quoted name.onnx'", 0, "onnxvram 'quoted name.onnx' --batch 1");
     EXPECT("--formula=c 'quoted name.onnx'", 0, "int64_t it_s");
     /* Names that are one identifier, a word of the language, and a function of the file. */
-    m = model_new(17);
-    model_add(m, "in x f32[a b,a.b,def,peak_bytes]", "y = Relu(x) n", "out y f32");
+    m = model_read(17, "in x f32[a b,a.b,def,peak_bytes]", "y = Relu(x) n", "out y f32");
     program_write_model("names.onnx", m);
     EXPECT("--formula=python names.onnx", 0, "def peak_bytes(a_b, a_b_1, def_2, peak_bytes_3):");
 }

@@ -299,13 +299,12 @@ TEST(tied_weights_are_told)
         OWNED_MODEL m = model_read(18, "in ids i64[4]", "weight embed.weight f32[16,8]",
                                    "role embed.weight PARAMETER", "weight val_1 f32[8,16]");
         model_parameters(m, is_tied ? "embed.weight" : "embed.weight fc.weight");
-        model_source(m, "embed", "embedding");
-        model_class(m, "torch.nn.modules.sparse.Embedding", "aten.embedding.default");
-        model_node(m, "Gather", "h", "embed.weight ids", "h", "");
+        model_add(m, "source embed embedding",
+                  "class torch.nn.modules.sparse.Embedding aten.embedding.default",
+                  "h = Gather(embed.weight ids) h");
         model_source(m, is_tied ? "embed" : "fc", "linear");
         model_class(m, LINEAR, "aten.linear.default");
-        model_node(m, "MatMul", "y", "h val_1", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "y = MatMul(h val_1) y", "out y f32");
         trainer_open_model(&t, m);
         onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
                                      .lower = {.loss = ONV_LOSS_NONE, .reports = true}};

@@ -125,8 +125,7 @@ TEST(samples_of_the_old_batch_are_not_appended)
     model *m = model_read(17, "in x f32[4,16]", "weight none f32[4,16]",
                           "y = Concat(x none) twice axis=0", "out y f32");
     expect_refusal(m, "twice", "appends");
-    m = model_new(17);
-    model_input(m, "x", "f32[4,16]");
+    m = model_read(17, "in x f32[4,16]");
     model_ints(m, "pads", 4, (int64_t[]){0, 0, 4, 0});
     model_add(m, "y = Pad(x pads) fill", "out y f32");
     expect_refusal(m, "fill", "appends");
@@ -142,14 +141,12 @@ TEST(results_beside_the_inputs_have_the_batch)
     onv_options options = batch_of(8);
     expect_shape(m, &options, "h", "[1, 8, 16]");
 
-    m = model_new(17);
-    model_add(m, "in x f32[4,16]", "weight w f32[4,16]", "h = Tanh(w) tanh", "y = Relu(x) relu",
-              "out h f32", "out y f32");
+    m = model_read(17, "in x f32[4,16]", "weight w f32[4,16]", "h = Tanh(w) tanh",
+                   "y = Relu(x) relu", "out h f32", "out y f32");
     expect_refusal(m, "tanh", "keeps the old batch");
 
-    m = model_new(17);
-    model_add(m, "in x f32[4,16]", "weight mask f32[4,1,6]", "y = Relu(x) relu", "out mask f32",
-              "out y f32");
+    m = model_read(17, "in x f32[4,16]", "weight mask f32[4,1,6]", "y = Relu(x) relu",
+                   "out mask f32", "out y f32");
     expect_refusal(m, "", "a constant of that batch");
 }
 

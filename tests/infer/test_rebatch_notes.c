@@ -30,8 +30,7 @@ TEST(inputs_without_the_batch_are_noted)
                           "out y f32");
     expect_note(m, "--shape pairs=");
 
-    m = model_new(17);
-    model_add(m, "in x f32[4,16]", "in w f32[16,9]", "y = MatMul(x w) near", "out y f32");
+    m = model_read(17, "in x f32[4,16]", "in w f32[16,9]", "y = MatMul(x w) near", "out y f32");
     expect_note(m, "--shape w=");
 }
 

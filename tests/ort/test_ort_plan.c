@@ -251,8 +251,7 @@ TEST(reductions_take_what_was_measured)
         if (reductions[i].n_axes > 0)
             model_ints(m, "axes", reductions[i].n_axes, reductions[i].axes);
         model_node(m, reductions[i].op, "1", reductions[i].n_axes > 0 ? "a axes" : "a", "b", "");
-        model_node(m, "Cast", "2", "b", "y", "to=1");
-        model_add(m, "out y f32");
+        model_add(m, "y = Cast(b) 2 to=1", "out y f32");
         expect_workspaces(m, reductions[i].bytes > 0, &reductions[i].bytes, true);
     }
 }

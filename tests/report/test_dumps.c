@@ -11,9 +11,8 @@ static model *diamond(const char *type)
 {
     model *m = model_new(17);
     model_input(m, "x", type);
-    model_add(m, "weight w,1 f32[4,64]", "a = Relu(x) 0", "b = Neg(a) 1", "y = Sum(a b x w,1) 2");
-    model_node(m, "Neg", "3", "y", "=z", "");
-    model_output(m, "=z", "f32");
+    model_add(m, "weight w,1 f32[4,64]", "a = Relu(x) 0", "b = Neg(a) 1", "y = Sum(a b x w,1) 2",
+              "=z = Neg(y) 3", "out =z f32");
     return m;
 }
 
@@ -222,10 +221,9 @@ TEST(without_an_arena_there_is_no_plan)
 /* Names are text of the model's: in the header they end no comment and make no macro of another value's. */
 TEST(the_header_has_a_name_for_each)
 {
-    OWNED_MODEL m = model_read(17, "in a-b f32[3]", "a_b = Relu(a-b) 0");
-    model_node(m, "Relu", "1", "a_b", "a*/\n#error\\", "");
-    model_node(m, "Relu", "2", "a*/\n#error\\", "a_b_1", "");
-    model_output(m, "a_b_1", "f32");
+    OWNED_MODEL m =
+        model_read(17, "in a-b f32[3]", "a_b = Relu(a-b) 0", "a*/\n#error\\ = Relu(a_b) 1",
+                   "a_b_1 = Relu(a*/\n#error\\) 2", "out a_b_1 f32");
     onv_options options = onv_options_default();
     options.align = 16;
     OWNED_ANALYSIS a = model_analyse(m, &options);
