@@ -33,6 +33,18 @@ typedef struct place {
     const char *name; /* NULL: the file is there */
 } place;
 
+/* The folder of a file; those that are not there are told when the file is opened. */
+static bool stat_folder(const char *path, struct stat *status)
+{
+    char *copy = strdup(path);
+    if (copy == NULL) return false;
+    char *slash = strrchr(copy, '/');
+    if (slash != NULL) slash[slash == copy ? 1 : 0] = '\0';
+    bool found = stat(slash != NULL ? copy : ".", status) == 0;
+    free(copy);
+    return found;
+}
+
 /* False: it is not a file that could be overwritten by mistake, but a device or a pipe, or cannot be found. */
 static bool find_place(const char *file, place *found)
 {
@@ -45,12 +57,8 @@ static bool find_place(const char *file, place *found)
         found->node = status.st_ino;
         return S_ISREG(status.st_mode);
     }
-    char *folder = strdup(file);
-    char *slash = folder != NULL ? strrchr(folder, '/') : NULL;
-    if (slash != NULL) slash[slash == folder ? 1 : 0] = '\0';
-    is_there = folder != NULL && stat(slash != NULL ? folder : ".", &status) == 0;
-    free(folder);
     const char *name = strrchr(file, '/');
+    is_there = stat_folder(file, &status);
     if (is_there) *found = (place){status.st_dev, status.st_ino, name != NULL ? name + 1 : file};
     return is_there;
 }
@@ -113,18 +121,6 @@ bool onv_cli_spares_weights(const onv_analysis *analysis, const char *output)
 }
 
 /* --- Beside weights ------------------------------------------------------------------------------- */
-
-/* Folders that are not there are told when the file is opened. */
-static bool stat_folder(const char *path, struct stat *status)
-{
-    char *copy = strdup(path);
-    if (copy == NULL) return false;
-    char *slash = strrchr(copy, '/');
-    if (slash != NULL) slash[slash == copy ? 1 : 0] = '\0';
-    bool found = stat(slash != NULL ? copy : ".", status) == 0;
-    free(copy);
-    return found;
-}
 
 bool onv_cli_is_beside_weights(const onv_analysis *analysis, const char *model, const char *file)
 {

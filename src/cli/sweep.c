@@ -162,6 +162,23 @@ static onv_status analyse(const onv_cli *cli, const onv_sweep *sweep, const onv_
                                         analysis, error);
 }
 
+/* What a point lacks, as the answer in a line says it. */
+static int refuse_unsized(const onv_cli *cli, const onv_sweep *sweep, onv_dim_binding *dims)
+{
+    onv_analysis *analysis = NULL;
+    onv_error error = {0};
+    onv_report_options options = onv_report_options_default();
+    onv_cli_sink sink = {.stream = stderr, .file = "standard error"};
+    options.verbosity = -1;
+    if (analyse(cli, sweep, &sweep->points[0], dims, &analysis, &error) != ONV_OK)
+        return onv_cli_complain(sweep->model, &error);
+    fputs("onnxvram: no point is sized: ", stderr);
+    (void)onv_report((const onv_analysis *const[]){analysis}, 1, ONV_FORMAT_TEXT, &options,
+                     onv_cli_write, &sink, &error);
+    onv_analysis_destroy(analysis);
+    return EXIT_USAGE;
+}
+
 static int find_answers(const onv_cli *cli, onv_sweep *sweep)
 {
     onv_error error = {0};
@@ -186,12 +203,15 @@ static int find_answers(const onv_cli *cli, onv_sweep *sweep)
         if (ends) break;
     }
     onv_cli_progress_end();
+    int status = EXIT_DONE;
+    if (dims == NULL)
+        status = onv_cli_usage("out of memory");
+    else if (error.code != ONV_OK)
+        status = onv_cli_complain(sweep->model, &error);
+    else if (n_answered == 0)
+        status = refuse_unsized(cli, sweep, dims);
     free(dims);
-    if (dims == NULL) return onv_cli_usage("out of memory");
-    if (error.code != ONV_OK) return onv_cli_complain(sweep->model, &error);
-    if (n_answered > 0) return EXIT_DONE;
-    return onv_cli_usage("%s: no point is sized: bind its other dims, too; onnxvram %s lists them",
-                         sweep->model, sweep->model);
+    return status;
 }
 
 static int write_reports(const onv_cli *cli, const onv_sweep *sweep)

@@ -73,7 +73,7 @@ TEST(mistakes)
     program_expect("sweep " MODEL " -b 1..9:x1", 2, "'1..9:x1'");
     program_expect("sweep " MODEL " -b 1..99999:+1", 2, "up to 4096");
     program_expect("sweep " BERT " -b 1..99:+1 -d sequence=1..99:+1", 2, "not 9801");
-    program_expect("sweep " BERT " -b 1,2", 2, "bind its other dims");
+    program_expect("sweep " BERT " -b 1,2", 2, "bind --dim sequence=N");
     program_expect("sweep " MODEL " -d batchh=1,2", 2, "'batchh'");
     program_expect("sweep " MODEL " " MODEL " -b 1,2", 2, "one model");
     program_expect("sweep " MODEL " -b 1,2 --untrusted", 2, "--untrusted");
