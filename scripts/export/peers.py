@@ -120,11 +120,10 @@ class Asked:
 
     def accepted(self, plans):
         """Those that the program does not refuse: more segments than there are units, no gradient on the way."""
-        points = []
-        for plan in plans:
-            with contextlib.suppress(subprocess.CalledProcessError):
-                points += self.plans(plan)
-        return points
+        try:
+            return self.plans(",".join(plans))
+        except subprocess.CalledProcessError:
+            return [point for plan in plans for point in self.accepted([plan])] if len(plans) > 1 else []
 
     def compiled(self):
         found = [self.training(f"--compile={k / 20}")["compile"] for k in range(21)]
@@ -411,7 +410,7 @@ def main():
     for name in options.names or NETWORKS:
         network, asked = NETWORKS[name], Asked(options.program, NETWORKS[name], options.folder)
         front = asked.plans("none,optimal")
-        ways = {"front": lambda: front, "compiled": asked.compiled, "segments": lambda: asked.accepted(f"segments={k}" for k in range(1, 33)),
+        ways = {"front": lambda: front, "compiled": asked.compiled, "segments": lambda: asked.accepted([f"segments={k}" for k in range(1, 33)]),
                 "people": lambda: asked.accepted(PEOPLE),
                 "sac_ilp": lambda: sac_ilp(network, options.limit), "checkmate": lambda: checkmate(asked, options.units, options.limit)}
         for way in options.ways.split(","):

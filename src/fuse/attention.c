@@ -231,9 +231,9 @@ static void mark_lost_dropout(onv_finder *s, const attention *a, bool by_parts)
     const onv_node *dropout = node_of(a, 'd'), *guard = node_of(a, 'g');
     /* The older exporter does not say that it trains; evaluation has no dropout at all. */
     if (by_parts && dropout != NULL && dropout->n_inputs == 2)
-        s->f->live_dropout[onv_find_id(s, dropout).index] = true;
+        s->f->attention[onv_find_id(s, dropout).index].live_dropout = true;
     if (dropout != NULL || !is_call(a, by_parts)) return;
-    s->f->lost_dropout[onv_find_id(s, guard != NULL ? guard : a->softmax).index] = true;
+    s->f->attention[onv_find_id(s, guard != NULL ? guard : a->softmax).index].lost_dropout = true;
 }
 
 /* What autocast sees as one where the nodes run one by one. */
@@ -242,12 +242,12 @@ static void mark_parts(onv_finder *s, const attention *a)
     for (uint32_t i = 0; i < a->form.n_nodes; i++) {
         const onv_node *node = onv_find_node(s, a->form.nodes[i]);
         if (node->code != ONV_OP_Reshape && node->code != ONV_OP_Transpose)
-            s->f->attention[a->form.nodes[i].index] = ONV_ATTENTION_INSIDE;
+            s->f->attention[a->form.nodes[i].index].part = ONV_ATTENTION_INSIDE;
     }
-    uint32_t last = onv_find_id(s, a->last).index;
-    s->f->attention[last] = ONV_ATTENTION_LAST;
-    s->f->scaled_query[last] = node_of(a, 'n')->inputs[0];
-    s->f->attended[onv_find_id(s, node_of(a, 't')).index] = a->last->inputs[1];
+    onv_attention_mark *last = &s->f->attention[onv_find_id(s, a->last).index];
+    last->part = ONV_ATTENTION_LAST;
+    last->scaled_query = node_of(a, 'n')->inputs[0];
+    s->f->attention[onv_find_id(s, node_of(a, 't')).index].attended = a->last->inputs[1];
 }
 
 void onv_find_attention(onv_finder *s, const onv_node *softmax)

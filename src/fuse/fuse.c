@@ -314,20 +314,15 @@ static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
     f->n_uses = ONV_ARENA_ARRAY(&model->arena, uint32_t, n);
     f->n_layer_uses = ONV_ARENA_ARRAY(&model->arena, uint32_t, n);
     f->user = ONV_ARENA_ARRAY(&model->arena, onv_node_id, n);
-    f->attention = ONV_ARENA_ARRAY(&model->arena, uint8_t, model->nodes.count);
-    f->scaled_query = ONV_ARENA_ARRAY(&model->arena, onv_value_id, model->nodes.count);
-    f->attended = ONV_ARENA_ARRAY(&model->arena, onv_value_id, model->nodes.count);
-    f->live_dropout = ONV_ARENA_ARRAY(&model->arena, bool, model->nodes.count);
-    f->lost_dropout = ONV_ARENA_ARRAY(&model->arena, bool, model->nodes.count);
+    f->attention = ONV_ARENA_ARRAY(&model->arena, onv_attention_mark, model->nodes.count);
     if (f->of_node == NULL || f->n_uses == NULL || f->user == NULL || f->attention == NULL ||
-        f->scaled_query == NULL || f->attended == NULL || f->lost_dropout == NULL ||
-        f->live_dropout == NULL || f->n_layer_uses == NULL)
+        f->n_layer_uses == NULL)
         return onv_fail_memory(err);
     for (size_t i = 0; i < n; i++) f->user[i] = ONV_NO_NODE;
     for (uint32_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
         bool is_layer = node->domain[0] == '\0' && onv_node_is_recurrent(node);
-        f->attended[i] = ONV_NO_VALUE;
+        f->attention[i].attended = ONV_NO_VALUE;
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             if (!onv_is_value(node->inputs[k])) continue;
             uint32_t value = node->inputs[k].index;

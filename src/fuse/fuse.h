@@ -80,23 +80,28 @@ typedef enum onv_attention_part {
     ONV_ATTENTION_LAST, /* the product with the values */
 } onv_attention_part;
 
+/* What is told of a node of attention. */
+typedef struct onv_attention_mark {
+    uint8_t part;              /* onv_attention_part */
+    bool live_dropout;         /* a Dropout that the export forgot to switch on */
+    bool lost_dropout;         /* its result are probabilities that the network drops some of */
+    onv_value_id scaled_query; /* of the product with the values */
+    onv_value_id attended;     /* of the query's scale: the values; else ONV_NO_VALUE */
+} onv_attention_mark;
+
 typedef struct onv_fusions {
     ONV_VEC(onv_fusion) at;
     uint32_t *of_node; /* by node: 1 + its fusion, 0: none */
     uint32_t *n_uses;  /* by value: how often nodes of the main graph and its outputs read it */
-    uint32_t *n_layer_uses;     /* by value: how often recurrent layers read it as a weight */
-    onv_node_id *user;          /* by value: the first node that reads it */
-    uint8_t *attention;         /* by node: onv_attention_part */
-    onv_value_id *scaled_query; /* by node: of the product with the values */
-    onv_value_id *attended;     /* by node: of the query's scale, the values */
-    bool *live_dropout;         /* by node: a Dropout that the export forgot to switch on */
-    bool *lost_dropout;   /* by node: its result are probabilities that the network drops some of */
-    uint32_t n_functions; /* calls of the network's own torch.autograd.Functions */
-    uint32_t n_functions_apart; /* nodes of others, that stay as they are */
-    const char *function;       /* the last one of all */
-    uint32_t n_by_form;         /* operations that their form alone tells: decomposed.c */
-    const char *by_form;        /* the first one */
-    uint32_t n_fast_layers;     /* of nn.TransformerEncoder, and attention alone */
+    uint32_t *n_layer_uses;        /* by value: how often recurrent layers read it as a weight */
+    onv_node_id *user;             /* by value: the first node that reads it */
+    onv_attention_mark *attention; /* by node */
+    uint32_t n_functions;          /* calls of the network's own torch.autograd.Functions */
+    uint32_t n_functions_apart;    /* nodes of others, that stay as they are */
+    const char *function;          /* the last one of all */
+    uint32_t n_by_form;            /* operations that their form alone tells: decomposed.c */
+    const char *by_form;           /* the first one */
+    uint32_t n_fast_layers;        /* of nn.TransformerEncoder, and attention alone */
     uint32_t n_grouped; /* calls of attention whose kernel has more queries than keys and values */
     uint32_t n_apart; /* calls of scaled_dot_product_attention that stay apart, but have a kernel */
 } onv_fusions;

@@ -112,7 +112,8 @@ static void lower_inputs(onv_lowering *l)
 /* The dropout inside scaled_dot_product_attention, which the newer exporter leaves out. */
 static void lower_lost_dropout(onv_lowering *l, const onv_node *node)
 {
-    if (l->emit.options->inference || !l->fusions.lost_dropout[l->emit.node.index]) return;
+    if (l->emit.options->inference || !l->fusions.attention[l->emit.node.index].lost_dropout)
+        return;
     onv_eager_tensor t = onv_tensor_at(&l->emit, onv_value_tensor(l, node->outputs[0]));
     if (!onv_noted(node)->tells_dropout && l->emit.options->attention_dropout < 0)
         onv_say(l->said, ONV_SAID_lost_dropout, NULL, t.bytes + t.elems,

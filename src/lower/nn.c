@@ -166,8 +166,8 @@ static void lower_max_pool(onv_lowering *l, const onv_node *node)
 static void lower_dropout(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
-    bool is_live =
-        node->traits.view_of == 0 || l->fusions.live_dropout[node - l->emit.model->nodes.at];
+    bool is_live = node->traits.view_of == 0 ||
+                   l->fusions.attention[node - l->emit.model->nodes.at].live_dropout;
     if (!is_live || l->emit.options->inference) {
         onv_node_set(l, node, 0, x);
         return;

@@ -147,10 +147,8 @@ void onv_edit_remove_with_inputs(onv_edit *e, onv_node_id node)
         onv_edit_remove(e, id);
         for (uint32_t k = 0; k < onv_edit_node_at(e, id)->n_inputs; k++) {
             onv_node_id made = onv_edit_in_node(e, id, k);
-            if (!onv_edit_is_there(e, made) || onv_edit_n_output_uses(e, made) > 0 ||
-                onv_edit_makes_result(e, made))
-                continue;
-            if (!onv_vec_push(&waiting, made)) onv_edit_fail(e, ONV_ERR_MEMORY);
+            if (onv_edit_is_unread(e, made) && !onv_vec_push(&waiting, made))
+                onv_edit_fail(e, ONV_ERR_MEMORY);
         }
     }
     onv_vec_cleanup(&waiting);
@@ -418,13 +416,18 @@ void onv_edit_move(onv_edit *e, onv_node_id node, onv_node_id at)
     changed(e);
 }
 
-void onv_edit_set_attrs(onv_edit *e, onv_node_id node, const onv_attr *attrs, uint32_t n)
+void onv_edit_set_attr(onv_edit *e, onv_node_id node, const char *name, const onv_attr *attr)
 {
+    onv_node *at = onv_edit_node_at(e, node);
+    onv_attr *attrs =
+        onv_edit_checked(e, ONV_ARENA_ARRAY(&e->model->arena, onv_attr, at->n_attrs + 1));
+    uint32_t n = 0;
     if (e->status != ONV_OK) return;
-    onv_attr *own = onv_edit_checked(e, onv_arena_copy(&e->model->arena, attrs, n * sizeof *own));
-    if (own == NULL) return;
-    onv_edit_node_at(e, node)->attrs = own;
-    onv_edit_node_at(e, node)->n_attrs = n;
+    for (uint32_t i = 0; i < at->n_attrs; i++)
+        if (strcmp(at->attrs[i].name, name) != 0) attrs[n++] = at->attrs[i];
+    if (attr != NULL) attrs[n++] = *attr;
+    at->attrs = attrs;
+    at->n_attrs = n;
     changed(e);
 }
 

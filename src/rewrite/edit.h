@@ -150,6 +150,9 @@ const onv_type *onv_edit_seen(const onv_edit *e, onv_value_id value);
 /* Its outputs that nobody makes instead must not be read. */
 void onv_edit_remove(onv_edit *e, onv_node_id node);
 
+/* Whether nobody reads what it makes. */
+bool onv_edit_is_unread(const onv_edit *e, onv_node_id node);
+
 /* Removes it, and what made its inputs for nobody else, and so on. */
 void onv_edit_remove_with_inputs(onv_edit *e, onv_node_id node);
 
@@ -202,8 +205,8 @@ onv_value_id onv_edit_make(onv_edit *e, const onv_new_node *new_node);
 /* Moves a node that runs behind `at`, in the same graph, to just before it; one before it stays. */
 void onv_edit_move(onv_edit *e, onv_node_id node, onv_node_id at);
 
-/* A node of which the attributes are others. */
-void onv_edit_set_attrs(onv_edit *e, onv_node_id node, const onv_attr *attrs, uint32_t n);
+/* The attribute of that name; NULL: the node has none then. */
+void onv_edit_set_attr(onv_edit *e, onv_node_id node, const char *name, const onv_attr *attr);
 
 /* Text in the model's table of strings; NULL without memory. */
 const char *onv_edit_intern(onv_edit *e, const char *text);

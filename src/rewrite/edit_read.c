@@ -102,6 +102,12 @@ bool onv_edit_makes_result(const onv_edit *e, onv_node_id node)
     return false;
 }
 
+bool onv_edit_is_unread(const onv_edit *e, onv_node_id node)
+{
+    return onv_edit_is_there(e, node) && onv_edit_n_output_uses(e, node) == 0 &&
+           !onv_edit_makes_result(e, node);
+}
+
 onv_node_id onv_edit_only_user(const onv_edit *e, onv_value_id value)
 {
     if (onv_edit_n_uses(e, value) != 1 || onv_edit_is_result(e, value)) return ONV_NO_NODE;

@@ -107,9 +107,7 @@ bool onv_fuse_replace(onv_edit *e, onv_node_id last, const onv_node_id *nodes, u
     for (bool again = true; again && e->status == ONV_OK;) {
         again = false;
         for (uint32_t i = 0; i < n_nodes; i++) {
-            if (!onv_edit_is_there(e, nodes[i]) || onv_edit_n_output_uses(e, nodes[i]) > 0 ||
-                onv_edit_makes_result(e, nodes[i]))
-                continue;
+            if (!onv_edit_is_unread(e, nodes[i])) continue;
             onv_edit_remove(e, nodes[i]);
             again = true;
         }

@@ -197,22 +197,12 @@ static bool constant_pads(onv_edit *e, onv_node_id node, int64_t *pads, uint32_t
 
 static void add_pads(onv_edit *e, onv_node_id node, const int64_t *pads, uint32_t count)
 {
-    onv_node *at = onv_edit_node_at(e, node);
-    onv_attr *attrs = onv_arena_copy(&e->model->arena, at->attrs, at->n_attrs * sizeof *attrs);
-    for (uint32_t i = 0; attrs != NULL && i < at->n_attrs; i++) {
-        if (strcmp(attrs[i].name, "pads") != 0) continue;
-        int64_t *sum =
-            onv_arena_copy(&e->model->arena, attrs[i].ints, attrs[i].count * sizeof *sum);
-        if (sum == NULL) break;
-        for (uint32_t k = 0; k < attrs[i].count; k++)
-            sum[k] +=
-                pads[2 + k % (attrs[i].count / 2) + (k >= attrs[i].count / 2 ? count / 2 : 0)];
-        attrs[i].ints = sum;
-    }
-    if (e->model->arena.failed)
-        onv_edit_fail(e, ONV_ERR_MEMORY);
-    else
-        onv_edit_set_attrs(e, node, attrs, at->n_attrs);
+    const onv_attr *own = onv_node_attr(onv_edit_node_at(e, node), "pads");
+    int64_t sum[2 * ONV_MAX_RANK];
+    for (uint32_t k = 0, half = own->count / 2; k < own->count; k++)
+        sum[k] = own->ints[k] + pads[2 + k % half + (k >= half ? count / 2 : 0)];
+    onv_attr attr = onv_fuse_ints(e, "pads", sum, own->count);
+    onv_edit_set_attr(e, node, "pads", &attr);
 }
 
 bool onv_rule_pad(onv_edit *e, onv_node_id node)

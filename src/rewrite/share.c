@@ -171,8 +171,7 @@ static bool merge(onv_edit *e, onv_node_id before, onv_node_id node)
         onv_edit_replace(e, from->outputs[k], to->outputs[k]);
         is_replaced = true;
     }
-    if (is_replaced && onv_edit_n_output_uses(e, node) == 0 && !onv_edit_makes_result(e, node))
-        onv_edit_remove(e, node);
+    if (is_replaced && onv_edit_is_unread(e, node)) onv_edit_remove(e, node);
     return is_replaced && !onv_edit_is_there(e, node);
 }
 

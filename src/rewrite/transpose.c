@@ -14,24 +14,7 @@ bool onv_push_is_inner(const onv_edit *e, onv_value_id value)
 
 void onv_push_remove_unread(onv_edit *e, onv_node_id node)
 {
-    if (onv_edit_is_there(e, node) && onv_edit_n_output_uses(e, node) == 0 &&
-        !onv_edit_makes_result(e, node))
-        onv_edit_remove(e, node);
-}
-
-void onv_push_set_attr(onv_edit *e, onv_node_id node, const char *name, const onv_attr *attr)
-{
-    const onv_node *at = onv_edit_node_at(e, node);
-    onv_attr *attrs = ONV_ARENA_ARRAY(&e->model->arena, onv_attr, at->n_attrs + 1);
-    uint32_t n = 0;
-    if (attrs == NULL) {
-        onv_edit_fail(e, ONV_ERR_MEMORY);
-        return;
-    }
-    for (uint32_t i = 0; i < at->n_attrs; i++)
-        if (strcmp(at->attrs[i].name, name) != 0) attrs[n++] = at->attrs[i];
-    if (attr != NULL) attrs[n++] = *attr;
-    onv_edit_set_attrs(e, node, attrs, n);
+    if (onv_edit_is_unread(e, node)) onv_edit_remove(e, node);
 }
 
 /* The first n axes. */

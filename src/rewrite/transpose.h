@@ -83,9 +83,6 @@ void onv_push_set_numbers(onv_edit *e, onv_node_id node, uint32_t k, onv_dtype d
 /* The axes of a node, from its attribute or the constant input k; false: they are not known. */
 bool onv_push_read_axes(onv_edit *e, onv_node_id node, uint32_t k, onv_axes *axes);
 
-/* NULL: the node has no such attribute then. */
-void onv_push_set_attr(onv_edit *e, onv_node_id node, const char *name, const onv_attr *attr);
-
 /* The perm that an Unsqueeze / a Squeeze of these axes leaves. */
 onv_perm onv_perm_unsqueezed(const onv_perm *perm, const onv_axes *axes);
 onv_perm onv_perm_squeezed(const onv_perm *perm, const onv_axes *axes);

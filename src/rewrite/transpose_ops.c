@@ -39,7 +39,7 @@ static void set_axes(onv_push *p, uint32_t k, const onv_axes *a)
     onv_value_id in = onv_edit_in(e, p->node, k);
     if (onv_node_attr(onv_edit_node_at(e, p->node), "axes") != NULL || !onv_is_value(in)) {
         onv_attr attr = onv_fuse_ints(e, "axes", a->at, a->count);
-        onv_push_set_attr(e, p->node, "axes", &attr);
+        onv_edit_set_attr(e, p->node, "axes", &attr);
         return;
     }
     onv_dtype dtype = (onv_dtype)onv_edit_value_at(e, in)->type.dtype;
@@ -49,7 +49,7 @@ static void set_axes(onv_push *p, uint32_t k, const onv_axes *a)
 static void set_axis(onv_push *p, int64_t axis)
 {
     onv_attr attr = onv_fuse_int(p->e, "axis", axis);
-    onv_push_set_attr(p->e, p->node, "axis", &attr);
+    onv_edit_set_attr(p->e, p->node, "axis", &attr);
 }
 
 /* --- Moves ------------------------------------------------------------------------------------- */
@@ -112,8 +112,8 @@ static bool move_shape(onv_push *p)
     start = start < 0 ? 0 : start > rank ? rank : start;
     end = end < start ? start : end > rank ? rank : end;
     move_inputs(p);
-    onv_push_set_attr(e, p->node, "start", NULL);
-    onv_push_set_attr(e, p->node, "end", NULL);
+    onv_edit_set_attr(e, p->node, "start", NULL);
+    onv_edit_set_attr(e, p->node, "end", NULL);
     onv_value_id out = onv_edit_out(e, p->node, 0);
     onv_value_id fresh =
         onv_edit_add_value(e, onv_edit_node_at(e, p->node)->graph, out, "_transposed");
@@ -148,7 +148,7 @@ static bool move_pad(onv_push *p)
         return false;
     for (int i = 0; i < 2 * rank; i++) pads[i] = attr->ints[order[i]];
     onv_attr changed = onv_fuse_ints(e, "pads", pads, attr->count);
-    onv_push_set_attr(e, p->node, "pads", &changed);
+    onv_edit_set_attr(e, p->node, "pads", &changed);
     return move_all(p);
 }
 
@@ -276,7 +276,7 @@ static bool merge(onv_push *p, const onv_perm *perm)
     onv_attr attr = onv_fuse_ints(e, "perm", both.at, (uint32_t)both.rank);
     if (onv_fuse_is(e, p->node, ONV_OP_Transpose)) {
         onv_edit_set_input(e, p->node, 0, onv_edit_in(e, p->transpose, 0));
-        onv_push_set_attr(e, p->node, "perm", &attr);
+        onv_edit_set_attr(e, p->node, "perm", &attr);
         onv_edit_retype(e, p->node);
     } else {
         ONV_MAKE(e, p->node, "Transpose", ONV_INPUTS(onv_edit_in(e, p->transpose, 0)),
