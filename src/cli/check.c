@@ -127,10 +127,10 @@ static onv_cli_verdict name_page(onv_cli *cli)
     const char *base = slash != NULL ? slash + 1 : model;
     const char *end = strrchr(base, '.');
     if (end == NULL || end == base || strcmp(end, ".onnx") != 0) end = base + strlen(base);
-    if (asprintf(&cli->page, "%.*s.html", (int)(end - base), base) < 0) {
-        cli->page = NULL;
-        return onv_cli_reject("out of memory");
-    }
+    size_t length = (size_t)(end - base);
+    cli->page = onv_cli_alloc(cli, length + sizeof ".html");
+    if (cli->page == NULL) return onv_cli_reject("out of memory");
+    strcpy(mempcpy(cli->page, base, length), ".html");
     return ONV_CLI_RUN;
 }
 

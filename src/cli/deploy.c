@@ -175,7 +175,8 @@ onv_cli_verdict onv_cli_check_deployment(onv_cli *cli)
         return onv_cli_reject("--%s prints one answer, as text or --json: leave other outputs, "
                               "--together and --train out",
                               option);
-    cli->models[0] = strdup(cli->genai != NULL ? cli->genai : cli->triton);
+    const char *folder = cli->genai != NULL ? cli->genai : cli->triton;
+    cli->models[0] = onv_cli_copy(cli, folder, strlen(folder));
     if (cli->models[0] == NULL) return onv_cli_reject("out of memory");
     cli->instances[0] = 1;
     cli->n_models = 1;

@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include <langinfo.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -258,21 +259,12 @@ static bool make_lists(onv_cli *cli, size_t most)
 {
     bool good = true;
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
-        void *list = calloc(most, lists[i].bytes);
+        void *list = onv_cli_alloc(cli, most * lists[i].bytes);
         memcpy((char *)cli + lists[i].at, &list, sizeof list);
         good = good && list != NULL;
     }
     cli->failures.at = cli->failed;
     return good;
-}
-
-static void free_lists(const onv_cli *cli)
-{
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
-        void *list;
-        memcpy(&list, (const char *)cli + lists[i].at, sizeof list);
-        free(list);
-    }
 }
 
 onv_cli_verdict onv_cli_parse(onv_cli *cli, const onv_cli_command *command, int argc, char **argv)
@@ -302,27 +294,33 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, const onv_cli_command *command, int 
     return verdict;
 }
 
-/* The names and arrays were allocated here; the public structs hold them as const. */
-static void drop(const void *owned)
+/* --- Memory ------------------------------------------------------------------------------------ */
+
+struct onv_cli_kept {
+    struct onv_cli_kept *next;
+    max_align_t memory[];
+};
+
+void *onv_cli_alloc(onv_cli *cli, size_t bytes)
 {
-    free((void *)(uintptr_t)owned); /* NOLINT(performance-no-int-to-ptr): the way to shed a const */
+    struct onv_cli_kept *kept = calloc(1, sizeof *kept + bytes);
+    if (kept == NULL) return NULL;
+    kept->next = cli->kept;
+    cli->kept = kept;
+    return kept->memory;
+}
+
+char *onv_cli_copy(onv_cli *cli, const char *text, size_t length)
+{
+    char *copy = onv_cli_alloc(cli, length + 1);
+    return copy != NULL ? memcpy(copy, text, length) : NULL;
 }
 
 void onv_cli_cleanup(onv_cli *cli)
 {
-    for (size_t i = 0; i < cli->analysis.n_dims; i++) drop(cli->dims[i].name);
-    for (size_t i = 0; i < cli->analysis.n_shapes; i++) {
-        drop(cli->shapes[i].name);
-        drop(cli->shapes[i].dims);
+    for (struct onv_cli_kept *kept = cli->kept, *next; kept != NULL; kept = next) {
+        next = kept->next;
+        free(kept);
     }
-    for (size_t i = 0; i < cli->analysis.n_input_values; i++) {
-        drop(cli->input_values[i].name);
-        drop(cli->input_values[i].numbers);
-    }
-    for (size_t i = 0; i < cli->n_models; i++) drop(cli->models[i]);
-    for (size_t i = 0; i < cli->n_axes; i++) drop(cli->axes[i].dim);
-    for (size_t i = 0; i < cli->n_axes; i++) free(cli->axes[i].sizes);
-    free(cli->page);
     onv_cli_drop_input(&cli->input);
-    free_lists(cli);
 }

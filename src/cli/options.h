@@ -33,8 +33,9 @@ typedef struct onv_cli_axis {
 } onv_cli_axis;
 
 typedef struct onv_cli {
-    onv_options analysis; /* its arrays are owned by this struct, */
-    onv_limits limits;    /* and its limits are these */
+    struct onv_cli_kept *kept; /* memory that goes with this struct: onv_cli_alloc */
+    onv_options analysis;      /* its arrays are of that, */
+    onv_limits limits;         /* and its limits are these */
     onv_report_options report;
     onv_failed_file *failed; /* by place in `failures`, which the report has */
     onv_failed_files failures;
@@ -80,6 +81,10 @@ typedef enum onv_cli_verdict {
 onv_cli_verdict onv_cli_parse(onv_cli *cli, const struct onv_cli_command *command, int argc,
                               char **argv);
 void onv_cli_cleanup(onv_cli *cli);
+
+/* Zeroed memory, or a copy of so many characters as a string, until the cleanup; NULL: out of memory. */
+void *onv_cli_alloc(onv_cli *cli, size_t bytes);
+char *onv_cli_copy(onv_cli *cli, const char *text, size_t length);
 
 /* How wide reports are, and with which characters and colours: what the terminal can show. */
 void onv_cli_fit_terminal(onv_cli *cli);

@@ -58,8 +58,6 @@ static bool read_item(const char **text, onv_cli_axis *axis)
 
 static bool read_sizes(const char *text, onv_cli_axis *axis)
 {
-    axis->sizes = calloc(MOST_POINTS, sizeof *axis->sizes);
-    if (axis->sizes == NULL) return false;
     for (;;) {
         if (!read_item(&text, axis)) return false;
         if (*text == '\0') return true;
@@ -73,21 +71,21 @@ bool onv_cli_takes_list(const onv_cli *cli, const char *sizes)
            (strchr(sizes, ',') != NULL || strstr(sizes, "..") != NULL);
 }
 
-onv_cli_verdict onv_cli_add_axis(onv_cli *cli, char *dim, const char *sizes)
+onv_cli_verdict onv_cli_add_axis(onv_cli *cli, const char *dim, const char *sizes)
 {
-    if (cli->n_axes == ONV_CLI_MAX_AXES) {
-        free(dim);
+    if (cli->n_axes == ONV_CLI_MAX_AXES)
         return onv_cli_reject("sweep takes up to %d lists of sizes", ONV_CLI_MAX_AXES);
-    }
     onv_cli_axis *axis = &cli->axes[cli->n_axes++];
     axis->dim = dim;
+    axis->sizes = onv_cli_alloc(cli, MOST_POINTS * sizeof *axis->sizes);
+    if (axis->sizes == NULL) return onv_cli_reject("out of memory");
     if (read_sizes(sizes, axis)) return ONV_CLI_RUN;
     return onv_cli_reject("sweep: expected sizes like 1,2,4..64, 128..4096:x2 or 8..64:+8 (up to "
                           "%d), found '%s'",
                           MOST_POINTS, sizes);
 }
 
-static onv_cli_verdict make_points(const onv_cli *cli, onv_sweep *sweep)
+static onv_cli_verdict make_points(onv_cli *cli, onv_sweep *sweep)
 {
     size_t points = 1;
     for (size_t i = 0; i < cli->n_axes; i++) points *= cli->axes[i].n_sizes;
@@ -98,7 +96,7 @@ static onv_cli_verdict make_points(const onv_cli *cli, onv_sweep *sweep)
         return onv_cli_reject("sweep takes up to %d combinations of sizes, not %zu", MOST_POINTS,
                               points);
     *sweep = (onv_sweep){.axes = cli->axes, .n_axes = cli->n_axes, .n_points = points};
-    sweep->points = calloc(points, sizeof *sweep->points);
+    sweep->points = onv_cli_alloc(cli, points * sizeof *sweep->points);
     return sweep->points != NULL ? ONV_CLI_RUN : onv_cli_reject("out of memory");
 }
 
@@ -274,6 +272,5 @@ int onv_cli_sweep(int argc, char **argv)
         status = run(&cli, &sweep);
     }
     onv_cli_cleanup(&cli);
-    free(sweep.points);
     return status;
 }

@@ -33,9 +33,9 @@ typedef struct onv_sweep {
 
 int onv_cli_sweep(int argc, char **argv);
 
-/* Of a sweep, a list in place of one size; the name becomes the axis's. */
+/* Of a sweep, a list in place of one size; `dim` NULL: of the batch. */
 bool onv_cli_takes_list(const onv_cli *cli, const char *sizes);
-onv_cli_verdict onv_cli_add_axis(onv_cli *cli, char *dim, const char *sizes);
+onv_cli_verdict onv_cli_add_axis(onv_cli *cli, const char *dim, const char *sizes);
 
 /* Text, CSV, JSON, a picture or a page; false without memory. What could not be written is told when the sink is closed. */
 bool onv_sweep_write(const onv_sweep *sweep, onv_format format, bool unicode, onv_cli_sink *sink);

@@ -29,13 +29,13 @@ static bool parse_whole(const char *text, int64_t *value)
     return parse_count(text, value, &end) && *end == '\0';
 }
 
-/* Splits NAME=VALUE at the last '=' (names may hold one); the name is a copy on the heap. */
-static char *split(const char *text, const char **value)
+/* Splits NAME=VALUE at the last '=' (names may hold one); the name is a copy. */
+static char *split(onv_cli *cli, const char *text, const char **value)
 {
     const char *equals = strrchr(text, '=');
     if (equals == NULL || equals == text) return NULL;
     *value = equals + 1;
-    return strndup(text, (size_t)(equals - text));
+    return onv_cli_copy(cli, text, (size_t)(equals - text));
 }
 
 onv_cli_verdict onv_cli_add_model(onv_cli *cli, const char *text)
@@ -46,7 +46,7 @@ onv_cli_verdict onv_cli_add_model(onv_cli *cli, const char *text)
         star != NULL && star > text && access(text, F_OK) != 0 && parse_whole(star + 1, &times);
     if (is_many && (times < 1 || times > 1024))
         return onv_cli_reject("MODEL*N takes from 1 to 1024 of a model, not '%s'", star + 1);
-    char *path = is_many ? strndup(text, (size_t)(star - text)) : strdup(text);
+    char *path = onv_cli_copy(cli, text, is_many ? (size_t)(star - text) : strlen(text));
     if (path == NULL) return onv_cli_reject("out of memory");
     cli->instances[cli->n_models] = (unsigned)times;
     cli->models[cli->n_models++] = path;
@@ -57,16 +57,13 @@ onv_cli_verdict onv_cli_add_dim(onv_cli *cli, const char *text)
 {
     const char *value;
     int64_t size;
-    char *name = split(text, &value);
+    char *name = split(cli, text, &value);
     if (name != NULL && onv_cli_takes_list(cli, value)) return onv_cli_add_axis(cli, name, value);
-    if (name == NULL || !parse_whole(value, &size)) {
-        free(name);
+    if (name == NULL || !parse_whole(value, &size))
         return onv_cli_reject("--dim takes NAME=N, as in --dim batch=8, not '%s'", text);
-    }
     /* Of a dim as of any option, the last one given counts. */
     for (size_t i = 0; i < cli->analysis.n_dims; i++) {
         if (strcmp(cli->dims[i].name, name) != 0) continue;
-        free(name);
         cli->dims[i].size = size;
         return ONV_CLI_RUN;
     }
@@ -75,43 +72,38 @@ onv_cli_verdict onv_cli_add_dim(onv_cli *cli, const char *text)
 }
 
 /* AxBxC; an empty text is the shape of a scalar. */
-static int64_t *parse_shape(const char *text, size_t *rank)
+static int64_t *parse_shape(onv_cli *cli, const char *text, size_t *rank)
 {
     *rank = 0;
-    int64_t *dims = calloc(strlen(text) / 2 + 1, sizeof *dims);
+    int64_t *dims = onv_cli_alloc(cli, (strlen(text) / 2 + 1) * sizeof *dims);
     if (dims == NULL || *text == '\0') return dims;
     for (;;) {
         const char *end;
-        if (!parse_count(text, &dims[(*rank)++], &end)) break;
+        if (!parse_count(text, &dims[(*rank)++], &end)) return NULL;
         if (*end == '\0') return dims;
-        if (*end != 'x' && *end != 'X' && *end != ',') break;
+        if (*end != 'x' && *end != 'X' && *end != ',') return NULL;
         text = end + 1;
     }
-    free(dims);
-    return NULL;
 }
 
 onv_cli_verdict onv_cli_add_shape(onv_cli *cli, const char *text)
 {
     const char *value;
     size_t rank;
-    char *name = split(text, &value);
-    int64_t *dims = name != NULL ? parse_shape(value, &rank) : NULL;
-    if (dims == NULL) {
-        free(name);
+    char *name = split(cli, text, &value);
+    int64_t *dims = name != NULL ? parse_shape(cli, value, &rank) : NULL;
+    if (dims == NULL)
         return onv_cli_reject(
             "--shape takes INPUT=AxBxC, as in --shape input=1x3x224x224, not '%s'", text);
-    }
     cli->shapes[cli->analysis.n_shapes++] = (onv_shape_binding){name, dims, rank};
     return ONV_CLI_RUN;
 }
 
-static double *parse_numbers(const char *text, size_t *count)
+static double *parse_numbers(onv_cli *cli, const char *text, size_t *count)
 {
     *count = 0;
-    double *numbers = calloc(strlen(text) / 2 + 1, sizeof *numbers);
-    if (numbers == NULL) return NULL;
-    for (;;) {
+    double *numbers = onv_cli_alloc(cli, (strlen(text) / 2 + 1) * sizeof *numbers);
+    while (numbers != NULL) {
         char *end;
         double number = strtod(text, &end);
         if (end == text || number != number) break;
@@ -120,7 +112,6 @@ static double *parse_numbers(const char *text, size_t *count)
         if (*end != ',') break;
         text = end + 1;
     }
-    free(numbers);
     return NULL;
 }
 
@@ -129,19 +120,16 @@ onv_cli_verdict onv_cli_add_input_value(onv_cli *cli, const char *text)
     onv_input_value given = {0};
     const char *at = strstr(text, "=@"), *value;
     if (at != NULL && at > text) {
-        given.name = strndup(text, (size_t)(at - text));
+        given.name = onv_cli_copy(cli, text, (size_t)(at - text));
         given.file = at + 2;
         if (given.name == NULL) return onv_cli_reject("out of memory");
     } else {
-        char *name = split(text, &value);
-        given.numbers = name != NULL ? parse_numbers(value, &given.count) : NULL;
-        given.name = name;
-        if (given.numbers == NULL) {
-            free(name);
+        given.name = split(cli, text, &value);
+        if (given.name != NULL) given.numbers = parse_numbers(cli, value, &given.count);
+        if (given.numbers == NULL)
             return onv_cli_reject("--input-value takes NAME=V,V,... or NAME=@FILE.pb, as in "
                                   "--input-value size=2,3, not '%s'",
                                   text);
-        }
     }
     cli->input_values[cli->analysis.n_input_values++] = given;
     return ONV_CLI_RUN;
@@ -271,7 +259,7 @@ onv_cli_verdict onv_cli_set_limit(onv_cli *cli, const char *text)
     const char *value, *names[MOST_LIMITS + 1] = {NULL};
     uint64_t limit = 0;
     size_t place;
-    char *name = split(text, &value);
+    char *name = split(cli, text, &value);
     for (size_t i = 0; i < MOST_LIMITS; i++)
         if ((names[i] = onv_limit_name(i, NULL, NULL)) == NULL) break;
     if (name == NULL)
@@ -279,7 +267,6 @@ onv_cli_verdict onv_cli_set_limit(onv_cli *cli, const char *text)
     bool known = choose("limit", names, name, &place);
     bool good = known && onv_size_parse(value, &limit) && limit > 0 &&
                 onv_limits_set(&cli->limits, name, limit);
-    free(name);
     if (known && !good)
         return onv_cli_reject("--limit %s takes a number of at least 1 that fits it, not '%s'",
                               names[place], value);
