@@ -236,7 +236,7 @@ static onv_status list_addresses(world *w, const onv_pickled *segments, uint32_t
         if (is_of(&segments->items->at[i], device))
             most += 2 + onv_pickled_count(onv_pickled_get(&segments->items->at[i], "blocks"));
     if (most > MOST_ADDRESSES / 4) return too_many(w);
-    w->addresses = ONV_ARENA_ARRAY(w->arena, uint64_t, most + 2 * (size_t)w->n_events + 1);
+    w->addresses = ONV_ARENA_ARRAY(w->arena, uint64_t, (size_t)most + 2 * (size_t)w->n_events + 1);
     if (w->addresses == NULL) return onv_fail_memory(w->err);
     ONV_TRY(each_block(w, segments, device, list_segment, list_block));
     for (uint32_t i = 0; i < w->n_events; i++) {
