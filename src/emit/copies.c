@@ -16,8 +16,15 @@ enum { MANY = UINT32_MAX };
 enum { MAX_VIEWS = 6, MAX_VIEWS_BETWEEN = 16 };
 
 typedef struct readers {
-    uint32_t *of; /* by tensor: 1 + the operation that reads it, 0: none, MANY */
+    uint32_t *of;   /* by tensor: 1 + the operation that reads it, 0: none, MANY */
+    bool *is_whole; /* by tensor: each of those gives a dense gradient of all of it */
 } readers;
+
+static void dense_strides(const onv_eager_tensor *t, int64_t *strides)
+{
+    int64_t step = 1;
+    for (uint32_t i = t->rank; i-- > 0; step *= t->dims[i]) strides[i] = step;
+}
 
 static const onv_eager_op *sole_reader(const onv_emitter *e, const readers *r, uint32_t tensor)
 {
@@ -165,14 +172,14 @@ static bool strides_before(const onv_eager_tensor *x, const onv_eager_tensor *y,
  * memory; nn.MultiheadAttention reads the result with the rows first. */
 static bool is_read_by_steps(const onv_emitter *e, const readers *r, const onv_eager_op *op)
 {
-    int64_t dense[ONV_MAX_RANK], before[ONV_MAX_RANK], dims[4], strides[4], step = 1;
+    int64_t dense[ONV_MAX_RANK], before[ONV_MAX_RANK], dims[4], strides[4];
     static const uint32_t order[] = {0, 2, 1, 3};
     onv_eager_tensor x = onv_tensor_at(e, op->out[0]);
     if (op->aten != ONV_ATEN_efficient_attention || x.rank != 4) return false;
     const onv_eager_op *view = sole_reader(e, r, op->out[0]);
     if (view == NULL || view->aten != ONV_ATEN_permute) return false;
     onv_eager_tensor y = onv_tensor_at(e, view->out[0]);
-    for (uint32_t i = y.rank; i-- > 0; step *= y.dims[i]) dense[i] = step;
+    dense_strides(&y, dense);
     if (!strides_before(&x, &y, dense, before)) return false;
     for (uint32_t i = 0; i < 4; i++) {
         dims[i] = x.dims[order[i]];
@@ -211,6 +218,16 @@ static bool wants_dense(const onv_eager_op *op)
     return wants && op->has_backward;
 }
 
+/* Their backward gives the gradient of all of the input, or of each of its rows, without gaps in the order of its dims. */
+static bool gives_dense(const onv_eager_op *op)
+{
+    static const uint16_t calls[] = {ONV_ATEN_split, ONV_ATEN_unbind,  ONV_ATEN_select,
+                                     ONV_ATEN_slice, ONV_ATEN_softmax, ONV_ATEN_log_softmax};
+    bool gives = false;
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) gives |= op->aten == calls[i];
+    return gives && op->has_backward;
+}
+
 static void copy_gradient(onv_emitter *e, onv_eager_op *op)
 {
     uint64_t bytes = onv_tensor_at(e, op->out[0]).bytes;
@@ -224,15 +241,22 @@ static void copy_part(onv_emitter *e, const readers *r, const uint32_t *made_by,
 {
     int64_t strides[ONV_MAX_RANK], before[ONV_MAX_RANK];
     uint32_t tensor = op->in[k].tensor;
-    if (op->in[k].grad != ONV_GRAD_PART || !part_strides(e, op, k, strides)) return;
+    bool is_whole = k == 0 && r->is_whole[tensor];
+    onv_eager_tensor whole = onv_tensor_at(e, tensor);
+    if (is_whole)
+        dense_strides(&whole, strides);
+    else if (op->in[k].grad != ONV_GRAD_PART || !part_strides(e, op, k, strides))
+        return;
+    r->is_whole[tensor] = false; /* once */
     for (uint32_t n = 0; n < MAX_VIEWS; n++) {
         uint32_t maker = made_by[tensor];
-        if (sole_reader(e, r, tensor) == NULL || maker == 0) return;
+        if ((sole_reader(e, r, tensor) == NULL && n > 0) || maker == 0) return;
         onv_eager_op *view = &e->eager->ops.at[maker - 1];
         onv_eager_tensor part = onv_tensor_at(e, tensor);
         onv_eager_tensor gradient = part;
         gradient.strides = strides;
-        if (!onv_tensor_is_contiguous(&gradient) && wants_dense(view)) copy_gradient(e, view);
+        if (!is_whole && !onv_tensor_is_contiguous(&gradient) && wants_dense(view))
+            copy_gradient(e, view);
         if (view->n_in == 0) return;
         onv_eager_tensor x = onv_tensor_at(e, view->in[0].tensor);
         bool permutes = view->aten == ONV_ATEN_permute;
@@ -253,9 +277,9 @@ static void copy_part(onv_emitter *e, const readers *r, const uint32_t *made_by,
 static bool strides_behind(const onv_eager_tensor *base, const onv_eager_tensor *x,
                            int64_t *strides)
 {
-    int64_t of_x[ONV_MAX_RANK], step = 1;
+    int64_t of_x[ONV_MAX_RANK];
     if (base->elems != x->elems || x->elems == 0) return false;
-    for (uint32_t i = x->rank; i-- > 0; step *= x->dims[i]) of_x[i] = step;
+    dense_strides(x, of_x);
     for (uint32_t i = 0; i < base->rank; i++) strides[i] = 0;
     for (uint32_t i = 0; i < base->rank; i++) {
         int64_t own = base->strides[i];
@@ -325,9 +349,10 @@ static bool is_read_by_batch(const onv_emitter *e, const readers *r, const onv_e
 
 void onv_copies_add(onv_emitter *e)
 {
-    readers r = {ONV_ARENA_ARRAY(&e->model->arena, uint32_t, e->eager->tensors.count)};
+    readers r = {.of = ONV_ARENA_ARRAY(&e->model->arena, uint32_t, e->eager->tensors.count),
+                 .is_whole = ONV_ARENA_ARRAY(&e->model->arena, bool, e->eager->tensors.count)};
     uint32_t *made_by = ONV_ARENA_ARRAY(&e->model->arena, uint32_t, e->eager->tensors.count);
-    if (r.of == NULL || made_by == NULL) {
+    if (r.of == NULL || r.is_whole == NULL || made_by == NULL) {
         e->status = onv_fail_memory(e->err);
         return;
     }
@@ -335,13 +360,16 @@ void onv_copies_add(onv_emitter *e)
         const onv_eager_op *op = &e->eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_in; k++) {
             uint32_t *reader = &r.of[op->in[k].tensor];
+            bool *is_whole = &r.is_whole[op->in[k].tensor];
+            *is_whole = gives_dense(op) && (*reader == 0 || *is_whole);
             *reader = *reader == 0 ? i + 1 : MANY;
         }
         for (uint32_t k = 0; k < op->n_out; k++) made_by[op->out[k]] = i + 1;
     }
     for (uint32_t i = 0; i < e->eager->ops.count; i++) {
         onv_eager_op *op = &e->eager->ops.at[i];
-        for (uint32_t k = 0; k < op->n_in && op->n_out == 1; k++) copy_part(e, &r, made_by, op, k);
+        for (uint32_t k = 0; k < op->n_in; k++)
+            if (op->n_out == 1 || r.is_whole[op->in[k].tensor]) copy_part(e, &r, made_by, op, k);
         if (op->rnn > 0) e->eager->rnns.at[op->rnn - 1].copies_grad = is_read_by_batch(e, &r, op);
         if (copies(e, &r, op) || copies_for_product(e, &r, op)) copy_gradient(e, op);
     }

@@ -160,6 +160,40 @@ TEST(gradients_of_permuted_sums_are_copied)
     assert_true(peaks[1] >= X);
 }
 
+/* How the gradient of `v` comes, a view of a product that is moved and then normalized, or of which a part is taken. */
+static uint8_t gradient_of_view(const char *reader, const char *perm)
+{
+    static const int64_t shape[] = {64, 32, 16}, zero[] = {0}, two[] = {2};
+    trainer t;
+    onv_eager eager;
+    onv_error err = {0};
+    OWNED_MODEL m = model_read(17, "in x f32[64,4]", "weight w f32[4,512]", "role w PARAMETER");
+    model_ints(m, "shape", 3, shape);
+    model_ints(m, "zero", 1, zero);
+    model_ints(m, "two", 1, two);
+    model_add(m, "h = MatMul(x w) product", "v = Reshape(h shape) view");
+    model_node(m, "Transpose", "move", "v", "t", perm);
+    model_add(m, reader, "out y f32");
+    trainer_open_model(&t, m);
+    onv_lower_options options = {.loss = ONV_LOSS_NONE};
+    assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err), ONV_OK);
+    assert_int_equal(eager.ops.at[1].aten, ONV_ATEN_view);
+    uint8_t grad = eager.ops.at[1].in[0].grad;
+    onv_eager_cleanup(&eager);
+    trainer_close(&t);
+    return grad;
+}
+
+/* Softmax, and backward of a part, give a gradient that is dense in the order of the moved dims: reshape() copies it. */
+TEST(views_of_moved_gradients_copy_them)
+{
+    static const char *const readers[] = {"y = Softmax(t) softmax", "y = Slice(t zero two) part"};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(gradient_of_view(readers[i], "perm=[2,0,1]"), ONV_GRAD_NEW);
+        assert_int_equal(gradient_of_view(readers[i], "perm=[0,1,2]"), ONV_GRAD_ALIAS);
+    }
+}
+
 /* A trained matrix times a batch is one product of the turned batch: no gradient is as large as a matrix for each sample. */
 TEST(matrices_before_a_batch_are_not_expanded)
 {
