@@ -16,7 +16,7 @@
  *
  * Which kernels share depends on the provider (plan.c has the table). Two shapes are only equal
  * where ONNX Runtime knows both, which is less often than here: where a model computes the shapes of
- * its Reshapes, hardly anything is used again (shapes.c).
+ * its Reshapes, hardly anything is used again (src/rewrite/seen.h).
  */
 #ifndef ONV_ORT_ORT_H
 #define ONV_ORT_ORT_H
@@ -42,8 +42,7 @@ typedef struct onv_ort_session {
     onv_ort_provider provider;
     const onv_ort_settings *settings; /* NULL: the defaults */
     onv_cuda_library_settings cuda;   /* whose workspaces; without a device: none */
-    /* By value: what ONNX Runtime knows of shapes before it runs (src/rewrite/seen.h). NULL: found here,
-     * as if all dims were numbers. */
+    /* By value: what ONNX Runtime knows of shapes before it runs (src/rewrite/seen.h). NULL: all. */
     const onv_type *seen;
 } onv_ort_session;
 
@@ -117,11 +116,6 @@ typedef struct onv_ort_handles {
 onv_status onv_ort_count_handles(const onv_model *model, const onv_live *live,
                                  const onv_ort_session *session, onv_ort_handles *handles,
                                  onv_error *err);
-
-/* Whether ONNX Runtime's own shape inference knows the shape of each value (by index); in the
- * model's arena. See shapes.c. */
-onv_status onv_ort_known_shapes(onv_model *model, const onv_live *live, bool **is_known,
-                                onv_error *err);
 
 /* One run as a timeline with all its branches, which borrows from the plan: not to be cleaned up. */
 onv_timeline onv_ort_plan_timeline(const onv_ort_plan *plan);

@@ -75,7 +75,6 @@ static const onv_type *known_type(const onv_ort_planner *p, onv_value_id id)
 
 bool onv_ort_is_known(const onv_ort_planner *p, onv_value_id id)
 {
-    if (p->session->seen == NULL) return p->is_known[id.index];
     const onv_type *type = known_type(p, id);
     if (type->kind != ONV_TYPE_TENSOR || !onv_type_has_rank(type)) return false;
     for (int i = 0; i < type->rank; i++)
@@ -335,8 +334,6 @@ static onv_status prepare(onv_ort_planner *p, onv_error *err)
     if (arena->failed) return onv_fail_memory(err);
     memset(p->plan->of_value, 0xff, n_values * sizeof *p->plan->of_value);
     memset(p->result_of, 0xff, n_values * sizeof *p->result_of);
-    if (p->session->seen == NULL)
-        ONV_TRY(onv_ort_known_shapes(p->model, p->live, &p->is_known, err));
     if (p->provider != ONV_ORT_CPU)
         ONV_TRY(onv_mark_host_values(p->model, p->live, &p->is_host, err));
     for (size_t i = 0; p->provider == ONV_ORT_HOST && i < n_values; i++)

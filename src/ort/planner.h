@@ -28,7 +28,6 @@ typedef struct onv_ort_planner {
     onv_ort_provider provider;
     onv_ort_plan *plan;
     bool *is_host;       /* by value: on the side that is not planned */
-    bool *is_known;      /* by value: its shape; where the session does not tell */
     bool *is_placed;     /* by value */
     bool *is_state;      /* by value: handed to the next iteration */
     bool *is_stacked;    /* by value: its slices are kept */

@@ -54,6 +54,18 @@ void flow_open_model(flow *f, model *m, const char *order)
     compute(f, "", order);
 }
 
+onv_live flow_rewrite(const flow *f, onv_provider provider, onv_rewrite_level level,
+                      onv_rewritten *to)
+{
+    onv_error err = {0};
+    onv_order_result result;
+    onv_live live;
+    expect_ok(onv_rewrite_model(&f->model, provider, level, to, &err), &err);
+    expect_ok(onv_order_compute(onv_order_find("ort"), &to->model, NULL, &result, &err), &err);
+    expect_ok(onv_live_compute(&to->model, result.nodes, &live, &err), &err);
+    return live;
+}
+
 void flow_close(flow *f)
 {
     onv_infer_info_cleanup(&f->infer);

@@ -5,6 +5,7 @@
 
 #include "graph/liveness.h"
 #include "infer/infer.h"
+#include "rewrite/rewrite.h"
 #include "runtime/runtime.h"
 #include "support/onnx_writer.h"
 
@@ -21,6 +22,10 @@ void flow_open_model(flow *f, model *m, const char *order);
 void flow_close(flow *f);
 /* Closed at the end of its block. */
 #define OWNED_FLOW __attribute__((cleanup(flow_close))) flow
+
+/* The graph that ONNX Runtime makes of it, in its order, and what lives in it; the caller cleans up `to`. */
+onv_live flow_rewrite(const flow *f, onv_provider provider, onv_rewrite_level level,
+                      onv_rewritten *to);
 
 /* With default settings where `options` is NULL. */
 onv_runtime_result flow_run(flow *f, const char *runtime, const onv_runtime_options *options);
