@@ -86,25 +86,6 @@ static bool sort_parts(part *parts, uint32_t n, int64_t size)
     return at == size;
 }
 
-/* The Gathers and Slices of the value in the order in which the nodes were made. */
-static uint32_t list_parts(const onv_edit *e, onv_value_id value, onv_graph_id graph,
-                           onv_node_id nodes[MAX_PARTS])
-{
-    uint32_t n = 0;
-    for (const onv_use *use = onv_edit_first_use(e, value); use != NULL;
-         use = onv_edit_next_use(e, use)) {
-        bool fits =
-            use->input == 0 && onv_edit_node_at(e, use->node)->graph.index == graph.index &&
-            (onv_fuse_is(e, use->node, ONV_OP_Gather) || onv_fuse_is(e, use->node, ONV_OP_Slice));
-        if (!fits) continue;
-        if (n == MAX_PARTS) return 0;
-        uint32_t at = n++;
-        for (; at > 0 && nodes[at - 1].index > use->node.index; at--) nodes[at] = nodes[at - 1];
-        nodes[at] = use->node;
-    }
-    return n;
-}
-
 static bool replace_parts(onv_edit *e, onv_value_id value, const part *parts, uint32_t n,
                           int64_t axis)
 {
@@ -133,19 +114,25 @@ static bool replace_parts(onv_edit *e, onv_value_id value, const part *parts, ui
     return e->status == ONV_OK;
 }
 
+/* All Gathers and Slices of the value along one axis. */
 static bool share_out(onv_edit *e, onv_value_id value, onv_graph_id graph)
 {
-    onv_node_id nodes[MAX_PARTS];
     part parts[MAX_PARTS];
     int rank = onv_fuse_rank(e, value);
-    uint32_t n = list_parts(e, value, graph, nodes);
-    int64_t axis;
-    if (n < 2 || rank < 0 || !read_axis(e, nodes[0], rank, &axis)) return false;
-    onv_dim size = onv_fuse_dim(e, value, (int)axis);
-    if (!onv_dim_is_const(size)) return false;
-    for (uint32_t i = 0; i < n; i++)
-        if (!read_part(e, nodes[i], rank, axis, size.raw, &parts[i])) return false;
-    return sort_parts(parts, n, size.raw) && replace_parts(e, value, parts, n, axis);
+    uint32_t n = 0;
+    int64_t axis = 0;
+    onv_dim size = ONV_DIM_UNKNOWN;
+    for (const onv_use *use = onv_edit_first_use(e, value); use != NULL;
+         use = onv_edit_next_use(e, use)) {
+        if (use->input != 0 || onv_edit_node_at(e, use->node)->graph.index != graph.index ||
+            (!onv_fuse_is(e, use->node, ONV_OP_Gather) && !onv_fuse_is(e, use->node, ONV_OP_Slice)))
+            continue;
+        if (n == MAX_PARTS || (n == 0 && !read_axis(e, use->node, rank, &axis))) return false;
+        size = onv_fuse_dim(e, value, (int)axis);
+        if (!onv_dim_is_const(size) || !read_part(e, use->node, rank, axis, size.raw, &parts[n++]))
+            return false;
+    }
+    return n > 1 && sort_parts(parts, n, size.raw) && replace_parts(e, value, parts, n, axis);
 }
 
 typedef ONV_VEC(uint32_t) weight_list;
