@@ -6,13 +6,6 @@
 #include "ir/notes.h"
 #include "ops/op.h"
 
-static bool is_single(const onv_finder *s, onv_value_id value)
-{
-    if (!onv_is_value(value)) return false;
-    const onv_type *type = &onv_model_value(s->model, value)->type;
-    return type->rank == 0 || (type->rank == 1 && onv_dim_is(type->dims[0], 1));
-}
-
 static bool is_in_call(const onv_node *node)
 {
     static const char call[] = "aten.scaled_dot_product_attention";
@@ -52,7 +45,9 @@ static bool takes(void *self, onv_node_id id)
 static bool is_number(void *self, onv_value_id value, char sign, double *number)
 {
     (void)sign, (void)number;
-    return is_single(((attention *)self)->s, value);
+    if (!onv_is_value(value)) return false;
+    const onv_type *type = &onv_model_value(((attention *)self)->s->model, value)->type;
+    return type->rank == 0 || (type->rank == 1 && onv_dim_is(type->dims[0], 1));
 }
 
 static uint32_t n_reads(void *self, onv_node_id node)

@@ -26,11 +26,6 @@ typedef struct onv_group {
     uint32_t count;
 } onv_group;
 
-static inline bool onv_find_same(onv_value_id a, onv_value_id b)
-{
-    return a.index == b.index && onv_is_value(a);
-}
-
 /* --- fuse.c ------------------------------------------------------------------------------------ */
 
 /* A node of that operator, with a result that has a name: what is not read by anything is no part of a

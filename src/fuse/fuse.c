@@ -67,8 +67,8 @@ static onv_value_id vector(const onv_finder *s, onv_value_id value)
 onv_value_id onv_find_other(const onv_node *node, onv_value_id value)
 {
     if (node == NULL || node->n_inputs != 2) return ONV_NO_VALUE;
-    if (onv_find_same(node->inputs[0], value)) return node->inputs[1];
-    return onv_find_same(node->inputs[1], value) ? node->inputs[0] : ONV_NO_VALUE;
+    if (onv_is_same_value(node->inputs[0], value)) return node->inputs[1];
+    return onv_is_same_value(node->inputs[1], value) ? node->inputs[0] : ONV_NO_VALUE;
 }
 
 bool onv_find_take(onv_finder *s, onv_group *g, const onv_node *node)
@@ -95,7 +95,8 @@ bool onv_find_is_read_outside(const onv_finder *s, const onv_group *g, onv_value
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->count; i++) {
         const onv_node *node = onv_find_node(s, g->nodes[i]);
-        for (uint32_t k = 0; k < node->n_inputs; k++) n += onv_find_same(node->inputs[k], value);
+        for (uint32_t k = 0; k < node->n_inputs; k++)
+            n += onv_is_same_value(node->inputs[k], value);
     }
     return onv_is_value(value) && s->f->n_uses[value.index] != n;
 }
@@ -141,7 +142,7 @@ static void match_linear(onv_finder *s, const onv_node *matmul)
     const onv_node *add = onv_find_reader(s, matmul->outputs[0], ONV_OP_Add);
     if (add == NULL) return;
     onv_value_id bias = onv_find_other(add, matmul->outputs[0]);
-    if (!onv_find_same(vector(s, bias), bias)) return;
+    if (!onv_is_same_value(vector(s, bias), bias)) return;
     const onv_value *b = onv_model_value(s->model, bias);
     const onv_value *w = onv_model_value(s->model, matmul->inputs[1]);
     if (b->type.rank != 1 || w->type.rank != 2) return;

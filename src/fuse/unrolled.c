@@ -78,7 +78,7 @@ static void add_node(const onv_finder *s, unrolled *u, size_t i)
     const onv_node *node = &s->model->nodes.at[i];
     bool is_step = onv_find_is_op(node, ONV_OP_Tanh) || onv_find_is_op(node, ONV_OP_Relu);
     if (is_projection(s, node)) {
-        u->r.directions += onv_find_same(node->inputs[0], u->r.x);
+        u->r.directions += onv_is_same_value(node->inputs[0], u->r.x);
         u->r.projections++;
     }
     u->has_step |= is_step;

@@ -10,11 +10,6 @@ typedef struct matching {
     const char *behind, *end; /* the bracket that is looked into; of what is behind it */
 } matching;
 
-static bool is_same(onv_value_id a, onv_value_id b)
-{
-    return a.index == b.index && onv_is_value(a);
-}
-
 bool onv_form_join(onv_form_match *m, onv_node_id node)
 {
     for (uint32_t i = 0; i < m->n_nodes; i++)
@@ -79,7 +74,7 @@ static bool match_name(matching *g, onv_value_id value, char letter)
 {
     onv_value_id *named = &g->m->named[letter - 'a'];
     bool is_bound = onv_is_value(*named);
-    if (is_bound ? !is_same(*named, value) : !onv_is_value(value)) return false;
+    if (is_bound ? !onv_is_same_value(*named, value) : !onv_is_value(value)) return false;
     if (!is_bound && g->place->names != NULL && !g->place->names(g->place->self, value, letter))
         return false;
     *named = value;
@@ -163,7 +158,8 @@ uint32_t onv_form_reads(const onv_form_place *place, const onv_form_match *m, on
     uint32_t n = 0;
     for (uint32_t i = 0; i < m->n_nodes; i++) {
         const onv_node *node = &place->model->nodes.at[m->nodes[i].index];
-        for (uint32_t k = 0; k < node->n_inputs; k++) n += is_same(node->inputs[k], value);
+        for (uint32_t k = 0; k < node->n_inputs; k++)
+            n += onv_is_same_value(node->inputs[k], value);
     }
     return n;
 }

@@ -27,6 +27,12 @@ static inline bool onv_is_value(onv_value_id id)
     return id.index != UINT32_MAX;
 }
 
+/* The same one, and one. */
+static inline bool onv_is_same_value(onv_value_id a, onv_value_id b)
+{
+    return a.index == b.index && onv_is_value(a);
+}
+
 static inline bool onv_is_node(onv_node_id id)
 {
     return id.index != UINT32_MAX;

@@ -3,11 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-bool onv_fuse_same_value(onv_value_id a, onv_value_id b)
-{
-    return a.index == b.index && onv_is_value(a);
-}
-
 bool onv_fuse_same_provider(const onv_edit *e, onv_node_id a, onv_node_id b)
 {
     return onv_edit_node_at(e, a)->provider == onv_edit_node_at(e, b)->provider;
@@ -91,8 +86,8 @@ static bool fuse_is_number(onv_edit *e, onv_value_id value, double number)
 onv_value_id onv_fuse_other_input(const onv_edit *e, onv_node_id node, onv_value_id value)
 {
     onv_value_id a = onv_edit_in(e, node, 0), b = onv_edit_in(e, node, 1);
-    if (onv_fuse_same_value(a, value)) return b;
-    return onv_fuse_same_value(b, value) ? a : ONV_NO_VALUE;
+    if (onv_is_same_value(a, value)) return b;
+    return onv_is_same_value(b, value) ? a : ONV_NO_VALUE;
 }
 
 bool onv_fuse_replace(onv_edit *e, onv_node_id last, const onv_node_id *nodes, uint32_t n_nodes,

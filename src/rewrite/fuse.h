@@ -46,8 +46,6 @@ onv_node_id onv_fuse_parent(const onv_edit *e, onv_node_id node, onv_op_name op)
 /* Of two inputs the one that is not `value`; ONV_NO_VALUE where neither is. */
 onv_value_id onv_fuse_other_input(const onv_edit *e, onv_node_id node, onv_value_id value);
 
-bool onv_fuse_same_value(onv_value_id a, onv_value_id b);
-
 /* The rank that the runtime sees; -1: none. */
 int onv_fuse_rank(const onv_edit *e, onv_value_id value);
 
