@@ -9,7 +9,6 @@ input is the padded one.
 """
 import hashlib
 import json
-import math
 import os
 import sys
 import warnings
