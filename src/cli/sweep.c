@@ -114,6 +114,7 @@ static void keep(onv_sweep *sweep, onv_sweep_point *point, const onv_analysis *a
     for (size_t i = 0; i < n; i++) {
         onv_answer_runtime_info *r = &point->runtimes[i];
         onv_analysis_answer_runtime(analysis, i, r);
+        if (strcmp(r->name, answer.runtime) == 0) point->largest = i;
         if (is_first) snprintf(sweep->runtimes[i], sizeof sweep->runtimes[i], "%s", r->name);
         r->name = r->set_by = NULL; /* the analysis owns them */
     }

@@ -10,8 +10,8 @@ enum { ONV_SWEEP_MAX_RUNTIMES = 8 };
 /* The answer at one size of each axis. */
 typedef struct onv_sweep_point {
     int64_t sizes[ONV_CLI_MAX_AXES];
-    bool is_answered; /* else the model does not take these sizes */
-    size_t n_runtimes;
+    bool is_answered;           /* else the model does not take these sizes */
+    size_t n_runtimes, largest; /* `largest`: the one that the answer is of */
     onv_answer_runtime_info runtimes[ONV_SWEEP_MAX_RUNTIMES]; /* without texts */
     bool fits[ONV_CLI_MAX_BUDGETS];                           /* by device */
 } onv_sweep_point;

@@ -80,9 +80,8 @@ static void write_text(const onv_sweep *sweep, bool unicode, onv_cli_sink *sink)
         const onv_sweep_point *p = &sweep->points[k];
         put(sink, " ");
         for (size_t i = 0; i < sweep->n_axes; i++) {
-            int width = padding(shown(axis_name(&sweep->axes[i]), room), 0) + 9;
-            int name = (int)strlen(room);
-            put(sink, " %*" PRId64, name > width ? name : width, p->sizes[i]);
+            int name = (int)strlen(shown(axis_name(&sweep->axes[i]), room));
+            put(sink, " %*" PRId64, name > 9 ? name : 9, p->sizes[i]);
         }
         if (!p->is_answered) put(sink, " %*s", CELL, "not sized");
         for (size_t i = 0; i < p->n_runtimes; i++) {
@@ -143,17 +142,11 @@ static void write_csv(const onv_sweep *sweep, onv_cli_sink *sink)
 static json_t *json_of_point(const onv_sweep *sweep, const onv_sweep_point *p)
 {
     json_t *bindings = json_object(), *runtimes = json_object(), *fits = json_object();
-    uint64_t low = 0, high = 0;
-    size_t largest = 0;
+    const onv_answer_runtime_info *most = &p->runtimes[p->largest];
     for (size_t i = 0; i < sweep->n_axes; i++)
         json_object_set_new(bindings, axis_name(&sweep->axes[i]), json_integer(p->sizes[i]));
     for (size_t i = 0; i < p->n_runtimes; i++) {
         const onv_answer_runtime_info *r = &p->runtimes[i];
-        if (r->high_bytes > high) {
-            largest = i;
-            low = r->low_bytes;
-            high = r->high_bytes;
-        }
         json_object_set_new(runtimes, sweep->runtimes[i],
                             json_pack("{s:I,s:I}", "low_bytes", (json_int_t)r->low_bytes,
                                       "high_bytes", (json_int_t)r->high_bytes));
@@ -166,8 +159,9 @@ static json_t *json_of_point(const onv_sweep *sweep, const onv_sweep_point *p)
         return json_pack("{s:o,s:n}", "bindings", bindings, "answer");
     }
     return json_pack("{s:o,s:{s:s,s:I,s:I,s:o,s:o}}", "bindings", bindings, "answer", "runtime",
-                     sweep->runtimes[largest], "low_bytes", (json_int_t)low, "high_bytes",
-                     (json_int_t)high, "runtimes", runtimes, "fits", fits);
+                     sweep->runtimes[p->largest], "low_bytes", (json_int_t)most->low_bytes,
+                     "high_bytes", (json_int_t)most->high_bytes, "runtimes", runtimes, "fits",
+                     fits);
 }
 
 /* To be freed; NULL without memory. */
@@ -216,13 +210,17 @@ static const char *label(const char *name, char room[static 96])
     return room;
 }
 
+/* The upper end of the answer; 0: there is none. */
+static uint64_t high_of(const onv_sweep_point *p)
+{
+    return p->runtimes[p->largest].high_bytes;
+}
+
 static uint64_t largest_of(const onv_sweep *sweep)
 {
     uint64_t most = 1;
     for (size_t k = 0; k < sweep->n_points; k++)
-        for (size_t r = 0; r < sweep->points[k].n_runtimes; r++)
-            if (sweep->points[k].runtimes[r].high_bytes > most)
-                most = sweep->points[k].runtimes[r].high_bytes;
+        if (high_of(&sweep->points[k]) > most) most = high_of(&sweep->points[k]);
     return most;
 }
 
@@ -238,23 +236,27 @@ static double column_of(const onv_sweep *sweep, size_t i)
     return LEFT + (n > 1 ? (double)i / (double)(n - 1) * WIDTH : WIDTH / 2.0);
 }
 
+/* The points of a runtime's upper or lower end, in their order or backwards. */
+static void put_points(const onv_sweep *sweep, size_t r, uint64_t most, bool is_low,
+                       onv_cli_sink *sink)
+{
+    for (size_t i = 0; i < sweep->n_points; i++) {
+        size_t k = is_low ? sweep->n_points - 1 - i : i;
+        const onv_answer_runtime_info *at = &sweep->points[k].runtimes[r];
+        if (sweep->points[k].is_answered)
+            put(sink, "%.1f,%.1f ", column_of(sweep, k),
+                height_of(is_low ? at->low_bytes : at->high_bytes, most));
+    }
+}
+
 static void draw_curve(const onv_sweep *sweep, size_t r, uint64_t most, onv_cli_sink *sink)
 {
     const char *color = colors[r % (sizeof colors / sizeof colors[0])];
     put(sink, "<polygon fill='%s' fill-opacity='0.2' points='", color);
-    for (size_t k = 0; k < sweep->n_points; k++)
-        if (sweep->points[k].is_answered)
-            put(sink, "%.1f,%.1f ", column_of(sweep, k),
-                height_of(sweep->points[k].runtimes[r].high_bytes, most));
-    for (size_t k = sweep->n_points; k-- > 0;)
-        if (sweep->points[k].is_answered)
-            put(sink, "%.1f,%.1f ", column_of(sweep, k),
-                height_of(sweep->points[k].runtimes[r].low_bytes, most));
+    put_points(sweep, r, most, false, sink);
+    put_points(sweep, r, most, true, sink);
     put(sink, "'/>\n<polyline fill='none' stroke='%s' stroke-width='2' points='", color);
-    for (size_t k = 0; k < sweep->n_points; k++)
-        if (sweep->points[k].is_answered)
-            put(sink, "%.1f,%.1f ", column_of(sweep, k),
-                height_of(sweep->points[k].runtimes[r].high_bytes, most));
+    put_points(sweep, r, most, false, sink);
     put(sink, "'/>\n<text x='%d' y='%d' fill='%s'>%s</text>\n", LEFT + 90 * (int)r, TOP - 16, color,
         sweep->runtimes[r]);
 }
@@ -316,9 +318,7 @@ static void draw_cell(const onv_sweep *sweep, size_t k, uint64_t most, onv_cli_s
     double width = (double)WIDTH / (double)columns, height = (double)HEIGHT / (double)rows;
     size_t row = k / columns, column = k % columns;
     double x = LEFT + (double)column * width, y = TOP + (double)row * height;
-    uint64_t high = 0;
-    for (size_t r = 0; r < p->n_runtimes; r++)
-        if (p->runtimes[r].high_bytes > high) high = p->runtimes[r].high_bytes;
+    uint64_t high = high_of(p);
     put(sink,
         "<rect x='%.1f' y='%.1f' width='%.1f' height='%.1f' fill='#0072b2' "
         "fill-opacity='%.2f'/>\n",

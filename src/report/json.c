@@ -129,15 +129,6 @@ static const uint8_t plain_bytes[256] =
         ['?' ... '['] = BOTH,  [']' ... '~'] = BOTH,
 };
 
-/* The bytes at `text` that act on nothing. Most names consist of nothing else. */
-static size_t plain_length(const onv_json *json, const char *text)
-{
-    const uint8_t plain = json->is_embedded ? PLAIN_IN_HTML : PLAIN;
-    size_t n = 0;
-    while ((plain_bytes[(unsigned char)text[n]] & plain) != 0) n++;
-    return n;
-}
-
 /* Writes a text that is plain, and no longer than most names are; false: it is not, and nothing was written. */
 static bool write_plain(const onv_json *json, const char *text)
 {
@@ -156,13 +147,6 @@ static bool write_plain(const onv_json *json, const char *text)
 static void write_string(onv_json *json, const char *text)
 {
     if (write_plain(json, text)) return;
-    size_t plain = plain_length(json, text);
-    if (text[plain] == '\0') {
-        onv_write_char(json->out, '"');
-        onv_write_bytes(json->out, text, plain);
-        onv_write_char(json->out, '"');
-        return;
-    }
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
     if (!is_utf8(text)) text = repair(&arena, text);
