@@ -7,27 +7,14 @@
 
 enum { FLOAT_BYTES = 4, UNIT = 256 /* that the arena rounds requests to */ };
 
-typedef struct kernel {
-    const onv_model *model;
-    const onv_node *node;
-    const onv_ort_settings *settings;
-    onv_ort_scratch *scratch;
-} kernel;
+typedef onv_ort_kernel kernel;
 
-static const onv_type *input_type(const kernel *k, uint32_t i)
-{
-    return &onv_model_value(k->model, k->node->inputs[i])->type;
-}
-
-/* A request of so many numbers for each of `times`; what does not fit 64 bits fits no host, and inference says so. */
 static void add(kernel *k, uint64_t values, uint64_t times, bool is_early)
 {
-    uint64_t bytes;
-    if (k->scratch->count == ONV_ORT_MOST_SCRATCH || !onv_u64_mul(values, times, &bytes) ||
-        !onv_u64_mul(bytes, FLOAT_BYTES, &bytes))
-        return;
-    k->scratch->rows[k->scratch->count++] =
-        (onv_ort_scratch_row){.bytes = bytes, .is_early = is_early};
+    uint64_t n;
+    onv_ort_scratch_row *row =
+        onv_u64_mul(values, times, &n) ? onv_ort_add_scratch(k, n, FLOAT_BYTES) : NULL;
+    if (row != NULL) row->is_early = is_early;
 }
 
 /* --- Convolutions ------------------------------------------------------------------------------ */
@@ -37,8 +24,8 @@ static bool is_blocked(const kernel *k, const onv_conv_problem *p)
 {
     enum { BLOCK = 16, ALIGNED = 4 };
     int64_t in = p->in_channels / p->groups;
-    if (k->settings->graph_optimization_level < ONV_ORT_LEVEL_LAYOUT || p->spatial_rank != 2 ||
-        !onv_value_is_weight(onv_model_value(k->model, k->node->inputs[1])))
+    if (k->session->settings->graph_optimization_level < ONV_ORT_LEVEL_LAYOUT ||
+        p->spatial_rank != 2 || !onv_value_is_weight(onv_model_value(k->model, k->node->inputs[1])))
         return false;
     if (p->groups < 2) return in < BLOCK || in % ALIGNED == 0;
     bool is_depthwise = in == 1 && p->out_channels == p->groups;
@@ -46,7 +33,7 @@ static bool is_blocked(const kernel *k, const onv_conv_problem *p)
 }
 
 /* MlasConvPrepare: the windows side by side, as a matrix, or a piece of it. */
-static void conv_scratch(kernel *k)
+void onv_ort_cpu_conv(kernel *k)
 {
     enum { PIECE = 128 * 128 };
     onv_conv_problem p;
@@ -65,7 +52,7 @@ static void conv_scratch(kernel *k)
 }
 
 /* A column of the kernel's size for each element of the input. */
-static void transposed_scratch(kernel *k)
+void onv_ort_cpu_transposed(kernel *k)
 {
     onv_conv_problem p;
     if (!onv_ort_describe_conv(k->model, k->node, &p)) return;
@@ -79,36 +66,28 @@ static void transposed_scratch(kernel *k)
 
 /* --- Others ------------------------------------------------------------------------------------ */
 
-static uint64_t elements(const onv_type *type)
-{
-    uint64_t n = 1;
-    for (int i = 0; onv_type_has_rank(type) && i < type->rank; i++)
-        if (!onv_dim_is_const(type->dims[i]) || !onv_u64_mul(n, (uint64_t)type->dims[i].raw, &n))
-            return 0;
-    return n;
-}
-
 /* What the error function is taken of. */
-static void gelu_scratch(kernel *k)
+void onv_ort_cpu_gelu(kernel *k)
 {
-    add(k, elements(input_type(k, 0)), 1, false);
+    add(k, onv_ort_elements(onv_ort_input(k, 0), 0), 1, false);
 }
 
 /* Both values, each where it is chosen. */
-static void where_scratch(kernel *k)
+void onv_ort_cpu_where(kernel *k)
 {
-    uint64_t n = elements(&onv_model_value(k->model, k->node->outputs[0])->type);
-    uint32_t bits = onv_dtype_bits((onv_dtype)input_type(k, 1)->dtype);
+    uint64_t n = onv_ort_elements(&onv_model_value(k->model, k->node->outputs[0])->type, 0);
+    uint32_t bits = onv_dtype_bits((onv_dtype)onv_ort_input(k, 1)->dtype);
     for (int i = 0; i < 2; i++) add(k, n, (bits + 31) / 32, true);
 }
 
 /* Of each direction: states, the sums of the biases, the products of all steps; and what is read and made backward. */
-static void recurrent_scratch(kernel *k)
+void onv_ort_cpu_recurrent(kernel *k)
 {
     const onv_node *node = k->node;
     if (node->n_inputs < 3) return;
-    const onv_type *x = input_type(k, 0), *r = input_type(k, 2);
-    if (x->rank != 3 || r->rank != 3 || elements(x) == 0 || elements(r) == 0) return;
+    const onv_type *x = onv_ort_input(k, 0), *r = onv_ort_input(k, 2);
+    if (x->rank != 3 || r->rank != 3 || onv_ort_elements(x, 0) == 0 || onv_ort_elements(r, 0) == 0)
+        return;
     uint64_t gates = node->code == ONV_OP_LSTM ? 4 : 3;
     uint64_t steps = (uint64_t)x->dims[0].raw, batch = (uint64_t)x->dims[1].raw;
     uint64_t directions = (uint64_t)r->dims[0].raw, hidden = (uint64_t)r->dims[2].raw;
@@ -120,31 +99,6 @@ static void recurrent_scratch(kernel *k)
     add(k, (2 + gates) * hidden + 3 * state + UNIT / FLOAT_BYTES, directions, false);
     for (uint64_t i = 0; i < directions && i < 2; i++) add(k, products, 1, false);
     if (directions < 2) return;
-    add(k, elements(x), 1, false);
+    add(k, onv_ort_elements(x, 0), 1, false);
     add(k, made, 1, false);
-}
-
-static const struct kernel_row {
-    const char *op, *domain;
-    void (*find)(kernel *k);
-} kernels[] = {
-    {"Conv", "", conv_scratch},
-    {"FusedConv", "com.microsoft", conv_scratch},
-    {"ConvTranspose", "", transposed_scratch},
-    {"BiasGelu", "com.microsoft", gelu_scratch},
-    {"FastGelu", "com.microsoft", gelu_scratch},
-    {"Where", "", where_scratch},
-    {"LSTM", "", recurrent_scratch},
-    {"GRU", "", recurrent_scratch},
-};
-
-void onv_ort_find_cpu_scratch(const onv_model *model, const onv_node *node,
-                              const onv_ort_settings *settings, onv_ort_scratch *scratch)
-{
-    kernel k = {model, node, settings, scratch};
-    if (node->n_outputs == 0 || !onv_is_value(node->outputs[0])) return;
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-        if (strcmp(kernels[i].op, node->op_type) == 0 &&
-            strcmp(kernels[i].domain, node->domain) == 0)
-            kernels[i].find(&k);
 }

@@ -10,25 +10,19 @@ enum { MOST_LABELS = 24, RESULT = 2, TERMS };
 /* Labels are letters; axes of an ellipsis are numbered from 1 on, as characters. */
 typedef struct einsum {
     onv_dtype dtype;
-    onv_ort_scratch *scratch;
+    onv_ort_kernel *kernel;
     char terms[TERMS][MOST_LABELS + 1];
     char labels[MOST_LABELS + 1]; /* as operands first use them, those of an ellipsis first */
     int n_labels;
     onv_dim dims[RESULT][MOST_LABELS]; /* of an operand, by label; 1 where it has none */
 } einsum;
 
-static void add_bytes(const einsum *e, uint64_t bytes, bool is_early, bool is_transient)
-{
-    onv_ort_scratch *to = e->scratch;
-    if (to->count < ONV_ORT_MOST_SCRATCH && bytes > 0)
-        to->rows[to->count++] = (onv_ort_scratch_row){
-            .bytes = bytes, .is_early = is_early, .is_transient = is_transient};
-}
-
 static void add(const einsum *e, uint64_t elems, bool is_early)
 {
     uint64_t bytes;
-    if (onv_dtype_bytes(e->dtype, elems, &bytes)) add_bytes(e, bytes, is_early, false);
+    if (!onv_dtype_bytes(e->dtype, elems, &bytes)) return;
+    onv_ort_scratch_row *row = onv_ort_add_scratch(e->kernel, bytes, 1);
+    if (row != NULL) row->is_early = is_early;
 }
 
 /* --- The equation ------------------------------------------------------------------------------ */
@@ -119,8 +113,9 @@ static bool sum(einsum *e, uint32_t operand, const bool *goes)
     if (!onv_ort_find_reduction(e->dims[operand], e->n_labels, goes, &r)) return false;
     if (r.columns == 1) return false;
     add(e, r.rows, true);
-    add_bytes(e, onv_ort_sum_bytes(&r, e->dtype == ONV_DOUBLE ? sizeof(double) : sizeof(float)),
-              true, true);
+    uint64_t number = e->dtype == ONV_DOUBLE ? sizeof(double) : sizeof(float);
+    onv_ort_scratch_row *row = onv_ort_add_scratch(e->kernel, onv_ort_sum_bytes(&r, number), 1);
+    if (row != NULL) row->is_early = row->is_transient = true;
     for (int i = 0; i < e->n_labels; i++)
         if (goes[i]) e->dims[operand][i] = onv_dim_const(1);
     return true;
@@ -185,16 +180,17 @@ static void multiply(einsum *e, const bool *goes, char *product)
     add(e, elems, true);
 }
 
-void onv_ort_find_einsum(const onv_model *model, const onv_node *node, onv_ort_scratch *scratch)
+void onv_ort_einsum(onv_ort_kernel *k)
 {
-    einsum e = {.scratch = scratch};
+    const onv_node *node = k->node;
+    einsum e = {.kernel = k};
     char made[MOST_LABELS + 1] = "";
     bool goes[MOST_LABELS] = {false}, first[MOST_LABELS] = {false};
-    const onv_type *out = &onv_model_value(model, node->outputs[0])->type;
+    const onv_type *out = &onv_model_value(k->model, node->outputs[0])->type;
     e.dtype = (onv_dtype)out->dtype;
-    if (!read_equation(&e, model, node)) return;
-    for (uint32_t k = 0; k < node->n_inputs; k++)
-        if (!is_ordered(&e, e.terms[k])) add(&e, elements(e.dims[k], e.n_labels), true);
+    if (!read_equation(&e, k->model, node)) return;
+    for (uint32_t i = 0; i < node->n_inputs; i++)
+        if (!is_ordered(&e, e.terms[i])) add(&e, elements(e.dims[i], e.n_labels), true);
     for (int i = 0; i < e.n_labels; i++) {
         goes[i] = strchr(e.terms[RESULT], e.labels[i]) == NULL;
         first[i] = goes[i] && strchr(e.terms[1], e.labels[i]) == NULL;

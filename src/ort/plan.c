@@ -380,6 +380,8 @@ static onv_status place_all(onv_ort_planner *p, onv_error *err)
     onv_ort_list_feeds(p);
     if (p->model->arena.failed || p->scratch.failed) return onv_fail_memory(err);
     uint32_t row = 0, region = 0;
+    onv_ort_session of_kernels = *p->session;
+    of_kernels.settings = plan->settings;
     for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
         const onv_node *node = onv_model_node(p->model, live->timeline.steps.at[s].node);
         const onv_timeline *t = &live->timeline;
@@ -388,10 +390,8 @@ static onv_status place_all(onv_ort_planner *p, onv_error *err)
             onv_ort_enter(p, &t->regions.at[region++]);
         onv_ort_before_step(p, node, s);
         onv_ort_scratch scratch = {0};
-        if (p->provider == ONV_ORT_CUDA)
-            onv_ort_find_scratch(p->model, node, p->is_host, p->session, &scratch);
-        if (p->provider == ONV_ORT_CPU)
-            onv_ort_find_cpu_scratch(p->model, node, plan->settings, &scratch);
+        if (p->provider != ONV_ORT_HOST)
+            onv_ort_find_scratch(p->model, node, p->is_host, &of_kernels, &scratch);
         plan->is_uncertain |= scratch.is_uncertain;
         bool is_early = true;
         for (; row < live->timeline.buffers.count && live->timeline.buffers.at[row].first == s;

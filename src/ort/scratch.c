@@ -6,34 +6,36 @@
 #include "base/checked.h"
 #include "kernels/cudnn.h"
 
-typedef struct kernel {
-    const onv_model *model;
-    const onv_node *node;
-    const onv_ort_session *session;
-    onv_ort_scratch *scratch;
-} kernel;
+typedef onv_ort_kernel kernel;
 
-static const onv_type *input_type(const kernel *k, uint32_t i)
+const onv_type *onv_ort_input(const kernel *k, uint32_t i)
 {
     return &onv_model_value(k->model, k->node->inputs[i])->type;
 }
 
+onv_ort_scratch_row *onv_ort_add_scratch(kernel *k, uint64_t n, uint64_t each)
+{
+    uint64_t bytes;
+    if (n == 0 || k->scratch->count == ONV_ORT_MOST_SCRATCH || !onv_u64_mul(n, each, &bytes))
+        return NULL;
+    onv_ort_scratch_row *row = &k->scratch->rows[k->scratch->count++];
+    *row = (onv_ort_scratch_row){.bytes = bytes};
+    return row;
+}
+
+static void add_of(kernel *k, uint64_t n, uint64_t each)
+{
+    onv_ort_add_scratch(k, n, each);
+}
+
 static void add(kernel *k, uint64_t bytes)
 {
-    if (k->scratch->count < ONV_ORT_MOST_SCRATCH)
-        k->scratch->rows[k->scratch->count++] = (onv_ort_scratch_row){.bytes = bytes};
+    onv_ort_add_scratch(k, bytes, 1);
 }
 
 static onv_ort_scratch_row *last_row(const kernel *k)
 {
     return &k->scratch->rows[k->scratch->count - 1];
-}
-
-/* So many numbers; what does not fit 64 bits fits no device, and the arena says so of the tensors. */
-static void add_of(kernel *k, uint64_t n, uint64_t each)
-{
-    uint64_t bytes;
-    if (n > 0 && onv_u64_mul(n, each, &bytes)) add(k, bytes);
 }
 
 /* --- Concat and Split -------------------------------------------------------------------------- */
@@ -85,7 +87,8 @@ static void split_scratch(kernel *k)
     bool equal;
     for (uint32_t i = 0; i < node->n_outputs; i++)
         if (!onv_is_value(node->outputs[i])) return;
-    const onv_dim *axis = find_parts(k, input_type(k, 0), node->outputs, node->n_outputs, &equal);
+    const onv_dim *axis =
+        find_parts(k, onv_ort_input(k, 0), node->outputs, node->n_outputs, &equal);
     if (axis == NULL || (equal && node->n_outputs <= MOST_ARGUMENTS)) return;
     for (int i = 0; i < (equal ? 1 : 3); i++) add(k, (uint64_t)node->n_outputs * POINTER_BYTES);
     if (!equal) add(k, (uint64_t)axis->raw * POINTER_BYTES);
@@ -107,7 +110,7 @@ static bool count(const onv_type *type, int n, uint64_t *elems)
  * in tensors that are asked for without a stream. Before opset 13 all axes from that one on are one. */
 static void softmax_scratch(kernel *k)
 {
-    const onv_type *in = input_type(k, 0);
+    const onv_type *in = onv_ort_input(k, 0);
     int64_t axis = onv_node_int(k->node, "axis", -1);
     uint64_t elems, bytes;
     if (k->node->version < 13 || axis == -1 || axis == in->rank - 1 ||
@@ -178,7 +181,7 @@ uint64_t onv_ort_sum_bytes(const onv_ort_reduction *r, uint64_t number)
  * behind the workspace of cuDNN. */
 static void reduce_scratch(kernel *k)
 {
-    const onv_type *in = input_type(k, 0);
+    const onv_type *in = onv_ort_input(k, 0);
     const onv_op_name op = (onv_op_name)k->node->code;
     const uint64_t wide = sizeof(double), size = onv_dtype_bits((onv_dtype)in->dtype) / 8;
     bool goes[ONV_MAX_RANK], is_float = in->dtype == ONV_FLOAT || in->dtype == ONV_FLOAT16;
@@ -203,7 +206,7 @@ static void reduce_scratch(kernel *k)
 /* Along the last axis nothing; else cuDNN's, of float32: its workspace has a number and an index for each element. */
 static void arg_scratch(kernel *k)
 {
-    const onv_type *in = input_type(k, 0);
+    const onv_type *in = onv_ort_input(k, 0);
     bool goes[ONV_MAX_RANK] = {false};
     onv_ort_reduction r;
     int64_t axis = onv_node_int(k->node, "axis", 0);
@@ -219,13 +222,16 @@ static void arg_scratch(kernel *k)
 
 /* --- Of some bytes for each element or axis ---------------------------------------------------- */
 
-/* Elements of an input along its first axes, but for `n` at its end; 0: not known. */
-static uint64_t elements(const kernel *k, uint32_t input, int n)
+uint64_t onv_ort_elements(const onv_type *type, int n)
 {
     uint64_t elems;
-    if (k->node->n_inputs <= input || !onv_is_value(k->node->inputs[input])) return 0;
-    const onv_type *in = input_type(k, input);
-    return in->rank >= n && count(in, in->rank - n, &elems) ? elems : 0;
+    return type->rank >= n && count(type, type->rank - n, &elems) ? elems : 0;
+}
+
+static uint64_t input_elements(const kernel *k, uint32_t i, int n)
+{
+    bool has = i < k->node->n_inputs && onv_is_value(k->node->inputs[i]);
+    return has ? onv_ort_elements(onv_ort_input(k, i), n) : 0;
 }
 
 /* Before the output, whose size it tells: counts, and what their sum takes (cub). */
@@ -233,18 +239,17 @@ static void counts_scratch(kernel *k)
 {
     enum { BLOCK = 256, SUM_BYTES = 1023 };
     bool is_compress = k->node->code == ONV_OP_Compress;
-    uint64_t n = elements(k, is_compress ? 1 : 0, 0);
+    uint64_t n = input_elements(k, is_compress ? 1 : 0, 0);
     if (n == 0) return;
     add_of(k, is_compress ? n : (n + BLOCK - 1) / BLOCK, sizeof(int32_t));
     add(k, SUM_BYTES);
-    for (uint32_t i = 0; i < k->scratch->count; i++) k->scratch->rows[i].is_early = true;
-    last_row(k)->is_transient = true;
+    k->scratch->rows[0].is_early = last_row(k)->is_early = last_row(k)->is_transient = true;
 }
 
 /* Where each slice begins. */
 static void gather_nd_scratch(kernel *k)
 {
-    add_of(k, elements(k, 1, 1), sizeof(int64_t));
+    add_of(k, input_elements(k, 1, 1), sizeof(int64_t));
 }
 
 /* Addresses of matrices, where those of the left operand are not each multiplied by one of the right's, or all by the same
@@ -252,9 +257,9 @@ static void gather_nd_scratch(kernel *k)
 static void matmul_scratch(kernel *k)
 {
     const onv_type *out = &onv_model_value(k->model, k->node->outputs[0])->type;
-    uint64_t left = elements(k, 0, 2), right = elements(k, 1, 2), n;
+    uint64_t left = input_elements(k, 0, 2), right = input_elements(k, 1, 2), n;
     if (k->node->n_inputs < 2) return;
-    int rank = input_type(k, 1)->rank, left_rank = input_type(k, 0)->rank;
+    int rank = onv_ort_input(k, 1)->rank, left_rank = onv_ort_input(k, 0)->rank;
     bool is_vector = rank == 1 && left_rank > 1;
     if ((is_vector || (right > 1 && left != right)) &&
         count(out, out->rank - (is_vector ? 0 : 1 + (left_rank > 1)), &n))
@@ -264,7 +269,7 @@ static void matmul_scratch(kernel *k)
 /* Against aliasing: bounds and weights of all that an element of an axis is made of, the more where there are fewer. */
 static void antialias_scratch(kernel *k, const onv_type *out, bool is_linear)
 {
-    const onv_type *in = input_type(k, 0);
+    const onv_type *in = onv_ort_input(k, 0);
     uint64_t n = 0, weights = 0;
     for (int i = out->rank < 2 ? 0 : out->rank - 2; i < out->rank; i++) {
         uint64_t to = (uint64_t)out->dims[i].raw, from = (uint64_t)in->dims[i].raw, each;
@@ -284,7 +289,7 @@ static void antialias_scratch(kernel *k, const onv_type *out, bool is_linear)
 static void resize_scratch(kernel *k)
 {
     enum { NEAREST = 8, LINEAR = 12, CUBIC = 24 };
-    const onv_type *in = input_type(k, 0),
+    const onv_type *in = onv_ort_input(k, 0),
                    *out = &onv_model_value(k->model, k->node->outputs[0])->type;
     const onv_attr *attr = onv_node_attr(k->node, "mode");
     const char *mode = attr != NULL && attr->kind == ONV_ATTR_STRING ? attr->s : "nearest";
@@ -308,7 +313,7 @@ static void resize_scratch(kernel *k)
  * variance, too. */
 static void norm_scratch(kernel *k)
 {
-    const onv_type *in = input_type(k, 0);
+    const onv_type *in = onv_ort_input(k, 0);
     bool is_instance = k->node->code == ONV_OP_InstanceNormalization;
     if (!is_sized(in) || in->rank < 2) return;
     uint64_t images = is_instance ? (uint64_t)in->dims[0].raw : 1, channels;
@@ -317,11 +322,6 @@ static void norm_scratch(kernel *k)
         !onv_u64_mul(images, (uint64_t)in->dims[1].raw, &channels))
         return;
     for (int i = 0; i < (is_single ? 2 : 4); i++) add_of(k, channels, sizeof(float));
-}
-
-static void einsum_scratch(kernel *k)
-{
-    onv_ort_find_einsum(k->model, k->node, k->scratch);
 }
 
 /* --- Convolutions ------------------------------------------------------------------------------ */
@@ -380,8 +380,8 @@ static void conv_scratch(kernel *k)
     k->scratch->is_uncertain = w.low != w.high;
     k->scratch->least_bytes = known(w.low);
     k->scratch->most_bytes = known(w.high);
-    add(k, known(w.bytes));
-    last_row(k)->is_transient = true;
+    k->scratch->rows[k->scratch->count++] =
+        (onv_ort_scratch_row){.bytes = known(w.bytes), .is_transient = true};
 }
 
 /* --- Recurrent layers -------------------------------------------------------------------------- */
@@ -392,7 +392,7 @@ static bool describe_rnn(const kernel *k, onv_rnn_problem *p)
 {
     const onv_node *node = k->node;
     if (node->n_inputs < 3) return false;
-    const onv_type *x = input_type(k, RNN_X), *r = input_type(k, RNN_R);
+    const onv_type *x = onv_ort_input(k, RNN_X), *r = onv_ort_input(k, RNN_R);
     if (!is_sized(x) || !is_sized(r) || x->rank != 3 || r->rank != 3) return false;
     *p = (onv_rnn_problem){.cell = node->code == ONV_OP_LSTM  ? ONV_RNN_LSTM
                                    : node->code == ONV_OP_GRU ? ONV_RNN_GRU
@@ -469,10 +469,10 @@ static void packed_scratch(kernel *k)
     int64_t block = onv_node_int(node, "block_size", 0), bits = onv_node_int(node, "bits", 4),
             padded;
     uint64_t rows, elems, bytes;
-    onv_dtype dtype = (onv_dtype)input_type(k, 0)->dtype;
+    onv_dtype dtype = (onv_dtype)onv_ort_input(k, 0)->dtype;
     bool is_bnb = node->code == ONV_OP_MatMulBnb4;
     if (width < 1 || n < 1 || block < 1 ||
-        !count(input_type(k, 0), input_type(k, 0)->rank - 1, &rows) ||
+        !count(onv_ort_input(k, 0), onv_ort_input(k, 0)->rank - 1, &rows) ||
         !onv_i64_add(width, block - 1, &padded))
         return;
     padded = is_bnb ? width : padded / block * block;
@@ -492,41 +492,44 @@ static void packed_scratch(kernel *k)
 static const struct kernel_row {
     uint16_t op; /* onv_op_name */
     const char *domain;
-    void (*find)(kernel *k);
+    void (*cuda)(kernel *k), (*cpu)(kernel *k);
 } kernels[] = {
-    {ONV_OP_Concat, "", concat_scratch},
-    {ONV_OP_Split, "", split_scratch},
-    {ONV_OP_Softmax, "", softmax_scratch},
-    {ONV_OP_LogSoftmax, "", softmax_scratch},
-    {ONV_OP_ReduceSum, "", reduce_scratch},
-    {ONV_OP_ReduceMean, "", reduce_scratch},
-    {ONV_OP_ReduceLogSum, "", reduce_scratch},
-    {ONV_OP_ReduceLogSumExp, "", reduce_scratch},
-    {ONV_OP_ReduceSumSquare, "", reduce_scratch},
-    {ONV_OP_ReduceMax, "", reduce_scratch},
-    {ONV_OP_ReduceMin, "", reduce_scratch},
-    {ONV_OP_ReduceProd, "", reduce_scratch},
-    {ONV_OP_ReduceL1, "", reduce_scratch},
-    {ONV_OP_ReduceL2, "", reduce_scratch},
-    {ONV_OP_ArgMax, "", arg_scratch},
-    {ONV_OP_ArgMin, "", arg_scratch},
-    {ONV_OP_NonZero, "", counts_scratch},
-    {ONV_OP_Compress, "", counts_scratch},
-    {ONV_OP_GatherND, "", gather_nd_scratch},
-    {ONV_OP_MatMul, "", matmul_scratch},
-    {ONV_OP_FusedMatMul, "com.microsoft", matmul_scratch},
-    {ONV_OP_Resize, "", resize_scratch},
-    {ONV_OP_InstanceNormalization, "", norm_scratch},
-    {ONV_OP_BatchNormalization, "", norm_scratch},
-    {ONV_OP_Einsum, "", einsum_scratch},
-    {ONV_OP_Conv, "", conv_scratch},
-    {ONV_OP_ConvTranspose, "", conv_scratch},
-    {ONV_OP_FusedConv, "com.microsoft", conv_scratch},
-    {ONV_OP_LSTM, "", rnn_scratch},
-    {ONV_OP_GRU, "", rnn_scratch},
-    {ONV_OP_RNN, "", rnn_scratch},
-    {ONV_OP_MatMulNBits, "com.microsoft", packed_scratch},
-    {ONV_OP_MatMulBnb4, "com.microsoft", packed_scratch},
+    {ONV_OP_Concat, "", concat_scratch, NULL},
+    {ONV_OP_Split, "", split_scratch, NULL},
+    {ONV_OP_Softmax, "", softmax_scratch, NULL},
+    {ONV_OP_LogSoftmax, "", softmax_scratch, NULL},
+    {ONV_OP_ReduceSum, "", reduce_scratch, NULL},
+    {ONV_OP_ReduceMean, "", reduce_scratch, NULL},
+    {ONV_OP_ReduceLogSum, "", reduce_scratch, NULL},
+    {ONV_OP_ReduceLogSumExp, "", reduce_scratch, NULL},
+    {ONV_OP_ReduceSumSquare, "", reduce_scratch, NULL},
+    {ONV_OP_ReduceMax, "", reduce_scratch, NULL},
+    {ONV_OP_ReduceMin, "", reduce_scratch, NULL},
+    {ONV_OP_ReduceProd, "", reduce_scratch, NULL},
+    {ONV_OP_ReduceL1, "", reduce_scratch, NULL},
+    {ONV_OP_ReduceL2, "", reduce_scratch, NULL},
+    {ONV_OP_ArgMax, "", arg_scratch, NULL},
+    {ONV_OP_ArgMin, "", arg_scratch, NULL},
+    {ONV_OP_NonZero, "", counts_scratch, NULL},
+    {ONV_OP_Compress, "", counts_scratch, NULL},
+    {ONV_OP_GatherND, "", gather_nd_scratch, NULL},
+    {ONV_OP_MatMul, "", matmul_scratch, NULL},
+    {ONV_OP_FusedMatMul, "com.microsoft", matmul_scratch, NULL},
+    {ONV_OP_Resize, "", resize_scratch, NULL},
+    {ONV_OP_InstanceNormalization, "", norm_scratch, NULL},
+    {ONV_OP_BatchNormalization, "", norm_scratch, NULL},
+    {ONV_OP_Einsum, "", onv_ort_einsum, NULL},
+    {ONV_OP_Conv, "", conv_scratch, onv_ort_cpu_conv},
+    {ONV_OP_ConvTranspose, "", conv_scratch, onv_ort_cpu_transposed},
+    {ONV_OP_FusedConv, "com.microsoft", conv_scratch, onv_ort_cpu_conv},
+    {ONV_OP_LSTM, "", rnn_scratch, onv_ort_cpu_recurrent},
+    {ONV_OP_GRU, "", rnn_scratch, onv_ort_cpu_recurrent},
+    {ONV_OP_RNN, "", rnn_scratch, NULL},
+    {ONV_OP_MatMulNBits, "com.microsoft", packed_scratch, NULL},
+    {ONV_OP_MatMulBnb4, "com.microsoft", packed_scratch, NULL},
+    {ONV_OP_BiasGelu, "com.microsoft", NULL, onv_ort_cpu_gelu},
+    {ONV_OP_FastGelu, "com.microsoft", NULL, onv_ort_cpu_gelu},
+    {ONV_OP_Where, "", NULL, onv_ort_cpu_where},
 };
 
 void onv_ort_find_scratch(const onv_model *model, const onv_node *node, const bool *is_host,
@@ -535,7 +538,11 @@ void onv_ort_find_scratch(const onv_model *model, const onv_node *node, const bo
     kernel k = {model, node, session, scratch};
     if (node->n_outputs == 0 || !onv_is_value(node->outputs[0]) || is_host[node->outputs[0].index])
         return;
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-        if (kernels[i].op == node->code && strcmp(kernels[i].domain, node->domain) == 0)
-            kernels[i].find(&k);
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        void (*find)(kernel * k) =
+            session->provider == ONV_ORT_CUDA ? kernels[i].cuda : kernels[i].cpu;
+        if (kernels[i].op == node->code && strcmp(kernels[i].domain, node->domain) == 0 &&
+            find != NULL)
+            find(&k);
+    }
 }

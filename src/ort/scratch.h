@@ -21,13 +21,37 @@ typedef struct onv_ort_scratch {
     uint64_t least_bytes, most_bytes;
 } onv_ort_scratch;
 
-/* Nothing for what runs on the host. Requires sizes. */
+/* Of the session's provider, the CPU's for one thread. Nothing for what runs on the other side. Requires sizes. */
 void onv_ort_find_scratch(const onv_model *model, const onv_node *node, const bool *is_host,
                           const onv_ort_session *session, onv_ort_scratch *scratch);
 
-/* The same of the CPU provider's, for one thread. */
-void onv_ort_find_cpu_scratch(const onv_model *model, const onv_node *node,
-                              const onv_ort_settings *settings, onv_ort_scratch *scratch);
+/* --- For its rules ----------------------------------------------------------------------------- */
+
+typedef struct onv_ort_kernel {
+    const onv_model *model;
+    const onv_node *node;
+    const onv_ort_session *session;
+    onv_ort_scratch *scratch;
+} onv_ort_kernel;
+
+/* A request of so many numbers, none of 0; NULL: what does not fit 64 bits fits no memory, as its tensors say, too. */
+onv_ort_scratch_row *onv_ort_add_scratch(onv_ort_kernel *k, uint64_t n, uint64_t each);
+
+/* Of an input the kernel must have. */
+const onv_type *onv_ort_input(const onv_ort_kernel *k, uint32_t i);
+
+/* Along the first axes, but for `n` at the end; 0: not known. */
+uint64_t onv_ort_elements(const onv_type *type, int n);
+
+/* Kernels of the CPU provider (cpu_scratch.c). */
+void onv_ort_cpu_conv(onv_ort_kernel *k);
+void onv_ort_cpu_transposed(onv_ort_kernel *k);
+void onv_ort_cpu_gelu(onv_ort_kernel *k);
+void onv_ort_cpu_where(onv_ort_kernel *k);
+void onv_ort_cpu_recurrent(onv_ort_kernel *k);
+
+/* Of an Einsum of one operand or two, without diagonals (einsum.c). */
+void onv_ort_einsum(onv_ort_kernel *k);
 
 /* A reduction as a matrix of what stays and what goes, as far as it is one. */
 typedef struct onv_ort_reduction {
@@ -41,9 +65,6 @@ bool onv_ort_find_reduction(const onv_dim *dims, int rank, const bool *goes, onv
 
 /* The workspace of a sum in numbers of so many bytes. */
 uint64_t onv_ort_sum_bytes(const onv_ort_reduction *r, uint64_t number);
-
-/* Of an Einsum of one operand or two, without diagonals. */
-void onv_ort_find_einsum(const onv_model *model, const onv_node *node, onv_ort_scratch *scratch);
 
 /* What a convolution computes; false where that is not known. */
 bool onv_ort_describe_conv(const onv_model *model, const onv_node *node, onv_conv_problem *p);
