@@ -104,7 +104,7 @@ static onv_status find_largest(probes *p, size_t runtime, int goal, int64_t *siz
 {
     onv_size_facts *of = &p->of[runtime];
     for (;;) {
-        onv_size_look(of, goal, 0, true);
+        onv_size_look(of, goal);
         if (of->wanted[goal] == 0) break;
         ONV_TRY(look_at(p, of->wanted[goal], err));
     }

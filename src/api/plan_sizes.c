@@ -38,6 +38,7 @@ typedef struct search {
     onv_arena arena;
     ONV_VEC(subject) at;
     ONV_VEC(found_run) runs;
+    onv_size_facts whole; /* of runs: the plan that takes the least, and whether any fits */
     int64_t to_better
         [ONV_SIZE_GOALS]; /* 0: each is searched for; else what does not reach it is left */
     int64_t confirmed;    /* the largest size at which a run of its own was seen to fit */
@@ -84,7 +85,8 @@ static onv_status add_subject(search *all, int64_t size, const onv_known_plan *k
 
 static bool wants(const subject *s, int64_t size)
 {
-    return s->facts.wanted[ONV_FITS] == size || s->facts.wanted[ONV_BY_RELEASE] == size;
+    return onv_size_helps(&s->facts, ONV_FITS, size) ||
+           onv_size_helps(&s->facts, ONV_BY_RELEASE, size);
 }
 
 /* What most ask for next; 0: nothing is asked for. */
@@ -94,7 +96,7 @@ static int64_t choose_size(search *all, size_t first)
     uint32_t most = 0;
     for (size_t i = first; i < all->at.count; i++)
         for (int goal = 0; goal < ONV_SIZE_GOALS; goal++)
-            onv_size_look(&all->at.at[i].facts, goal, all->to_better[goal], false);
+            onv_size_narrow(&all->at.at[i].facts, goal, all->to_better[goal]);
     for (size_t i = first; i < all->at.count; i++) {
         for (int goal = 0; goal < ONV_SIZE_GOALS; goal++) {
             int64_t size = all->at.at[i].facts.wanted[goal];
@@ -260,6 +262,13 @@ static onv_status look_at_run(search *all, int goal, int64_t size, const found_r
         bool is_kept = made == NULL || keep_plans(all, &made->training, &run);
         onv_analysis_destroy(made);
         if (!is_kept || !onv_vec_push(&all->runs, run)) return onv_fail_memory(err);
+        onv_size_fact least = {.size = size, .is_known = true, .of = {UINT64_MAX, UINT64_MAX}}, f;
+        for (uint32_t k = 0; k < run.n_plans; k++) {
+            ONV_TRY(fact_of(all, size, &run.plans[k].figures, &f, err));
+            if (f.of[ONV_FITS] < least.of[ONV_FITS]) least = f;
+        }
+        least.reaches[ONV_FITS] = run.chosen != NULL;
+        if (!onv_size_add(&all->whole, least)) return onv_fail_memory(err);
     }
     *found = &all->runs.at[i];
     return look_there(all, goal, *found, err);
@@ -286,44 +295,18 @@ static onv_status find_whole(search *all, int goal, onv_error *err)
     return ONV_OK;
 }
 
-/* By what the best plan takes at a size where none fits: totals grow nearly in proportion. */
-static int64_t next_to_confirm(const search *all, int64_t low, int64_t high, const found_run *run,
-                               onv_error *err)
-{
-    int64_t next = low + (high - low) / 2;
-    uint64_t least = UINT64_MAX;
-    onv_size_fact f;
-    for (uint32_t i = 0; i < run->n_plans; i++)
-        if (fact_of(all, high, &run->plans[i].figures, &f, err) == ONV_OK && f.of[ONV_FITS] < least)
-            least = f.of[ONV_FITS];
-    if (least < UINT64_MAX && least > all->sizing->usable_bytes)
-        next = (int64_t)((double)high * (double)all->sizing->usable_bytes / (double)least);
-    next -= next % onv_size_grain(next);
-    return next > low ? next < high ? next : high - onv_size_grain(low) : low + onv_size_grain(low);
-}
-
 /* A plan that was made at another size is none that a run at this size finds: the answer fits in a run of its own, and one
  * more does not. */
 static onv_status confirm(search *all, onv_error *err)
 {
     size_t which = 0;
-    int64_t low = 0, high = ONV_MAX_BATCH + 1, size = most_found(all, ONV_FITS, &which);
-    int64_t step = onv_size_grain(size);
-    while (size > low && size < high) {
+    int64_t size = most_found(all, ONV_FITS, &which);
+    while (size > 0) {
         const found_run *found;
         ONV_TRY(look_at_run(all, ONV_FITS, size, &found, err));
-        bool fits = found->chosen != NULL;
-        *(fits ? &low : &high) = size;
-        if (!fits)
-            size = next_to_confirm(all, low, high, found, err);
-        else if (high - low <= onv_size_grain(low))
-            size = low;
-        else if (high - low <= step)
-            size = low + (high - low) / 2;
-        else
-            size = low + step;
-        if (fits) step *= 2;
-        all->confirmed = low;
+        onv_size_narrow(&all->whole, ONV_FITS, 0);
+        all->confirmed = all->whole.found[ONV_FITS];
+        size = all->whole.wanted[ONV_FITS];
     }
     return ONV_OK;
 }
@@ -387,13 +370,15 @@ static onv_status run(search *all, bool *is_cut, onv_error *err)
 onv_status onv_plan_sizes_find(const onv_sizing *sizing, onv_training *training, onv_fit_of *of,
                                bool *is_cut, onv_error *err)
 {
-    search all = {.sizing = sizing, .training = training};
+    search all = {
+        .sizing = sizing, .training = training, .whole = {.usable_bytes = sizing->usable_bytes}};
     onv_arena_init(&all.arena, SIZE_MAX);
     onv_status status = run(&all, is_cut, err);
     if (status == ONV_OK) status = give(&all, training->n_plans, *is_cut, of, err);
     for (size_t i = 0; i < all.at.count; i++) onv_vec_cleanup(&all.at.at[i].facts.at);
     onv_vec_cleanup(&all.at);
     onv_vec_cleanup(&all.runs);
+    onv_vec_cleanup(&all.whole.at);
     onv_arena_cleanup(&all.arena);
     return status;
 }

@@ -4,7 +4,9 @@
  * then in the middle. So a larger budget never has a smaller answer, even where totals fall in places. Totals grow nearly
  * in proportion: a size that a line through the two nearest analysed ones places clearly on one side needs no analysis;
  * both sizes that an answer stands between have one. Where totals follow no line, so that a search goes astray, it goes on
- * by halving alone, which ends. */
+ * by halving alone, which ends.
+ *
+ * Of many plans each analysis counts: there the next size is where a line through those around the answer meets the budget. */
 #ifndef ONV_API_SIZE_FACTS_H
 #define ONV_API_SIZE_FACTS_H
 
@@ -45,9 +47,12 @@ bool onv_size_add(onv_size_facts *facts, onv_size_fact fact);
  * where none is. */
 bool onv_size_line(const onv_size_facts *facts, int goal, int64_t size, double *bytes,
                    double *times);
-/* Sets what is found, or what is wanted for it. `to_better` > 0: what does not reach that size is of no interest.
- * `is_exact`: the answer and the next size are neighbours; else only as far as onv_size_grain() goes. */
-void onv_size_look(onv_size_facts *facts, int goal, int64_t to_better, bool is_exact);
+/* Sets what is found, or what is wanted for it: by halving. The answer and the next size are neighbours. */
+void onv_size_look(onv_size_facts *facts, int goal);
+/* The same by lines, as far as onv_size_grain() goes. `to_better` > 0: what does not reach that size is of no interest. */
+void onv_size_narrow(onv_size_facts *facts, int goal, int64_t to_better);
+/* Whether an analysis at `size` tells nearly as much as one at the size that onv_size_narrow() wants. */
+bool onv_size_helps(const onv_size_facts *facts, int goal, int64_t size);
 /* The search was cut: the largest size that is known to fit. */
 void onv_size_settle(onv_size_facts *facts, int goal);
 /* How far sizes are apart that are told from each other, some thousandth: a power of two, so that halving meets it. */

@@ -26,10 +26,10 @@
 #include "ckpt/uneven.h"
 
 enum { MAX_UNITS = 160, MAX_COUNTS = 128, MAX_STEPS = 500000, MIN_BUILDS = 8 };
-enum { MANY_BUILDS = 1000, COUNT_PARTS = 8 };
 
-/* With kept results: so many steps from none to all, each with less of a search. */
-enum { PARTS = 8, MANY = 4, MANY_STEP = 4, PART_TRIES = 32, PART_WORK = 100000, PART_FRONT = 16 };
+/* With kept results: so many steps from none to all, each with less of a search, as where units are joined. */
+enum { PARTS = 8, MANY = 4, MANY_STEP = 4, PART_TRIES = 32, PART_FRONT = 16 };
+enum { PART_WORK = 100000, JOINED_WORK = 250000 };
 
 typedef struct front {
     const onv_ckpt_problem *problem;
@@ -67,7 +67,7 @@ static onv_status try_uneven(front *f, onv_error *err)
     return offer_all(f, status, &plans, err);
 }
 
-/* Counts from 1 on: as segments=K the coarse plans, as every=K the fine ones. */
+/* Counts from 1 on, each half as large again: as segments=K the coarse plans, as every=K the fine ones. */
 static onv_status try_named(front *f, onv_error *err)
 {
     uint32_t n = f->problem->units->count;
@@ -77,9 +77,7 @@ static onv_status try_named(front *f, onv_error *err)
     ONV_TRY(try_kind(f, &onv_ckpt_sqrt, 0, err));
     ONV_TRY(try_kind(f, &onv_ckpt_blocks, 0, err));
     ONV_TRY(try_uneven(f, err));
-    /* Of large tapes fewer: each is larger by a part than the one before. */
-    uint32_t parts = f->max_builds < MANY_BUILDS ? COUNT_PARTS : MAX_COUNTS + 1;
-    for (uint32_t k = 1; k <= n; k += 1 + k / parts) {
+    for (uint32_t k = 1; k <= n; k += 1 + k / 2) {
         ONV_TRY(try_kind(f, &onv_ckpt_every, k, err));
         ONV_TRY(try_kind(f, &onv_ckpt_segments, k, err));
     }
@@ -204,10 +202,10 @@ static void note_bounds(const front *f)
 }
 
 /* Checkpoints as long as the work allows: n m^2 / 2. */
-static void bound_search(onv_chain *chain)
+static void bound_search(onv_chain *chain, uint64_t work)
 {
     uint32_t longest = 1;
-    while (longest < chain->n_units && (uint64_t)chain->n_units * longest * longest / 2 < PART_WORK)
+    while (longest < chain->n_units && (uint64_t)chain->n_units * longest * longest / 2 < work)
         longest++;
     chain->max_range = longest;
     chain->inner_front = PART_FRONT;
@@ -225,8 +223,9 @@ static onv_status try_chain(front *f, const candidates *c, const onv_tape_chain_
     onv_status status = onv_tape_chain_build(f->problem, &f->beside, options, &arena, &tape, err);
     bool is_known = !options->by_nodes && status == ONV_OK && tape.n_fine == f->n_fine;
     bool is_empty = status == ONV_OK && (tape.chain.n_units == 0 || is_known);
-    if (status == ONV_OK && options->n_kept_ops > 0) bound_search(&tape.chain);
-    if (status == ONV_OK && tape.n_fine > MANY * MAX_UNITS) tape.chain.inner_front = PART_FRONT;
+    bool is_part = options->n_kept_ops > 0;
+    if (status == ONV_OK && (is_part || tape.n_fine > MAX_UNITS))
+        bound_search(&tape.chain, is_part ? PART_WORK : JOINED_WORK);
     if (status == ONV_OK && !is_empty)
         status = onv_chain_solve(&tape.chain, &arena, &solution, err);
     if (status == ONV_OK && !is_empty) {
@@ -265,7 +264,7 @@ static onv_status try_chains(front *f, onv_arena *arena, onv_error *err)
         ONV_TRY(try_chain(f, &c, &options, tries, err));
         if (f->n_fine > MANY * MAX_UNITS) step = MANY_STEP; /* what is joined tells less */
         options.by_nodes = false;
-        ONV_TRY(try_chain(f, &c, &options, tries, err));
+        if (part == 0 || f->n_fine <= MAX_UNITS) ONV_TRY(try_chain(f, &c, &options, tries, err));
         before = n_kept;
     }
     note_bounds(f);

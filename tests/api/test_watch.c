@@ -1,5 +1,6 @@
 /* The two callbacks of a long call: it is told what it works on, and asked to end, replays included. */
 #include "api/analysis.h"
+#include "api/size_facts.h"
 #include "api/watch.h"
 #include "load/limits.h"
 #include "support/capture.h"
@@ -128,8 +129,7 @@ TEST(a_search_for_a_plan_analyses_few_sizes)
         for (int64_t b = batch; b > 0; b /= 2) most += 2;
         assert_in_range(of_both - of_one, 2, most);
         assert_true(does_fit("sqrt", batch, gib << 30));
-        int64_t next = batch + (batch < 2048 ? 1 : batch / 1024);
-        assert_false(does_fit("sqrt", next, gib << 30));
+        assert_false(does_fit("sqrt", batch + onv_size_grain(batch), gib << 30));
     }
 }
 
