@@ -46,6 +46,7 @@ typedef struct onv_effort {
     bool (*cancelled)(void *context);
     void *context;
     bool stopped;
+    bool are_boxes; /* the rows: they go into no others */
     bool unbounded; /* a single strategy was asked for, and takes what it takes */
 } onv_effort;
 

@@ -315,6 +315,7 @@ onv_status onv_plan_compute(const onv_plan_buffer *buffers, size_t count,
     plan->count = count;
     run r = {.options = options,
              .effort = {.left = options->effort,
+                        .are_boxes = options->are_boxes,
                         .unbounded = options->strategy != NULL,
                         .cancelled = options->cancelled,
                         .context = options->cancel_context},

@@ -9,7 +9,8 @@
  * How: buffers that live through the whole of their time span go to the bottom, which cuts the rest
  * into parts that share no step (split.c). Each part is planned alone: greedy placements in several
  * orders (greedy.c), then an exact search for a given capacity (search.c) under capacities between
- * what is proved and what is reached (tighten.c), beside beams for parts that leave nothing free (beam.c);
+ * what is proved and what is reached (tighten.c), beside beams (beam.c) and
+ * rows that are planned as one (boxes.c) for parts that leave nothing free;
  * parts too large for that are improved around their highest buffers instead (repair.c). It stops as soon as every
  * part fits under the bound, and by default when nothing improves any more.
  *
@@ -37,6 +38,7 @@ typedef struct onv_plan_options {
     uint64_t capacity;    /* stop at the first plan of at most this height; 0: as low as possible */
     uint64_t effort;      /* units of work to spend; 0: default, see plan.c */
     uint64_t alignment;   /* offsets and sizes are rounded up to multiples; 0: 1 */
+    bool are_boxes;       /* rows that are made of others */
     const char *strategy; /* only this row of onv_planners; NULL: all in turn */
     /* Asked rarely; true stops the search, and the best plan so far is the result. */
     bool (*cancelled)(void *context);

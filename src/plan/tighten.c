@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "base/heap.h"
 #include "plan/beam.h"
+#include "plan/boxes.h"
 #include "plan/part.h"
 #include "plan/search.h"
 
@@ -14,7 +15,8 @@ typedef struct tightening {
     onv_layout *layout;
     onv_effort *effort;
     onv_search *search;
-    onv_beam *beam; /* NULL for parts that it does not take */
+    onv_beam *beam;   /* NULL for parts that it does not take */
+    onv_boxes *boxes; /* likewise */
     uint64_t *offsets;
     bool large;
     uint64_t first_work; /* of a run: somewhat more than it takes to place all without a mistake */
@@ -112,6 +114,8 @@ typedef enum line {
     LINE_DIRECT,
     /* The same by ever wider beams, for parts that are full. */
     LINE_BEAM,
+    /* Rows that are planned as one, likewise. */
+    LINE_BOXES,
     /* A fixed share above the bound: 1/36 of it, once that is reached 1/72, and so on. */
     LINE_SHARE,
     /* Down in steps: half the way to the bound at first, and half of that after some runs that failed, down to a
@@ -178,6 +182,7 @@ static onv_status run_line(tightening *t, schedule *plan, line which)
     onv_search_result result;
     switch (which) {
     case LINE_BEAM: return run_beam(t, plan);
+    case LINE_BOXES: return onv_boxes_run(t->boxes, t->layout, t->effort, t->name, t->err);
     case LINE_SHARE: return run_share(t, plan);
     case LINE_STEPS: return run_step(t, plan);
     default: break;
@@ -190,7 +195,8 @@ static onv_status tighten(tightening *t)
 {
     onv_layout *layout = t->layout;
     static const uint32_t usual[N_LINES] = {[LINE_DIRECT] = 2, [LINE_STEPS] = 3, [LINE_SHARE] = 1};
-    static const uint32_t full[N_LINES] = {[LINE_DIRECT] = 1, [LINE_BEAM] = 8, [LINE_STEPS] = 1};
+    static const uint32_t full[N_LINES] = {
+        [LINE_DIRECT] = 1, [LINE_BEAM] = 3, [LINE_BOXES] = 6, [LINE_STEPS] = 1};
     schedule plan = {.parts = t->beam != NULL ? full : usual, .length = 1, .shift = 1};
     while (t->effort->left > 0 && layout->height > layout->target &&
            layout->height > layout->lower) {
@@ -220,8 +226,12 @@ onv_status onv_tighten_run(const onv_planner *self, const onv_part *part, onv_la
     ONV_TRY(onv_search_new(part, &t.search, err));
     t.offsets = onv_heap_calloc(part->n, sizeof *t.offsets);
     onv_status status = t.offsets == NULL ? onv_fail_memory(err) : ONV_OK;
-    if (status == ONV_OK && onv_beam_takes(part)) status = onv_beam_new(part, &t.beam, err);
+    if (status == ONV_OK && onv_beam_takes(part) && !effort->are_boxes) {
+        status = onv_boxes_new(part, &t.boxes, err);
+        if (status == ONV_OK) status = onv_beam_new(part, &t.beam, err);
+    }
     if (status == ONV_OK) status = tighten(&t);
+    onv_boxes_destroy(t.boxes);
     onv_beam_destroy(t.beam);
     onv_heap_free(t.offsets);
     onv_search_destroy(t.search);

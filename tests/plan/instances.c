@@ -70,6 +70,16 @@ void make_jigsaw(instance *out, uint64_t seed, uint32_t n, uint32_t steps, uint3
     shuffle(out, &random);
 }
 
+void shorten_lives(instance *rows, uint64_t seed, uint32_t part)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        onv_plan_buffer *b = &rows->at[i];
+        uint64_t most = (b->upper - b->lower) / part;
+        b->lower += below(&seed, most + 1);
+        b->upper -= below(&seed, most + 1);
+    }
+}
+
 /* Four pieces around a fifth, so that no straight cut goes through all of `whole`; false if it is
  * too small for that. */
 static bool cut_pinwheel(instance *out, size_t whole, uint64_t *random)

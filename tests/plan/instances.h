@@ -15,6 +15,9 @@ void make_uniform(instance *out, uint64_t seed, uint32_t n, uint32_t steps, uint
  * exists and has no gap, which greedy placement does not find. */
 void make_jigsaw(instance *out, uint64_t seed, uint32_t n, uint32_t steps, uint32_t capacity);
 
+/* Takes up to 1 / `part` of its life off each end of a row: hardly any two end at one time. */
+void shorten_lives(instance *rows, uint64_t seed, uint32_t part);
+
 /* The same, cut into pinwheels within pinwheels, which no straight cuts take apart. */
 void make_pinwheels(instance *out, uint64_t seed, uint32_t n, uint32_t steps, uint32_t capacity);
 

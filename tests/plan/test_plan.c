@@ -247,6 +247,26 @@ static bool refuse(void *context)
     return true;
 }
 
+TEST(jigsaws_of_shortened_lives_are_solved)
+{
+    (void)state;
+    static const uint64_t seeds[] = {1, 5, 6};
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
+        enum { N = 1000, STEPS = 1000000, CAPACITY = 1 << 20 };
+        const onv_plan_options options = {.effort = 300000000};
+        instance made = {0};
+        onv_plan plan;
+        onv_error err = {0};
+        make_jigsaw(&made, seeds[i], N, STEPS, CAPACITY);
+        shorten_lives(&made, seeds[i], 50);
+        assert_int_equal(onv_plan_compute(made.at, made.count, &options, &plan, &err), ONV_OK);
+        assert_int_equal(onv_plan_check(made.at, made.count, &options, &plan, &err), ONV_OK);
+        assert_true(plan.height <= CAPACITY + CAPACITY / 32);
+        onv_plan_cleanup(&plan);
+        onv_vec_cleanup(&made);
+    }
+}
+
 TEST(cancelling_keeps_the_best_plan)
 {
     instance made = {0};
