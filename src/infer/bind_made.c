@@ -16,6 +16,11 @@ typedef struct places {
     onv_dim made; /* a symbol that inference made there, unknown where there is none */
 } places;
 
+static bool is_result(const onv_driver *driver, const onv_value *value)
+{
+    return value->is_output && !onv_is_node(onv_model_graph(driver->model, value->graph)->owner);
+}
+
 static void look_at(const onv_driver *driver, const onv_value *value, onv_dim symbol, int64_t size,
                     places *found)
 {
@@ -23,8 +28,6 @@ static void look_at(const onv_driver *driver, const onv_value *value, onv_dim sy
     if (declared == NULL || !onv_type_has_rank(declared) || !onv_type_has_rank(type) ||
         declared->rank != type->rank)
         return;
-    const onv_graph *graph = onv_model_graph(driver->model, value->graph);
-    bool is_result = value->is_output && !onv_is_node(graph->owner);
     for (int i = 0; i < type->rank; i++) {
         onv_dim dim = type->dims[i];
         if (!onv_dim_same(declared->dims[i], symbol) || onv_dim_same(dim, symbol)) continue;
@@ -33,7 +36,7 @@ static void look_at(const onv_driver *driver, const onv_value *value, onv_dim sy
         } else if (onv_dim_is_bindable(&driver->model->dims, dim) &&
                    !onv_dim_is_known(found->made)) {
             found->made = dim;
-        } else if (found->other == NULL || is_result) {
+        } else if (found->other == NULL || is_result(driver, value)) {
             found->other = value;
             found->dim = dim;
             found->axis = i;
@@ -57,12 +60,6 @@ static onv_status give(onv_driver *driver, const char *name, int64_t size)
     return ONV_OK;
 }
 
-static bool is_result(const onv_driver *driver, const onv_value *value)
-{
-    return value != NULL && value->is_output &&
-           !onv_is_node(onv_model_graph(driver->model, value->graph)->owner);
-}
-
 static onv_status bind_declared(onv_driver *driver, onv_dim symbol, bool *again)
 {
     onv_model *model = driver->model;
@@ -79,7 +76,7 @@ static onv_status bind_declared(onv_driver *driver, onv_dim symbol, bool *again)
         *again = true;
         return give(driver, made, size);
     }
-    if (found.agrees && !is_result(driver, found.other)) return ONV_OK;
+    if (found.agrees && (found.other == NULL || !is_result(driver, found.other))) return ONV_OK;
     if (found.other == NULL)
         return onv_fail(driver->err, ONV_ERR_USAGE,
                         "dimension '%s' stands in no input, and nothing that is computed has it",

@@ -53,36 +53,15 @@ static onv_status infer_unique(onv_op_ctx *c)
 
 /* --- Lookups ----------------------------------------------------------------------------------- */
 
-/* The shape of the indices in place of axis `axis` of the table, and the last of its dims `scaled`
- * times as large: packed elements unfold. */
-static onv_status look_up(onv_op_ctx *c, uint32_t table, uint32_t indices, int64_t axis,
-                          int unfolding, int64_t scale, onv_dtype dtype)
-{
-    int rank = onv_op_in_rank(c, table), q = onv_op_in_rank(c, indices), at, n = 0;
-    onv_dim dims[2 * ONV_MAX_RANK];
-    if (rank < 0 || q < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
-    ONV_TRY(onv_op_axis(c, axis, rank, &at));
-    ONV_TRY(onv_tensor_check_rank(c, rank - 1 + q));
-    for (int i = 0; i < rank; i++) {
-        onv_dim d = onv_op_in_dim(c, table, i);
-        if (i == unfolding) d = onv_dim_mul(c->dims, d, onv_dim_const(scale));
-        if (i != at) dims[n++] = d;
-        for (int k = 0; i == at && k < q; k++) dims[n++] = onv_op_in_dim(c, indices, k);
-    }
-    return onv_op_set_out(c, 0, dtype, dims, n);
-}
-
 /* GatherBlockQuantized: data, indices, scales. Bytes hold 8 / bits elements of the last axis each;
  * types of 4 bits are not packed further. */
 static onv_status infer_gather_quantized(onv_op_ctx *c)
 {
     int64_t bits = onv_op_attr_int(c, "bits", 4);
-    int rank = onv_op_in_rank(c, 0);
-    bool packed = onv_op_in_dtype(c, 0) == ONV_UINT8;
     if (bits != 2 && bits != 4 && bits != 8)
         return onv_op_fail(c, "attribute bits is %lld", (long long)bits);
-    return look_up(c, 0, 1, onv_op_attr_int(c, "gather_axis", 0), packed ? rank - 1 : -1, 8 / bits,
-                   onv_op_in_dtype(c, 2));
+    int64_t held = onv_op_in_dtype(c, 0) == ONV_UINT8 ? 8 / bits : 1;
+    return onv_tensor_look_up(c, onv_op_attr_int(c, "gather_axis", 0), held, onv_op_in_dtype(c, 2));
 }
 
 /* --- Hyper connections: streams [..., branches, width] ----------------------------------------- */

@@ -178,19 +178,26 @@ static void set_loop_inputs(onv_op_ctx *c, onv_loop *loop)
     }
 }
 
+onv_dim onv_loop_condition(onv_op_ctx *c)
+{
+    return onv_op_has_in(c, 1) ? onv_op_in_scalar(c, 1) : onv_dim_const(1);
+}
+
+onv_dim onv_loop_next(onv_op_ctx *c, const onv_op_value *out)
+{
+    if (!onv_op_has_in(c, 1)) return onv_dim_const(1); /* what the body gives does not count */
+    const onv_known *known = out[0].known;
+    return known != NULL && known->count == 1 ? known->elems[0].i : ONV_DIM_UNKNOWN;
+}
+
 /* How often the body runs, from M, the condition given and what the body makes of it. */
 static onv_dim count_trips(onv_op_ctx *c, const onv_loop *loop)
 {
-    const onv_known *next = loop->out[0].known;
-    bool given = onv_op_has_in(c, 1);
-    onv_dim first = given ? onv_op_in_scalar(c, 1) : onv_dim_const(1);
+    onv_dim first = onv_loop_condition(c), next = onv_loop_next(c, loop->out);
     if (onv_dim_is(first, 0)) return first;
     bool starts = onv_dim_is(first, 1);
-    /* Without a condition what the body makes of it does not count. */
-    bool goes_on = !given || (next != NULL && next->count == 1 && onv_dim_is(next->elems[0].i, 1));
-    bool ends = given && next != NULL && next->count == 1 && onv_dim_is(next->elems[0].i, 0);
-    if (starts && goes_on && onv_dim_is_known(limit_of(c))) return loop->most_trips;
-    if (ends) {
+    if (starts && onv_dim_is(next, 1) && onv_dim_is_known(limit_of(c))) return loop->most_trips;
+    if (onv_dim_is(next, 0)) {
         onv_dim once = onv_dim_const(1);
         onv_dim most = onv_dim_is_known(loop->most_trips)
                            ? onv_dim_min(c->dims, once, loop->most_trips)
@@ -259,13 +266,13 @@ static onv_status infer_loop(onv_op_ctx *c)
 {
     onv_loop loop = {.n_states = c->n_in > 2 ? c->n_in - 2 : 0, .in_first = 2, .out_first = 1};
     ONV_TRY(start_loop(c, &loop));
-    bool starts = !onv_op_has_in(c, 1) || !onv_dim_is(onv_op_in_scalar(c, 1), 0);
     /* That it never runs may be given by name, where nothing else says that it does. */
-    bool open = onv_op_has_in(c, 1) && !onv_dim_is_known(onv_op_in_scalar(c, 1));
+    bool open = !onv_dim_is_known(onv_loop_condition(c));
     open |= onv_op_has_in(c, 0) && !onv_dim_is_known(onv_op_in_scalar(c, 0));
     if (open && onv_dim_is(onv_dim_given_size(c->dims, "trips"), 0))
         (void)onv_dim_fresh(c->dims, "trips", ONV_DIM_UNKNOWN);
-    if (!starts || onv_dim_is(loop.most_trips, 0)) return skip_loop(c, &loop);
+    if (onv_dim_is(onv_loop_condition(c), 0) || onv_dim_is(loop.most_trips, 0))
+        return skip_loop(c, &loop);
     ONV_TRY(onv_loop_settle(c, &loop));
     onv_dim trips = count_trips(c, &loop);
     ONV_TRY(onv_loop_unroll(c, &loop, &trips));

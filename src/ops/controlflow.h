@@ -66,6 +66,11 @@ typedef struct onv_loop {
 /* Allocates the arrays of a loop. False when memory is short. */
 bool onv_loop_init(onv_op_ctx *c, onv_loop *loop);
 
+/* What decides whether a Loop goes on: the condition it is given (true where it has none), and what the body
+ * makes of it. Unknown where it cannot be told. */
+onv_dim onv_loop_condition(onv_op_ctx *c);
+onv_dim onv_loop_next(onv_op_ctx *c, const onv_op_value *out);
+
 /* Runs the body until the types of the states cover every iteration. */
 onv_status onv_loop_settle(onv_op_ctx *c, onv_loop *loop);
 

@@ -238,10 +238,8 @@ static void forget(onv_op_ctx *c, onv_loop *loop)
 static bool runs_once(onv_op_ctx *c, const onv_loop *loop)
 {
     if (loop->out_first == 0) return false; /* a Scan: its states keep their shapes */
-    const onv_known *next = loop->out[0].known;
-    bool given = onv_op_has_in(c, 1);
-    bool starts = !given || onv_dim_is(onv_op_in_scalar(c, 1), 1);
-    bool ends = given && next != NULL && next->count == 1 && onv_dim_is(next->elems[0].i, 0);
+    bool starts = onv_dim_is(onv_loop_condition(c), 1);
+    bool ends = onv_dim_is(onv_loop_next(c, loop->out), 0);
     bool may_start = onv_dim_always_lt(c->dims, onv_dim_const(0), loop->most_trips) ||
                      (!onv_op_has_in(c, 0) && !onv_dim_is_known(loop->most_trips));
     return starts && (onv_dim_is(loop->most_trips, 1) || (ends && may_start));

@@ -110,15 +110,6 @@ static onv_status widen_state(onv_op_ctx *c, onv_op_value *all, uint32_t *varies
     return ONV_OK;
 }
 
-/* What the body says of the next iteration: 1, 0, or -1 where it cannot be told. */
-static int next_condition(const onv_op_ctx *c, const unrolled *u)
-{
-    const onv_known *next = u->out[0].known;
-    if (u->fixed || !onv_op_has_in(c, 1)) return 1;
-    if (next == NULL || next->count != 1 || !onv_dim_is_const(next->elems[0].i)) return -1;
-    return next->elems[0].i.raw != 0;
-}
-
 static onv_status take_stacked(onv_op_ctx *c, unrolled *u)
 {
     for (uint32_t k = u->loop->out_first + u->loop->n_states; k < u->loop->n_out; k++) {
@@ -138,9 +129,9 @@ static onv_status iterate(onv_op_ctx *c, unrolled *u, bool *goes_on)
     ONV_TRY(c->run_subgraph(c, loop->body, u->in, loop->n_in, u->out, loop->n_out));
     ONV_TRY(take_stacked(c, u));
     u->iterations++;
-    int next = next_condition(c, u);
-    *goes_on = next != 0 && !onv_dim_is(u->most, u->iterations);
-    if (next < 0 && *goes_on) u->exact = false;
+    onv_dim next = u->fixed ? onv_dim_const(1) : onv_loop_next(c, u->out);
+    *goes_on = !onv_dim_is(next, 0) && !onv_dim_is(u->most, u->iterations);
+    if (!onv_dim_is_const(next) && *goes_on) u->exact = false;
     for (uint32_t k = 0; k < loop->n_states; k++) {
         onv_op_value *state = &u->in[loop->in_first + k];
         *state = u->out[loop->out_first + k];
@@ -172,7 +163,7 @@ static onv_status run_all(onv_op_ctx *c, unrolled *u, bool *done)
     const onv_error before = *c->err;
     const uint64_t overflows = c->dims->overflows;
     bool goes_on = true;
-    u->exact = u->fixed || !onv_op_has_in(c, 1) || onv_dim_is(onv_op_in_scalar(c, 1), 1);
+    u->exact = u->fixed || onv_dim_is(onv_loop_condition(c), 1);
     while (goes_on && u->iterations < (u->exact ? MAX_SURE : MAX_ITERATIONS) &&
            c->unroll->nodes_left > 0) {
         if (!u->exact && !onv_dim_is_known(u->most)) return ONV_OK;

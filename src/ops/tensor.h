@@ -41,6 +41,9 @@ onv_status onv_tensor_axes(onv_op_ctx *c, const char *attr, int k, int rank, uin
  * where it lies outside. */
 onv_status onv_tensor_index(onv_op_ctx *c, onv_dim element, int64_t size, int64_t *index);
 
+/* Output 0: the shape of input 1 in place of axis `axis` of input 0, where each element of the last axis holds `packed`. */
+onv_status onv_tensor_look_up(onv_op_ctx *c, int64_t axis, int64_t packed, onv_dtype dtype);
+
 /* Element i of an input that holds sizes; unknown where not known. Fails where it can be no size. */
 onv_status onv_tensor_size_at(onv_op_ctx *c, uint32_t k, uint32_t i, onv_dim *size);
 

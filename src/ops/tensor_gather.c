@@ -8,18 +8,26 @@ static onv_status gather_axis(onv_op_ctx *c, int rank, int *axis)
     return onv_op_axis(c, onv_op_attr_int(c, "axis", 0), rank, axis);
 }
 
-static onv_status infer_gather(onv_op_ctx *c)
+onv_status onv_tensor_look_up(onv_op_ctx *c, int64_t axis, int64_t packed, onv_dtype dtype)
 {
-    int rank = onv_op_in_rank(c, 0), indices = onv_op_in_rank(c, 1), axis, n = 0;
+    int rank = onv_op_in_rank(c, 0), indices = onv_op_in_rank(c, 1), at, n = 0;
     onv_dim dims[2 * ONV_MAX_RANK];
     ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
-    if (rank < 0 || indices < 0) return onv_op_set_like(c, NULL, -1);
-    ONV_TRY(gather_axis(c, rank, &axis));
+    if (rank < 0 || indices < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
+    ONV_TRY(onv_op_axis(c, axis, rank, &at));
     ONV_TRY(onv_tensor_check_rank(c, rank + indices - 1));
-    for (int i = 0; i < axis; i++) dims[n++] = onv_op_in_dim(c, 0, i);
-    for (int i = 0; i < indices; i++) dims[n++] = onv_op_in_dim(c, 1, i);
-    for (int i = axis + 1; i < rank; i++) dims[n++] = onv_op_in_dim(c, 0, i);
-    return onv_op_set_like(c, dims, n);
+    for (int i = 0; i < rank; i++) {
+        onv_dim dim = onv_op_in_dim(c, 0, i);
+        if (i == rank - 1) dim = onv_dim_mul(c->dims, dim, onv_dim_const(packed));
+        if (i != at) dims[n++] = dim;
+        for (int k = 0; i == at && k < indices; k++) dims[n++] = onv_op_in_dim(c, 1, k);
+    }
+    return onv_op_set_out(c, 0, dtype, dims, n);
+}
+
+static onv_status infer_gather(onv_op_ctx *c)
+{
+    return onv_tensor_look_up(c, onv_op_attr_int(c, "axis", 0), 1, onv_op_in_dtype(c, 0));
 }
 
 /* Known indices of one axis, -1 where one is not known. */
