@@ -86,7 +86,7 @@ onv_known *onv_known_new(onv_arena *arena, const onv_type *type)
         dims[i] = type->dims[i].raw;
         count *= (uint64_t)dims[i];
     }
-    onv_scalar *elems = ONV_ARENA_ARRAY(arena, onv_scalar, (size_t)count);
+    onv_scalar *elems = onv_arena_alloc(arena, (size_t)count * sizeof *elems);
     if (known == NULL || dims == NULL || elems == NULL) return NULL;
     *known = (onv_known){type->dtype, type->rank, (uint32_t)count, dims, elems};
     return known;

@@ -87,7 +87,7 @@ typedef struct onv_known {
     onv_scalar *elems;   /* count of them, row-major; not to be changed once published */
 } onv_known;
 
-/* Contents of a static type, all zero; NULL when memory is short. */
+/* Contents of a static type, with elements still to be set; NULL when memory is short. */
 onv_known *onv_known_new(onv_arena *arena, const onv_type *type);
 
 /* Contents larger than this are not tracked, unless a limit is raised (onv_model). */

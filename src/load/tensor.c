@@ -90,6 +90,7 @@ static onv_status load_known(onv_model *model, onv_source *source, const onv_ten
         return ONV_OK;
     onv_known *contents = onv_known_new(&model->arena, &tensor->type);
     if (contents == NULL) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < contents->count; i++) contents->elems[i] = (onv_scalar){0};
     bool found;
     ONV_TRY(read_payload(model, source, tensor, contents, &found, err));
     if (found) *known = contents;
