@@ -193,7 +193,9 @@ bool onv_form_find(const onv_form_place *place, onv_node_id first, const char *f
                    onv_form_match *m)
 {
     onv_node_id last = first;
-    for (uint32_t i = 0; i < ONV_FORM_NODES && onv_is_node(last); i++) {
+    uint32_t left = 0; /* no way inside is longer than all nodes of the form */
+    for (const char *at = form; *at != '\0'; at++) left += *at == '(';
+    for (; left > 0 && onv_is_node(last); left--) {
         if (onv_form_match_at(place, last, form, m))
             for (uint32_t k = 0; k < m->n_nodes; k++)
                 if (m->nodes[k].index == first.index) return true;
