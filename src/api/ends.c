@@ -1,4 +1,5 @@
-/* The two ends of what eager PyTorch holds in inference, where only a recording says more. */
+/* The two ends of what eager PyTorch holds in inference: by what names of Python hold, which only a recording says, and by what
+ * cuDNN takes. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -26,34 +27,51 @@ static onv_status warn_of_fast_path(onv_analysis *analysis, onv_model *model, co
     return ONV_OK;
 }
 
+static onv_status add_end(onv_model *model, const onv_live *live, const onv_runtime_options *how,
+                          onv_runtime_result *result, onv_error *err)
+{
+    onv_runtime_result end;
+    ONV_TRY(onv_runtime_compute(result->runtime, model, live, how, &end, err));
+    onv_runtime_add_end(&end, result);
+    return ONV_OK;
+}
+
 onv_status onv_analysis_find_ends(onv_analysis *analysis, onv_model *model, const onv_live *live,
                                   onv_runtime_options how, onv_runtime_result *result,
                                   onv_error *err)
 {
     static const char *const all[] = {"*"};
-    onv_runtime_result other;
     bool is_usual = result->runtime == onv_runtime_find("torch");
     if (!is_usual && (!onv_runtime_is_eager(result->runtime) || !result->is_judged)) return ONV_OK;
     onv_runtime_begin_ends(result);
-    if (model->program != NULL && onv_program_is_recorded(model->program)) return ONV_OK;
+    bool is_recorded = model->program != NULL && onv_program_is_recorded(model->program);
     bool reports = how.lower.reports, is_told = how.lower.n_inplace > 0 || how.lower.relu_makes_new;
     how.lower.reports = false;
-    if (reports) ONV_TRY(warn_of_fast_path(analysis, model, live, how, result, err));
-    if (how.lower.locals) return ONV_OK; /* that end is asked for */
+    if (reports && !is_recorded)
+        ONV_TRY(warn_of_fast_path(analysis, model, live, how, result, err));
+    bool names_decide = !is_recorded && !how.lower.locals; /* or that end is asked for */
+    if (!names_decide && !how.tape->has_open_workspaces) return ONV_OK;
+    result->has_open_workspaces = how.tape->has_open_workspaces;
     onv_runtime_options most = how, least = how;
     least.room_bytes = 0;
-    most.lower.locals = true;
-    most.lower.relu_makes_new |= !is_told;
-    if (how.tape->differs_most) most.tape = NULL;
-    if (how.tape->differs_least) least.tape = NULL;
-    ONV_TRY(onv_runtime_compute(result->runtime, model, live, &most, &other, err));
-    onv_runtime_add_end(&other, result);
-    least.lower.least = true;
-    if (!is_told) {
-        least.lower.inplace = all;
-        least.lower.n_inplace = 1;
+    if (names_decide) {
+        most.lower.locals = true;
+        most.lower.relu_makes_new |= !is_told;
+        least.lower.least = true;
+        if (!is_told) {
+            least.lower.inplace = all;
+            least.lower.n_inplace = 1;
+        }
+        if (how.tape->differs_most) most.tape = NULL;
+        if (how.tape->differs_least) least.tape = NULL;
+        ONV_TRY(add_end(model, live, &most, result, err));
+        ONV_TRY(add_end(model, live, &least, result, err));
     }
-    ONV_TRY(onv_runtime_compute(result->runtime, model, live, &least, &other, err));
-    onv_runtime_add_end(&other, result);
+    most.lower.cuda.choice = ONV_WORKSPACE_MOST;
+    least.lower.cuda.choice = ONV_WORKSPACE_LEAST;
+    if (how.tape->has_open_workspaces) {
+        ONV_TRY(add_end(model, live, &most, result, err));
+        ONV_TRY(add_end(model, live, &least, result, err));
+    }
     return onv_runtime_add_up(result, err);
 }

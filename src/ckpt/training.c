@@ -428,6 +428,27 @@ static onv_status compile(const onv_network *n, const onv_training_options *opti
     return ONV_OK;
 }
 
+/* What cuDNN takes for convolutions, where its answers to such ones differed. */
+static onv_status find_workspace_ends(const onv_network *n, const onv_training_options *how,
+                                      onv_training *result, onv_error *err)
+{
+    static const onv_workspace_choice choices[] = {ONV_WORKSPACE_LEAST, ONV_WORKSPACE_MOST};
+    onv_training_options other = *how;
+    other.train.notes_holds = false;
+    other.take = NULL;
+    for (size_t i = 0; i < 2; i++) {
+        onv_training_figures *end = &result->workspaces[i];
+        *end = result->figures;
+        if (!n->eager->has_open_workspaces) continue;
+        other.train.lower.cuda.choice = choices[i];
+        other.train.lower.locals |= choices[i] == ONV_WORKSPACE_MOST;
+        ONV_TRY(needs_program(n, &other)
+                    ? onv_figures_measure(n, &other, NULL, end, NULL, NULL, err)
+                    : onv_figures_sum(n, &other, end, err));
+    }
+    return ONV_OK;
+}
+
 /* Training without plans, and its ends. */
 static onv_status measure_plain(const onv_network *n, const onv_live *live, const bool *is_host,
                                 const onv_training_options *options, onv_training *result,
@@ -442,6 +463,7 @@ static onv_status measure_plain(const onv_network *n, const onv_live *live, cons
     result->least = result->figures;
     if (how.is_probe) return ONV_OK;
     if (how.train.lower.reports) onv_training_warn_of_locals(n->model, result);
+    ONV_TRY(find_workspace_ends(n, &how, result, err));
     return how.train.units == NULL ? find_ends(n, live, is_host, &how, result, err) : ONV_OK;
 }
 

@@ -104,7 +104,8 @@ typedef struct onv_training {
     onv_training_figures figures;
     /* Without a plan: where activations overwrite their input, and where names of Python hold what they can and activations do not. */
     onv_training_figures least, most;
-    onv_training_plan *plans; /* that were asked for, in the model's arena */
+    onv_training_figures workspaces[2]; /* likewise by the least and the most that cuDNN may take */
+    onv_training_plan *plans;           /* that were asked for, in the model's arena */
     uint32_t n_plans;
     uint32_t chosen; /* the plan that the figures above are of; ONV_NO_PLAN: without checkpoints */
     bool plan_fits;  /* a budget chose it, and it fits */

@@ -77,7 +77,8 @@ typedef enum onv_grad {
 typedef struct onv_eager_workspace {
     const char *library; /* static */
     uint64_t bytes;
-    uint64_t beside_bytes; /* of a second block, made after it and gone before it */
+    uint64_t low_bytes, high_bytes; /* what else it may be (kernels/cudnn.h); both 0: nothing */
+    uint64_t beside_bytes;          /* of a second block, made after it and gone before it */
     uint64_t
         state_bytes; /* of random numbers, made before all in the first pass of all, and kept */
     uint64_t first_bytes; /* in the first pass of all, where that tries kernels; else 0 */
@@ -174,6 +175,7 @@ typedef struct onv_eager {
     const onv_node *first_restored;
     uint64_t restored_bytes;      /* of their results */
     bool uses_cublas, uses_cudnn; /* handles: beside the allocator */
+    bool has_open_workspaces;     /* some have a range */
     uint32_t slow_attentions;     /* calls that run as separate operations, where a kernel could */
     uint32_t recurrent;           /* layers that cuDNN keeps more for than tensors of the graph */
     uint64_t reserve_bytes;       /* that: an estimate */

@@ -188,6 +188,11 @@ void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace)
 {
     bool is_first = s->options->tries_kernels && s->pass == 0 && workspace->first_bytes > 0;
     uint64_t bytes = is_first ? workspace->first_bytes : workspace->bytes;
+    if (workspace->high_bytes > 0 && !is_first) {
+        onv_workspace_choice choice = s->options->lower.cuda.choice;
+        if (choice == ONV_WORKSPACE_LEAST) bytes = workspace->low_bytes;
+        if (choice == ONV_WORKSPACE_MOST) bytes = workspace->high_bytes;
+    }
     onv_sim_handle(s, workspace);
     if (bytes > 0) transient(s, bytes, workspace->library);
     if (bytes > 0 && workspace->beside_bytes > 0)

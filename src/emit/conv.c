@@ -69,6 +69,9 @@ static void emit_conv_workspaces(onv_emitter *e, const onv_conv_call *call, uint
         onv_conv_workspace chosen =
             onv_cudnn_conv_workspace_range(&p, (onv_conv_pass)pass, ONV_CUDNN_HEURISTICS_A, cuda);
         of[pass].bytes = chosen.bytes;
+        of[pass].low_bytes = chosen.low;
+        of[pass].high_bytes = chosen.high;
+        e->eager->has_open_workspaces |= chosen.low < chosen.high;
         if (cuda->benchmark && chosen.high > e->benchmark_high) e->benchmark_high = chosen.high;
         if (cuda->benchmark)
             of[pass].first_bytes = onv_cudnn_conv_workspace(&p, (onv_conv_pass)pass, &first);

@@ -7,6 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Which of the workspaces that cuDNN may take for a convolution. */
+typedef enum onv_workspace_choice {
+    ONV_WORKSPACE_LIKELY,
+    ONV_WORKSPACE_LEAST,
+    ONV_WORKSPACE_MOST,
+} onv_workspace_choice;
+
 typedef struct onv_cuda_library_settings {
     uint32_t
         compute_capability; /* 10 * major + minor: 90, 89, 86, 80, 75; 0: no device, and no bytes */
@@ -17,6 +24,7 @@ typedef struct onv_cuda_library_settings {
     bool channels_last; /* tensors of convolutions are NHWC */
     bool benchmark;     /* cuDNN measures engines, not its heuristics decide */
     bool first;         /* with `benchmark`: the call that tries them */
+    onv_workspace_choice choice;
 } onv_cuda_library_settings;
 
 /* H100, PyTorch 2.15 as it is without settings. */

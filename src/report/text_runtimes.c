@@ -55,6 +55,15 @@ static void write_ends(const onv_page *page, const onv_runtime_result *r)
                  open, tells);
 }
 
+static void write_workspaces(const onv_page *page, const onv_runtime_result *r)
+{
+    if (r->has_open_workspaces && differs(r->low_bytes, r->high_bytes))
+        onv_page_say(page,
+                     "%s: reserved depends on what cuDNN takes for some convolutions: "
+                     "its choice there is not certain",
+                     r->runtime->name);
+}
+
 static void write_time(const onv_page *page, const onv_runtime_result *r)
 {
     onv_label label = onv_label_time(r->time.all.low, r->time.all.high, onv_page_dash(page));
@@ -71,6 +80,7 @@ void onv_write_runtime_remarks(const onv_runtime_result *r, const onv_page *page
                                uint64_t alignment)
 {
     write_ends(page, r);
+    write_workspaces(page, r);
     write_time(page, r);
     const char *text = NULL;
     if (strcmp(r->runtime->name, "arena") == 0) {

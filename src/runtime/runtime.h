@@ -52,6 +52,7 @@ typedef struct onv_runtime_result {
     /* ort: of the order of initializers that needs most; with another order as little as low_bytes may
      * be reserved (others: as much). */
     uint64_t first_run_bytes, steady_bytes;
+    bool has_open_workspaces; /* torch, train: the ends have those of cuDNN, too */
     /* torch: reserved, at the same ends as allocated_ends. */
     uint64_t low_bytes, high_bytes;
     onv_ort_settings ort;   /* as it was configured */

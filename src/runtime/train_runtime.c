@@ -35,9 +35,12 @@ onv_status onv_runtime_of_training(const onv_training_figures *t, onv_runtime_re
 onv_status onv_runtime_add_training_ends(const onv_training *t, onv_runtime_result *result,
                                          onv_error *err)
 {
-    const onv_training_figures *const ends[] = {&t->least, &t->most};
+    const onv_training_figures *const ends[] = {&t->least, &t->most, &t->workspaces[0],
+                                                &t->workspaces[1]};
     if (t->chosen != ONV_NO_PLAN || t->compiled != NULL) return ONV_OK;
     onv_runtime_begin_ends(result);
+    result->has_open_workspaces =
+        t->workspaces[0].reserved_peak_bytes != t->workspaces[1].reserved_peak_bytes;
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         onv_runtime_result end;
         ONV_TRY(onv_runtime_of_training(ends[i], &end, err));

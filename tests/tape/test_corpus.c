@@ -204,6 +204,22 @@ TEST(norms_of_instances_give_views)
     takes("tape/programs/unet3d.archive", "cross-entropy", 8605260);
 }
 
+/* A recording decides tensors, not what cuDNN takes where its answers to such convolutions differed. */
+TEST(recordings_leave_open_what_cudnn_takes)
+{
+    OWNED_ANALYSIS analysis = analyse("truth/programs/resnet18.recording", NULL);
+    const onv_training *t = &analysis->training;
+    assert_int_equal(t->least.peak_bytes, t->most.peak_bytes);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(t->workspaces[i].peak_bytes, t->figures.peak_bytes);
+    assert_true(t->workspaces[0].reserved_peak_bytes <= t->figures.reserved_peak_bytes);
+    assert_true(t->workspaces[1].reserved_peak_bytes > t->figures.reserved_peak_bytes);
+    const onv_runtime_result *train = &analysis->runtimes[analysis->n_runtimes - 1];
+    assert_string_equal(train->runtime->name, "train");
+    assert_int_equal(train->high_bytes, t->workspaces[1].reserved_peak_bytes);
+    assert_true(train->has_open_workspaces);
+}
+
 /* The fast path of an encoder's layer has what it normalized until attention, or the feed-forward, is over. */
 TEST(the_fast_path_has_what_it_normalized)
 {
