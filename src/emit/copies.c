@@ -328,6 +328,18 @@ static bool copies_for_product(const onv_emitter *e, const readers *r, const onv
     return product.dims[1] > 1 && product.dims[2] > 1 && strides[1] != 1 && strides[2] != 1;
 }
 
+/* An operation of one tensor element by element, summed over a dim: the gradient of the sum, with strides of 0, leaves the order of
+ * what backward reads beside it. */
+static bool keeps_order_of_sum(const onv_emitter *e, const readers *r, uint32_t tensor)
+{
+    const onv_eager_op *op = sole_reader(e, r, tensor);
+    if (op == NULL || op->n_in != 1 || op->n_out != 1 || op->n_saved == 0 ||
+        !has_dims_of(e, op->out[0], tensor))
+        return false;
+    const onv_eager_op *next = sole_reader(e, r, op->out[0]);
+    return next != NULL && (next->aten == ONV_ATEN_sum || next->aten == ONV_ATEN_mean);
+}
+
 /* cuDNN wants the gradient of all steps in their order. It comes in that in which the result is read. */
 static bool is_read_by_batch(const onv_emitter *e, const readers *r, const onv_eager_op *op)
 {
@@ -342,7 +354,7 @@ static bool is_read_by_batch(const onv_emitter *e, const readers *r, const onv_e
         read = next;
     }
     int64_t strides[ONV_MAX_RANK];
-    if (!strides_behind(&out, &read, strides)) return false;
+    if (keeps_order_of_sum(e, r, tensor) || !strides_behind(&out, &read, strides)) return false;
     out.strides = strides;
     return !onv_tensor_is_contiguous(&out);
 }

@@ -199,6 +199,36 @@ TEST(a_recurrent_module_copies_what_the_batch_leads)
     clean(&b, m);
 }
 
+/* Once a module has moved, its weights are views of one tensor, and what they were is gone. Others stay apart. */
+TEST(weights_of_a_recurrent_module_are_flattened)
+{
+    enum { WEIGHTS = 1024 * (128 + 256) * 4, OWN = 256 * 16 * 4 };
+    for (unsigned has_device = 0; has_device < 2; has_device++) {
+        model *m = model_read(17, "in x f32[64,8,128]", "weight w f32[1,1024,128]",
+                              "weight r f32[1,1024,256]", "weight v f32[256,16]", "ints axis 1",
+                              "all = LSTM(x w r) lstm hidden_size=256",
+                              "h = Squeeze(all axis) squeeze", "y = MatMul(h v) mm", "out y f32");
+        onv_train_options options = with(2015);
+        built b;
+        if (!has_device) options.lower.cuda.compute_capability = 0;
+        build(&b, m, &options);
+        const onv_timeline *t = &b.program.timeline;
+        uint32_t last = (uint32_t)t->steps.count - 1, n_staying = 0;
+        uint64_t staying = 0, all = 0;
+        for (size_t i = 0; i < t->buffers.count; i++) {
+            const onv_buffer *w = &t->buffers.at[i];
+            if (w->kind != ONV_BUFFER_WEIGHT) continue;
+            all += w->bytes;
+            staying += w->last == last ? w->bytes : 0;
+            n_staying += w->last == last;
+        }
+        assert_int_equal(staying, WEIGHTS + OWN);
+        assert_int_equal(n_staying, has_device ? 2 : 3);
+        assert_int_equal(all, WEIGHTS + OWN);
+        clean(&b, m);
+    }
+}
+
 /* One call makes the gradients of all layers' weights, as one tensor. */
 TEST(a_recurrent_module_makes_all_gradients_at_once)
 {
