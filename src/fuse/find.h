@@ -45,7 +45,7 @@ bool onv_find_is_number(const onv_finder *s, onv_value_id value);
 bool onv_find_take(onv_finder *s, onv_group *g, const onv_node *node);
 bool onv_find_is_inside(const onv_group *g, onv_node_id id);
 /* Of all that it makes, by nodes and by the graph. */
-uint32_t onv_find_n_reads(const onv_finder *s, onv_node_id node);
+uint32_t onv_find_n_reads(const onv_finder *s, onv_node_id id);
 /* Does a node outside of the group read the value, or the graph give it? */
 bool onv_find_is_read_outside(const onv_finder *s, const onv_group *g, onv_value_id value);
 onv_fusion onv_find_unary(onv_finder *s, onv_fusion_kind kind, onv_value_id x,

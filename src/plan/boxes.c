@@ -99,7 +99,7 @@ static uint32_t list(onv_boxes *p, int (*by)(const void *a, const void *b, void 
     for (uint32_t i = 0; i < p->boxes.count; i++)
         if (!p->boxes.at[i].is_gone) p->order[n++] = i;
     onv_sort_ids(p->order, n, by, p->boxes.at);
-    p->work += p->boxes.count + n * 16;
+    p->work += p->boxes.count + (size_t)n * 16;
     return n;
 }
 

@@ -17,10 +17,10 @@ typedef struct onv_boxes onv_boxes;
 
 /* The part must outlive the boxes, which are destroyed also after a failure. */
 onv_status onv_boxes_new(const onv_part *part, onv_boxes **boxes, onv_error *err);
-void onv_boxes_destroy(onv_boxes *boxes);
+void onv_boxes_destroy(onv_boxes *p);
 
 /* The next round; what it finds is offered to the layout. */
-onv_status onv_boxes_run(onv_boxes *boxes, onv_layout *layout, onv_effort *effort, const char *name,
+onv_status onv_boxes_run(onv_boxes *p, onv_layout *layout, onv_effort *effort, const char *name,
                          onv_error *err);
 
 #endif
