@@ -36,6 +36,23 @@ static onv_status add_end(onv_model *model, const onv_live *live, const onv_runt
     return ONV_OK;
 }
 
+/* With the likely workspaces too, if there is something else that decides. A tape of its own (`how.tape` is NULL) is lowered once. */
+static onv_status add_ends(onv_model *model, const onv_live *live, onv_runtime_options how,
+                           bool with_likely, onv_workspace_choice choice,
+                           onv_runtime_result *result, onv_error *err)
+{
+    onv_eager own = {.first_loss_op = 0};
+    bool lowers = how.tape == NULL;
+    if (lowers) ONV_TRY(onv_runtime_lower(model, live, &how, &own, err));
+    if (lowers) how.tape = &own;
+    onv_status status = with_likely ? add_end(model, live, &how, result, err) : ONV_OK;
+    how.lower.cuda.choice = choice;
+    if (status == ONV_OK && how.tape->has_open_workspaces)
+        status = add_end(model, live, &how, result, err);
+    if (lowers) onv_eager_cleanup(&own);
+    return status;
+}
+
 onv_status onv_analysis_find_ends(onv_analysis *analysis, onv_model *model, const onv_live *live,
                                   onv_runtime_options how, onv_runtime_result *result,
                                   onv_error *err)
@@ -64,14 +81,8 @@ onv_status onv_analysis_find_ends(onv_analysis *analysis, onv_model *model, cons
         }
         if (how.tape->differs_most) most.tape = NULL;
         if (how.tape->differs_least) least.tape = NULL;
-        ONV_TRY(add_end(model, live, &most, result, err));
-        ONV_TRY(add_end(model, live, &least, result, err));
     }
-    most.lower.cuda.choice = ONV_WORKSPACE_MOST;
-    least.lower.cuda.choice = ONV_WORKSPACE_LEAST;
-    if (how.tape->has_open_workspaces) {
-        ONV_TRY(add_end(model, live, &most, result, err));
-        ONV_TRY(add_end(model, live, &least, result, err));
-    }
+    ONV_TRY(add_ends(model, live, most, names_decide, ONV_WORKSPACE_MOST, result, err));
+    ONV_TRY(add_ends(model, live, least, names_decide, ONV_WORKSPACE_LEAST, result, err));
     return onv_runtime_add_up(result, err);
 }
