@@ -165,7 +165,7 @@ static void bound_holes(const onv_allocator *a, uint64_t rounded, uint32_t found
         onv_bfc_hole *hole = &image->holes.at[i], sizes = {.most = UINT64_MAX};
         if (tail == taken)
             sizes = bound_found(a, rounded, tail);
-        else if (tail->bytes < rounded)
+        else if (tail->bytes < rounded || taken == NULL)
             sizes.most = rounded - 1;
         else /* what is taken may be a hole's, too, and then grow up to this one */
             sizes.least = taken->next == ONV_NO_BLOCK && taken->segment < image->holes.count

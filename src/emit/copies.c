@@ -277,7 +277,7 @@ static void copy_part(onv_emitter *e, const readers *r, const uint32_t *made_by,
 static bool strides_behind(const onv_eager_tensor *base, const onv_eager_tensor *x,
                            int64_t *strides)
 {
-    int64_t of_x[ONV_MAX_RANK];
+    int64_t of_x[ONV_MAX_RANK] = {0};
     if (base->elems != x->elems || x->elems == 0) return false;
     dense_strides(x, of_x);
     for (uint32_t i = 0; i < base->rank; i++) strides[i] = 0;

@@ -101,7 +101,7 @@ static bool find_turned_key(attention *a)
     attention found = *a;
     if (!find_form(&found, TURNED_KEY)) return false;
     const onv_node *first = node_of(&found, 'z');
-    bool noted = first->aten_op != NULL && first->aten_op[0] != '\0';
+    bool noted = first != NULL && first->aten_op != NULL && first->aten_op[0] != '\0';
     const onv_type *from = type_of(&found, 'k'), *to = type_of(&found, 'y');
     if ((noted && !is_in_call(first)) || from->rank != to->rank || from->rank < 3) return false;
     int n = from->rank;
