@@ -65,7 +65,7 @@ typedef struct offers {
 static void list_plans(const onv_analysis *analysis, offers *plans)
 {
     const onv_training *t = &analysis->training;
-    uint64_t beside = training_of(analysis)->total_bytes.high - t->figures.reserved_peak_bytes;
+    uint64_t beside = training_of(analysis)->total_bytes.high - training_of(analysis)->high_bytes;
     assert_true(t->n_plans <= MAX_PLANS && t->chosen >= t->n_plans);
     for (plans->count = 0; plans->count < t->n_plans; plans->count++) {
         const onv_training_plan *plan = &t->plans[plans->count];
