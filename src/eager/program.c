@@ -120,7 +120,7 @@ static uint32_t *find_flattened(onv_simulation *s)
 static void flatten(onv_simulation *s, uint32_t first, uint32_t end)
 {
     uint64_t bytes = 0;
-    for (uint32_t i = first; i < end; i++)
+    for (uint32_t i = first; i < end && !s->failed; i++)
         bytes = onv_u64_plus(bytes, onv_sim_bytes(s, s->row_of[s->moved[i]]));
     if (bytes == 0 || s->failed) return;
     onv_sim_step(s, ONV_PHASE_FORWARD, ONV_NO_NODE, "flatten_parameters");
