@@ -488,7 +488,7 @@ static void doubt(onv_conv_workspace *ws, const conv *c)
 }
 
 /* Where answers differed, or were few, it may take nothing or copies, too: of 50 processes that trained networks the reserved bytes
- * of 33 lay between the two likeliest forms, of 37 in this (docs/accuracy/process.md). Mode B was asked less: what it names at one
+ * of 33 lay between the two likeliest forms, of 38 in this (docs/accuracy/process.md). Mode B was asked less: what it names at one
  * batch may take nothing at another one. Elsewhere than for 9.0 most of its answers are few, and what is likeliest was right more
  * often than that would say. */
 static void span_forms(onv_conv_workspace *ws, const conv *c, onv_cudnn_heuristics heuristics,

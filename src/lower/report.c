@@ -148,23 +148,31 @@ static bool is_next_to_dropout(const onv_node *node)
            node->code == ONV_OP_LSTM || node->code == ONV_OP_GRU;
 }
 
+/* Networks of these libraries drop nothing unless they are told to. */
+static bool is_built_without_dropout(const onv_node *node)
+{
+    const char *classes = node->call_classes != NULL ? node->call_classes : "";
+    return strstr(classes, "timm.") != NULL || strstr(classes, "torchvision.models.") != NULL;
+}
+
 /* A batch norm of the older exporter that does not train shows evaluation mode. The newer one writes all of them so: there, and where no
  * norm is, the mode is not known. */
 static void say_of_mode(onv_lowering *l)
 {
     const onv_model *model = l->emit.model;
     const onv_node *first = NULL;
-    bool evaluates = false;
+    bool evaluates = false, may_drop = false;
     if (strncmp(model->producer, "pytorch", 7) != 0) return;
     for (uint32_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
         if (trains(node)) return;
         if (first == NULL && is_next_to_dropout(node)) first = node;
+        may_drop |= is_next_to_dropout(node) && !is_built_without_dropout(node);
         evaluates |= node->code == ONV_OP_BatchNormalization && !l->weights.has_notes;
     }
     say_once(l->said, ONV_SAID_no_dropout, first != NULL,
              evaluates ? ", and its batch norms do not train" : "", 0, first);
-    l->said[ONV_SAID_no_dropout].warns = evaluates;
+    l->said[ONV_SAID_no_dropout].warns = may_drop;
 }
 
 /* By nodes: graphs inside the network's, of which the file does not say whether torch.no_grad() or torch.autocast() made them;

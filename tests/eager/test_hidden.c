@@ -306,23 +306,29 @@ TEST(activations_have_two_ends)
     assert_int_equal(result.most.peak_bytes, result.figures.peak_bytes);
 }
 
-/* A network in evaluation mode has lost its dropout. A norm that does not train shows the mode; else the file does not say it. */
+/* A network in evaluation mode has lost its dropout. Networks of timm have none by default. */
 TEST(a_file_without_dropout_is_warned_of)
 {
     enum { SILENT = -1 };
     static const struct {
         const char *form, *producer;
         int says;
-    } cases[] = {{"a = Relu(n) a", "pytorch 2.15.0", ONV_NOTE},
-                 {"a = BatchNormalization(n w b w b) a", "pytorch 2.15.0", ONV_WARNING},
-                 {"a = BatchNormalization(n w b w b) a training_mode=1", "pytorch 2.15.0", SILENT},
-                 {"a = Dropout(n) a", "pytorch 2.15.0", SILENT},
-                 {"a = Relu(x) a", "pytorch 2.15.0", SILENT},
-                 {"a = Relu(n) a", "by hand", SILENT}};
+        const char *of;
+    } cases[] = {
+        {"a = Relu(n) a", "pytorch 2.15.0", ONV_WARNING, NULL},
+        {"a = Relu(n) a", "pytorch 2.15.0", ONV_WARNING, "net.LayerNorm"},
+        {"a = Relu(n) a", "pytorch 2.15.0", ONV_NOTE, "timm.layers.norm.LayerNorm"},
+        {"a = BatchNormalization(n w b w b) a", "pytorch 2.15.0", ONV_WARNING, NULL},
+        {"a = BatchNormalization(n w b w b) a training_mode=1", "pytorch 2.15.0", SILENT, NULL},
+        {"a = Dropout(n) a", "pytorch 2.15.0", SILENT, NULL},
+        {"a = Relu(x) a", "pytorch 2.15.0", SILENT, NULL},
+        {"a = Relu(n) a", "by hand", SILENT, NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         OWNED_TRAINER t;
         OWNED_MODEL m = model_read(17, "in x f32[4,8]", "weight w f32[8]", "weight b f32[8]");
-        if (i != 4) model_add(m, "n = LayerNormalization(x w b) n");
+        if (cases[i].of != NULL) model_class(m, cases[i].of, "aten.layer_norm.default");
+        if (strcmp(cases[i].form, "a = Relu(x) a") != 0)
+            model_add(m, "n = LayerNormalization(x w b) n");
         model_add(m, cases[i].form, "y = Mul(a w) y", "out y f32");
         trainer_open_model(&t, m);
         t.model.producer = cases[i].producer;
