@@ -1,6 +1,7 @@
 /* The inside of building a training program: what its files share.
  *
- *     program.c            iterations, what is always there, the optimizer
+ *     program.c            iterations, the optimizer
+ *     place.c              what is always there
  *     rows.c               steps and rows, of a timeline or as sums alone
  *     pricing.c            many plans of one tape, in sums alone
  *     inference.c          forward alone
