@@ -33,7 +33,7 @@ typedef struct place {
     const char *name; /* NULL: the file is there */
 } place;
 
-/* The folder of a file; those that are not there are told when the file is opened. */
+/* The folder of a file. One that does not exist is an error when the file is opened. */
 static bool stat_folder(const char *path, struct stat *status)
 {
     char *copy = strdup(path);

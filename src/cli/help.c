@@ -128,7 +128,7 @@ static void print_command(const onv_cli_command *command)
         if (command->brings[i + 1][0] == NULL) printf("\n");
     }
     bool has_table = onv_cli_has_table(command);
-    printf("\nOptions%s:\n", has_table ? ", of those that 'onnxvram help all' lists" : "");
+    printf("\nOptions%s:\n", has_table ? " (all: 'onnxvram help all')" : "");
     char name[64];
     for (size_t i = 0; onv_cli_word_at(command->options, i, name); i++)
         print_row(onv_cli_row_named(command, name));

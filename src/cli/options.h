@@ -34,8 +34,8 @@ typedef struct onv_cli_axis {
 
 typedef struct onv_cli {
     struct onv_cli_kept *kept; /* memory that goes with this struct: onv_cli_alloc */
-    onv_options analysis;      /* its arrays are of that, */
-    onv_limits limits;         /* and its limits are these */
+    onv_options analysis;      /* its arrays are in `kept`, its limits are the next member */
+    onv_limits limits;
     onv_report_options report;
     onv_failed_file *failed; /* by place in `failures`, which the report has */
     onv_failed_files failures;

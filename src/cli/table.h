@@ -86,7 +86,7 @@ struct onv_cli_command;
 /* Whether a command takes the options of analyses; others have those of their list. */
 bool onv_cli_has_table(const struct onv_cli_command *command);
 
-/* The options of a command; NULL: behind the last one. By any of its names; NULL: it has none of that name. */
+/* The options of a command; NULL: there are no more. And the one that has this name; NULL: none has. */
 const onv_cli_row *onv_cli_row_at(const struct onv_cli_command *command, size_t index);
 const onv_cli_row *onv_cli_row_named(const struct onv_cli_command *command, const char *name);
 
