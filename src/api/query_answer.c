@@ -84,6 +84,6 @@ bool onv_analysis_growth_get(const onv_analysis *analysis, size_t index, onv_gro
 {
     if (index >= analysis->gate.n_rows) return false;
     const onv_gate_row *row = &analysis->gate.rows[index];
-    onv_growth_info full = {row->what, row->before, row->after, row->exceeds};
+    onv_growth_info full = {row->what, row->before_bytes, row->after_bytes, row->exceeds};
     return onv_give(info, size, &full, sizeof full);
 }

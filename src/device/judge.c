@@ -118,13 +118,14 @@ static void judge_memory(onv_runner *r)
 {
     onv_replay_result *to = r->result;
     uint64_t needed = to->predicted_bytes;
-    if (to->predicted_pool_reserved > needed) needed = to->predicted_pool_reserved;
+    if (to->pool.predicted_reserved_peak_bytes > needed)
+        needed = to->pool.predicted_reserved_peak_bytes;
     needed = onv_u64_plus(needed, to->tolerance_bytes);
-    if (needed > to->free_before) return; /* it was to be expected */
+    if (needed > to->device_free.before) return; /* it was to be expected */
     onv_runner_fault(r, ONV_FAULT_NO_MEMORY, UINT32_MAX,
                      "step %" PRIu32 ": no memory for %" PRIu64 " bytes with %" PRIu64
                      " free, where all of %" PRIu64 " bytes should fit",
-                     to->oom_step, to->oom_bytes, to->oom_free, to->predicted_bytes);
+                     to->oom.step, to->oom.bytes, to->oom.free_bytes, to->predicted_bytes);
 }
 
 void onv_runner_judge(onv_runner *r, uint64_t figure, bool complete)

@@ -78,18 +78,25 @@ typedef struct onv_replay_result {
     const char *mode, *runtime, *plan; /* as in the replay */
     bool agrees;
     bool allocate_only;
-    uint64_t predicted_bytes, measured_bytes; /* peaks of what is held */
-    uint64_t predicted_live, measured_live;   /* peaks of the buffers in it */
+    uint64_t predicted_bytes, measured_bytes;           /* peaks of what is held */
+    uint64_t predicted_live_bytes, measured_live_bytes; /* peaks of the buffers in it */
     uint64_t tolerance_bytes, granularity_bytes;
     uint32_t most_allocations; /* at a time */
     bool has_pool;
-    uint64_t pool_used, pool_reserved, predicted_pool_reserved; /* peaks */
-    uint64_t free_before, free_least, free_after, total;        /* of the device */
+    struct {
+        uint64_t used_peak_bytes, reserved_peak_bytes, predicted_reserved_peak_bytes;
+    } pool;
+    struct {
+        uint64_t before, least, after;
+    } device_free;
+    uint64_t total;         /* of the device */
     uint64_t foreign_bytes; /* sum of changes that were not ours: other processes */
-    uint64_t n_buffers, n_checked, filled_bytes;
-    bool out_of_memory; /* at this step, asking for so much while so much was free */
-    uint32_t oom_step;
-    uint64_t oom_bytes, oom_free;
+    uint64_t buffers, checked_buffers, filled_bytes;
+    bool out_of_memory;
+    struct {
+        uint64_t bytes, free_bytes; /* asked for, while so much was free */
+        uint32_t step;
+    } oom;
     uint32_t n_steps; /* the timeline: most while the step runs */
     uint64_t *predicted_held_at, *measured_held_at, *predicted_live_at, *measured_live_at;
     uint64_t n_faults;

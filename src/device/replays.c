@@ -169,12 +169,12 @@ static onv_status find_largest(search *s, size_t which, bool really, int64_t sta
  * is free. */
 static onv_status judge(search *s, size_t which, onv_replay_max_batch *max_batch, onv_error *err)
 {
-    bool over = max_batch->predicted_batch < max_batch->measured_batch;
+    bool over = max_batch->predicted < max_batch->measured;
     max_batch->agrees =
-        max_batch->predicted_batch == max_batch->measured_batch || (over && max_batch->is_least);
+        max_batch->predicted == max_batch->measured || (over && max_batch->predicted_is_least);
     if (max_batch->agrees) return ONV_OK;
     probe *at;
-    ONV_TRY(look(s, max_batch->measured_batch + (over ? 0 : 1), which, true, &at, err));
+    ONV_TRY(look(s, max_batch->measured + (over ? 0 : 1), which, true, &at, err));
     uint64_t apart = at->needs > s->capacity ? at->needs - s->capacity : s->capacity - at->needs;
     max_batch->agrees = apart <= at->tolerance;
     return ONV_OK;
@@ -186,10 +186,9 @@ static onv_status find_max_batches(onv_replays *r, search *s, onv_error *err)
         onv_replay_max_batch max_batch = {.mode = r->list.at[i].mode,
                                           .runtime = r->list.at[i].runtime,
                                           .plan = r->list.at[i].plan,
-                                          .is_least = r->list.at[i].placement.is_pooled};
-        ONV_TRY(find_largest(s, i, false, 0, &max_batch.predicted_batch, err));
-        ONV_TRY(
-            find_largest(s, i, true, max_batch.predicted_batch, &max_batch.measured_batch, err));
+                                          .predicted_is_least = r->list.at[i].placement.is_pooled};
+        ONV_TRY(find_largest(s, i, false, 0, &max_batch.predicted, err));
+        ONV_TRY(find_largest(s, i, true, max_batch.predicted, &max_batch.measured, err));
         ONV_TRY(judge(s, i, &max_batch, err));
         r->agrees &= max_batch.agrees;
         if (!onv_vec_push(&r->max_batches, max_batch)) return onv_fail_memory(err);

@@ -7,10 +7,10 @@
 
 /* The maximum batch of one replay: the largest batch that the prediction and the device allow. */
 typedef struct onv_replay_max_batch {
-    const char *mode, *runtime, *plan;       /* as in the replay */
-    int64_t predicted_batch, measured_batch; /* 0: not even one */
-    bool is_least; /* predicted_batch is a lower limit: a pool may remap what lies in pieces */
-    bool agrees;   /* the same, or apart by less than the tolerance */
+    const char *mode, *runtime, *plan; /* as in the replay */
+    int64_t predicted, measured;       /* 0: not even one */
+    bool predicted_is_least;           /* a pool may remap what lies in pieces */
+    bool agrees;                       /* the same, or apart by less than the tolerance */
 } onv_replay_max_batch;
 
 typedef struct onv_replays {

@@ -31,7 +31,7 @@ static onv_status book(onv_runner *r, bool pooled, uint64_t before, onv_error *e
     uint64_t after, total;
     ONV_TRY(r->device->kind->memory(r->device, &after, &total, err));
     r->free_seen = after;
-    if (after < r->result->free_least) r->result->free_least = after;
+    if (after < r->result->device_free.least) r->result->device_free.least = after;
     if (!pooled) {
         r->held += before - after; /* wraps back where memory came free */
         return ONV_OK;
@@ -39,8 +39,8 @@ static onv_status book(onv_runner *r, bool pooled, uint64_t before, onv_error *e
     onv_device_pool pool;
     ONV_TRY(r->device->kind->pool(r->device, &pool, err));
     r->pool_used = pool.used;
-    r->result->pool_used = pool.used_peak;
-    r->result->pool_reserved = pool.reserved_peak;
+    r->result->pool.used_peak_bytes = pool.used_peak;
+    r->result->pool.reserved_peak_bytes = pool.reserved_peak;
     return ONV_OK;
 }
 
@@ -52,7 +52,7 @@ static void note(onv_runner *r)
     if (held > to->measured_held_at[r->step]) to->measured_held_at[r->step] = held;
     if (r->live > to->measured_live_at[r->step]) to->measured_live_at[r->step] = r->live;
     if (held > to->measured_bytes) to->measured_bytes = held;
-    if (r->live > to->measured_live) to->measured_live = r->live;
+    if (r->live > to->measured_live_bytes) to->measured_live_bytes = r->live;
 }
 
 static void advance(onv_runner *r, uint32_t step)
@@ -133,8 +133,8 @@ static onv_status take_segment(onv_runner *r, uint32_t index, bool *refused, onv
     }
     ONV_TRY(status);
     if (at->address == 0) {
-        r->result->oom_bytes = s->bytes;
-        r->result->oom_free = before;
+        r->result->oom.bytes = s->bytes;
+        r->result->oom.free_bytes = before;
         *refused = true;
         return ONV_OK;
     }
@@ -242,7 +242,7 @@ static onv_status birth(onv_runner *r, uint32_t index, onv_error *err)
     at->born = r->step;
     at->has_content = has_place(r, index);
     r->live += bytes;
-    r->result->n_buffers++;
+    r->result->buffers++;
     note(r);
     if (!at->has_content) return ONV_OK;
     r->segments[r->placement->places.at[index].segment].n_live++;
@@ -256,7 +256,7 @@ static onv_status read_last(onv_runner *r, uint32_t index, onv_error *err)
     uint64_t wrong, bytes = r->timeline->buffers.at[index].bytes;
     if (!r->buffers[index].has_content || r->options->allocate_only) return ONV_OK;
     ONV_TRY(check(r, address_of(r, index), onv_pattern_seed(index), bytes, &wrong, err));
-    r->result->n_checked++;
+    r->result->checked_buffers++;
     return wrong < bytes ? onv_runner_blame(r, index, wrong, err) : ONV_OK;
 }
 
@@ -307,7 +307,7 @@ static onv_status walk(onv_runner *r, bool *complete, onv_error *err)
     }
     *complete = !refused;
     r->result->out_of_memory = refused;
-    r->result->oom_step = r->step;
+    r->result->oom.step = r->step;
     if (!refused && r->result->n_steps > 0) advance(r, r->result->n_steps - 1);
     if (!refused) ONV_TRY(change_segments(r, n, &refused, err));
     return r->device->kind->sync(r->device, err);
@@ -424,7 +424,7 @@ static onv_status prepare(onv_runner *r, onv_error *err)
     onv_sort_ids(r->returned, n_segments, compare_returned, r);
     to->most_allocations = count_most(r);
     if (n > 0) memcpy(to->predicted_held_at, onv_placement_held_at(p), n * sizeof(uint64_t));
-    return expect_live(r->timeline, to->predicted_live_at, &to->predicted_live, err);
+    return expect_live(r->timeline, to->predicted_live_at, &to->predicted_live_bytes, err);
 }
 
 static onv_status begin(onv_runner *r, onv_error *err)
@@ -439,8 +439,8 @@ static onv_status begin(onv_runner *r, onv_error *err)
     if (to->has_pool && d->info.pool_granularity_bytes == 0)
         return onv_fail(err, ONV_ERR_DEVICE, "%s has no stream-ordered pool", d->info.name);
     if (to->has_pool) ONV_TRY(d->kind->pool_reset(d, err));
-    ONV_TRY(d->kind->memory(d, &to->free_before, &to->total, err));
-    r->free_seen = to->free_least = to->free_before;
+    ONV_TRY(d->kind->memory(d, &to->device_free.before, &to->total, err));
+    r->free_seen = to->device_free.least = to->device_free.before;
     return ONV_OK;
 }
 
@@ -460,7 +460,7 @@ static onv_status run(onv_runner *r, uint64_t figure, onv_error *err)
     ONV_TRY(d->kind->sync(d, err));
     if (r->result->has_pool) ONV_TRY(d->kind->pool_reset(d, err));
     uint64_t total;
-    ONV_TRY(d->kind->memory(d, &r->result->free_after, &total, err));
+    ONV_TRY(d->kind->memory(d, &r->result->device_free.after, &total, err));
     onv_runner_judge(r, figure, complete);
     return ONV_OK;
 }
@@ -478,7 +478,7 @@ onv_status onv_replay_run(const onv_replay *replay, onv_device *device,
         .plan = replay->plan,
         .predicted_bytes = onv_placement_held_peak(p),
         .has_pool = p->is_pooled,
-        .predicted_pool_reserved = p->is_pooled ? p->figures.reserved_peak : 0,
+        .pool.predicted_reserved_peak_bytes = p->is_pooled ? p->figures.reserved_peak : 0,
         .granularity_bytes = p->is_pooled ? info->pool_granularity_bytes : info->granularity_bytes,
         .n_steps = p->n_steps};
     onv_runner r = {.timeline = &replay->timeline,

@@ -112,8 +112,7 @@ static onv_status list_measured(compare *c)
                                           .freed = r->freed,
                                           .id = i,
                                           .partner = ONV_NO_PARTNER};
-        c->to->makes_state =
-            c->to->makes_state || onv_stack_read(r->frames).kind == ONV_MEASURED_OPTIMIZER;
+        c->to->makes_optimizer_state |= onv_stack_read(r->frames).kind == ONV_MEASURED_OPTIMIZER;
         ONV_WORK(onv_pickled_count(r->frames));
     }
     return ONV_OK;
@@ -127,10 +126,10 @@ static onv_status name_step(const compare *c, uint32_t step, onv_measured_partin
     to->found = true;
     to->step = step;
     to->phase = onv_phase_name((onv_phase)s->phase);
-    to->op = onv_step_text(c->kept, step, c->arena);
+    to->operation = onv_step_text(c->kept, step, c->arena);
     to->node = onv_kept_node(c->kept, s);
     to->module = onv_step_module(c->kept, step, c->arena);
-    return to->op != NULL && to->module != NULL ? ONV_OK : onv_fail_memory(c->err);
+    return to->operation != NULL && to->module != NULL ? ONV_OK : onv_fail_memory(c->err);
 }
 
 static uint32_t step_at(const compare *c, uint32_t place)
@@ -178,9 +177,9 @@ static onv_status find_lifetime(const compare *c, uint32_t j, onv_measured_parti
     to->is_lifetime = true;
     to->bytes = (onv_measured_pair){bytes, c->s->requests.at[a->partner].bytes};
     to->where = onv_stack_text(c->s->requests.at[a->partner].frames, c->arena);
-    to->until_predicted = onv_step_text(c->kept, step_at(c, a->freed), c->arena);
-    to->until_measured = onv_step_text(c->kept, step_at(c, freed), c->arena);
-    return to->where != NULL && to->until_predicted != NULL && to->until_measured != NULL
+    to->predicted_until = onv_step_text(c->kept, step_at(c, a->freed), c->arena);
+    to->measured_until = onv_step_text(c->kept, step_at(c, freed), c->arena);
+    return to->where != NULL && to->predicted_until != NULL && to->measured_until != NULL
                ? ONV_OK
                : onv_fail_memory(c->err);
 }
@@ -254,8 +253,8 @@ static onv_status list_buffers(compare *c, uint8_t *is_there)
         is_there[b] = is_there[b] && is_block(c, b);
         if (!is_there[b]) continue;
         onv_measured_kind kind = onv_measured_kind_of(buffer);
-        c->to->kinds[kind].predicted += buffer->bytes;
-        c->to->rounding.predicted += c->p->places.at[b].counted - buffer->bytes;
+        c->to->kinds[kind].predicted_bytes += buffer->bytes;
+        c->to->rounding.predicted_bytes += c->p->places.at[b].counted - buffer->bytes;
         ONV_TRY(add_module(c, module_of(c, b), buffer->bytes, 0));
         if (!add(&c->buffers, buffer->bytes, b, kind)) return onv_fail_memory(c->err);
     }
@@ -265,7 +264,7 @@ static onv_status list_buffers(compare *c, uint8_t *is_there)
 static onv_status take_partner(compare *c, const onv_snapshot_block *block, uint32_t buffer,
                                uint8_t *is_there)
 {
-    c->to->kinds[onv_measured_kind_of(&c->t->buffers.at[buffer])].measured += block->bytes;
+    c->to->kinds[onv_measured_kind_of(&c->t->buffers.at[buffer])].measured_bytes += block->bytes;
     ONV_TRY(add_module(c, module_of(c, buffer), 0, block->bytes));
     if (is_there[buffer] == 1) is_there[buffer] = 2; /* on both sides */
     return ONV_OK;
@@ -278,7 +277,7 @@ static onv_status list_blocks(compare *c, uint8_t *is_there)
         const onv_snapshot_block *block = &c->s->live.at[i];
         uint32_t place = block->request < c->measured.n ? c->measured.at[block->request].partner
                                                         : ONV_NO_PARTNER;
-        c->to->rounding.measured += block->counted - block->bytes;
+        c->to->rounding.measured_bytes += block->counted - block->bytes;
         uint32_t buffer = place != ONV_NO_PARTNER ? c->predicted.at[place].id : ONV_NO_BUFFER;
         if (buffer != ONV_NO_BUFFER) ONV_TRY(take_partner(c, block, buffer, is_there));
         if (buffer != ONV_NO_BUFFER && is_there[buffer] == 2) continue;
@@ -307,7 +306,7 @@ static onv_status pair(compare *c, entry *block, entry *buffer)
 {
     const onv_buffer *b = &c->t->buffers.at[buffer->id];
     block->is_paired = buffer->is_paired = true;
-    c->to->kinds[onv_measured_kind_of(b)].measured += block->bytes;
+    c->to->kinds[onv_measured_kind_of(b)].measured_bytes += block->bytes;
     return add_module(c, module_of(c, buffer->id), 0, block->bytes);
 }
 
@@ -342,7 +341,7 @@ static onv_status list_single(compare *c, const entry *e, bool is_measured)
                        ? onv_measured_kind_name((onv_measured_kind)e->kind)
                        : "lives longer than predicted";
         row.where = onv_stack_text(block->frames, c->arena);
-        if (e->kind < ONV_N_MEASURED_KINDS) c->to->kinds[e->kind].measured += e->bytes;
+        if (e->kind < ONV_N_MEASURED_KINDS) c->to->kinds[e->kind].measured_bytes += e->bytes;
         if (e->kind < ONV_N_MEASURED_KINDS) ONV_TRY(add_module(c, "(no partner)", 0, e->bytes));
     } else {
         const onv_buffer *b = &c->t->buffers.at[e->id];
@@ -374,8 +373,9 @@ static int by_path(const void *a, const void *b)
 
 static uint64_t apart(const onv_measured_module *m)
 {
-    return m->bytes.predicted > m->bytes.measured ? m->bytes.predicted - m->bytes.measured
-                                                  : m->bytes.measured - m->bytes.predicted;
+    return m->bytes.predicted_bytes > m->bytes.measured_bytes
+               ? m->bytes.predicted_bytes - m->bytes.measured_bytes
+               : m->bytes.measured_bytes - m->bytes.predicted_bytes;
 }
 
 static int by_difference(const void *a, const void *b)
@@ -392,8 +392,8 @@ static void sum_modules(onv_measured *to)
     for (size_t i = 0; i < to->modules.count; i++) {
         onv_measured_module *row = &to->modules.at[i];
         if (n > 0 && strcmp(to->modules.at[n - 1].path, row->path) == 0) {
-            to->modules.at[n - 1].bytes.predicted += row->bytes.predicted;
-            to->modules.at[n - 1].bytes.measured += row->bytes.measured;
+            to->modules.at[n - 1].bytes.predicted_bytes += row->bytes.predicted_bytes;
+            to->modules.at[n - 1].bytes.measured_bytes += row->bytes.measured_bytes;
         } else {
             to->modules.at[n++] = *row;
         }
@@ -411,8 +411,8 @@ static onv_status compare_orders(compare *c)
     ONV_TRY(list_measured(c));
     ONV_TRY(onv_align(&c->predicted, &c->measured, c->s->peak_requests));
     for (uint32_t j = 0; j < c->predicted.n; j++)
-        c->to->n_paired += c->predicted.at[j].partner != ONV_NO_PARTNER;
-    c->to->n_predicted = c->predicted.n;
+        c->to->paired_allocations += c->predicted.at[j].partner != ONV_NO_PARTNER;
+    c->to->predicted_allocations = c->predicted.n;
     return find_parting(c);
 }
 
@@ -439,10 +439,10 @@ static onv_status name_peaks(compare *c)
     const onv_pickled *frames =
         s->peak_requests > 0 ? s->requests.at[s->peak_requests - 1].frames : NULL;
     uint32_t step = c->p->events.count > 0 ? c->p->events.at[c->peak_event].step : 0;
-    c->to->peak_measured =
+    c->to->measured_peak =
         s->has_history ? onv_stack_text(frames, c->arena) : "the moment of the snapshot";
-    c->to->peak_predicted = onv_step_text(c->kept, step, c->arena);
-    return c->to->peak_measured != NULL && c->to->peak_predicted != NULL ? ONV_OK
+    c->to->predicted_peak = onv_step_text(c->kept, step, c->arena);
+    return c->to->measured_peak != NULL && c->to->predicted_peak != NULL ? ONV_OK
                                                                          : onv_fail_memory(c->err);
 }
 
@@ -459,8 +459,8 @@ onv_status onv_measured_compare(const onv_measured_request *request, const onv_s
                  .arena = request->arena,
                  .err = err};
     measured->device = snapshot->device;
-    measured->n_devices = snapshot->n_devices;
-    measured->n_requests = (uint32_t)snapshot->requests.count;
+    measured->devices = snapshot->n_devices;
+    measured->allocations = (uint32_t)snapshot->requests.count;
     measured->has_history = snapshot->has_history;
     measured->cached = (onv_measured_pair){kept->made.placement.figures.reserved_peak -
                                                kept->made.placement.figures.allocated_peak,

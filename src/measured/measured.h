@@ -27,7 +27,7 @@ typedef enum onv_measured_kind {
 const char *onv_measured_kind_name(onv_measured_kind kind);
 
 typedef struct onv_measured_pair {
-    uint64_t predicted, measured; /* bytes */
+    uint64_t predicted_bytes, measured_bytes;
 } onv_measured_pair;
 
 typedef struct onv_measured_module {
@@ -47,18 +47,18 @@ typedef struct onv_measured_parting {
     bool found;
     bool is_lifetime; /* the same allocation, but freed at another place */
     uint32_t step;    /* of the prediction */
-    const char *phase, *op, *node, *module;
+    const char *phase, *operation, *node, *module;
     onv_measured_pair bytes; /* 0: there is none on that side */
     const char *where;       /* of the measurement */
-    const char *until_predicted,
-        *until_measured; /* is_lifetime: the operation before which it is freed */
+    const char *predicted_until,
+        *measured_until; /* is_lifetime: before which operation it is freed */
 } onv_measured_parting;
 
 /* A figure and its range; `is_outside` by more than ONV_MEASURED_TOLERANCE. */
 typedef struct onv_measured_figure {
     const char *what;
     onv_range predicted;
-    uint64_t measured;
+    uint64_t measured_bytes;
     bool is_outside;
 } onv_measured_figure;
 
@@ -72,19 +72,17 @@ typedef struct onv_measured {
     onv_measured_figure figures[ONV_MEASURED_FIGURES];
     uint32_t n_figures;
     /* Of a snapshot: */
-    uint32_t device, n_devices, n_requests;
+    uint32_t device, devices, allocations;
     bool has_history;
-    bool
-        makes_state; /* of the optimizer, as the first iteration does: the prediction is of a later one */
+    bool makes_optimizer_state; /* as the first iteration does: the prediction is of a later one */
     onv_measured_pair kinds[ONV_N_MEASURED_KINDS];
     onv_measured_pair rounding; /* of blocks, beyond what was asked for */
     onv_measured_pair cached;   /* reserved beyond what is allocated at most */
-    uint32_t n_paired;          /* allocations */
-    uint32_t n_predicted;       /* of the iteration */
+    uint32_t predicted_allocations, paired_allocations; /* of the iteration */
     onv_measured_parting parting;
     ONV_VEC(onv_measured_module) modules;                       /* the largest difference first */
     ONV_VEC(onv_measured_single) only_predicted, only_measured; /* the largest first */
-    const char *peak_predicted, *peak_measured;
+    const char *predicted_peak, *measured_peak;
 } onv_measured;
 
 /* What is asked for: a snapshot's file, and bytes of the device. The result's text is in the arena. */

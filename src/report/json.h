@@ -95,6 +95,30 @@ static inline void onv_json_put_string(onv_json *json, const char *key, const ch
     onv_json_string(json, text);
 }
 
+/* Members that are called as those of the struct that `of` points to, of up to 8: texts, numbers, bools. An object of
+ * nothing else stands on one line. */
+#define ONV_JSON_FIELDS(json, of, ...)                                                             \
+    (ONV_JSON_NTH(__VA_ARGS__, ONV_JSON_8, ONV_JSON_7, ONV_JSON_6, ONV_JSON_5, ONV_JSON_4,         \
+                  ONV_JSON_3, ONV_JSON_2, ONV_JSON_1, 0)((json), (of), __VA_ARGS__))
+#define ONV_JSON_OBJECT(json, of, ...)                                                             \
+    (onv_json_open((json), '{', ONV_JSON_INLINE), ONV_JSON_FIELDS(json, of, __VA_ARGS__),          \
+     onv_json_close(json))
+#define ONV_JSON_NTH(a, b, c, d, e, f, g, h, nth, ...) nth
+#define ONV_JSON_1(json, of, field)                                                                \
+    onv_json_key(json, #field), _Generic((of)->field, bool                                         \
+                                         : onv_json_bool, char *                                   \
+                                         : onv_json_string, const char *                           \
+                                         : onv_json_string, int64_t                                \
+                                         : onv_json_i64, default                                   \
+                                         : onv_json_u64)(json, (of)->field)
+#define ONV_JSON_2(json, of, a, ...) ONV_JSON_1(json, of, a), ONV_JSON_1(json, of, __VA_ARGS__)
+#define ONV_JSON_3(json, of, a, ...) ONV_JSON_1(json, of, a), ONV_JSON_2(json, of, __VA_ARGS__)
+#define ONV_JSON_4(json, of, a, ...) ONV_JSON_1(json, of, a), ONV_JSON_3(json, of, __VA_ARGS__)
+#define ONV_JSON_5(json, of, a, ...) ONV_JSON_1(json, of, a), ONV_JSON_4(json, of, __VA_ARGS__)
+#define ONV_JSON_6(json, of, a, ...) ONV_JSON_1(json, of, a), ONV_JSON_5(json, of, __VA_ARGS__)
+#define ONV_JSON_7(json, of, a, ...) ONV_JSON_1(json, of, a), ONV_JSON_6(json, of, __VA_ARGS__)
+#define ONV_JSON_8(json, of, a, ...) ONV_JSON_1(json, of, a), ONV_JSON_7(json, of, __VA_ARGS__)
+
 /* part / whole as a fraction with six digits; 0 of nothing. */
 void onv_json_put_ratio(onv_json *json, const char *key, uint64_t part, uint64_t whole);
 

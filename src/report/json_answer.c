@@ -32,8 +32,7 @@ static void write_row(onv_json *json, const onv_answer_row *row)
     onv_json_put_range(json, "reserved_bytes", row->reserved);
     onv_json_put_u64(json, "library_bytes", row->library_bytes);
     onv_json_put_range(json, "context_bytes", row->context);
-    onv_json_put_string(json, "set_by", row->set_by);
-    onv_json_put_bool(json, "out_of_memory", row->out_of_memory);
+    ONV_JSON_FIELDS(json, row, set_by, out_of_memory);
     onv_json_close(json);
 }
 
@@ -42,8 +41,7 @@ static void write_device(onv_json *json, const onv_answer *answer, const onv_ans
     onv_json_open(json, '{', ONV_JSON_LINES);
     onv_json_put_string(json, "device", device->name);
     put_gpu(json, device->gpu, device->is_assumed);
-    onv_json_put_u64(json, "budget_bytes", device->fit->budget_bytes);
-    onv_json_put_u64(json, "usable_bytes", device->fit->usable_bytes);
+    ONV_JSON_FIELDS(json, device->fit, budget_bytes, usable_bytes);
     onv_json_put_string(json, "runtime", answer->rows[device->largest].runtime);
     onv_json_put_total(json, device->totals[device->largest]);
     onv_json_write_fit_of(json, device->fit, &device->fit->all);
@@ -77,9 +75,7 @@ static void write_remedies(onv_json *json, const onv_answer *answer)
     for (uint32_t i = 0; i < answer->n_remedies; i++) {
         const onv_remedy *r = &answer->remedies[i];
         onv_json_open(json, '{', ONV_JSON_INLINE);
-        onv_json_put_string(json, "option", r->option);
-        onv_json_put_string(json, "what", r->what);
-        onv_json_put_string(json, "runtime", r->runtime);
+        ONV_JSON_FIELDS(json, r, option, what, runtime);
         onv_json_put_total(json, r->total);
         onv_json_put_bool(json, "fits", r->fits);
         onv_json_close(json);

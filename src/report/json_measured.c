@@ -1,29 +1,21 @@
 /* The member "measured" of a model's object. */
 #include "report/json_parts.h"
 
-static void put_pair(onv_json *json, onv_measured_pair pair)
+static void put_sums(onv_json *json, const char *key, const onv_measured_pair *pair)
 {
-    onv_json_put_u64(json, "predicted_bytes", pair.predicted);
-    onv_json_put_u64(json, "measured_bytes", pair.measured);
-}
-
-static void put_sums(onv_json *json, const char *key, onv_measured_pair pair)
-{
-    onv_json_put_open(json, key, '{', ONV_JSON_INLINE);
-    put_pair(json, pair);
-    onv_json_close(json);
+    onv_json_key(json, key);
+    ONV_JSON_OBJECT(json, pair, predicted_bytes, measured_bytes);
 }
 
 static void put_figures(onv_json *json, const onv_measured *m)
 {
     onv_json_put_open(json, "figures", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < m->n_figures; i++) {
+        const onv_measured_figure *f = &m->figures[i];
         onv_json_open(json, '{', ONV_JSON_INLINE);
-        onv_json_put_string(json, "what", m->figures[i].what);
-        onv_json_put_u64(json, "low_bytes", m->figures[i].predicted.low);
-        onv_json_put_u64(json, "high_bytes", m->figures[i].predicted.high);
-        onv_json_put_u64(json, "measured_bytes", m->figures[i].measured);
-        onv_json_put_bool(json, "is_outside", m->figures[i].is_outside);
+        onv_json_put_string(json, "what", f->what);
+        onv_json_put_total(json, f->predicted);
+        ONV_JSON_FIELDS(json, f, measured_bytes, is_outside);
         onv_json_close(json);
     }
     onv_json_close(json);
@@ -32,13 +24,7 @@ static void put_figures(onv_json *json, const onv_measured *m)
 static void put_singles(onv_json *json, const char *key, const onv_measured_single *rows, size_t n)
 {
     onv_json_put_open(json, key, '[', ONV_JSON_LINES);
-    for (size_t i = 0; i < n; i++) {
-        onv_json_open(json, '{', ONV_JSON_INLINE);
-        onv_json_put_u64(json, "bytes", rows[i].bytes);
-        onv_json_put_string(json, "what", rows[i].what);
-        onv_json_put_string(json, "where", rows[i].where);
-        onv_json_close(json);
-    }
+    for (size_t i = 0; i < n; i++) ONV_JSON_OBJECT(json, &rows[i], bytes, what, where);
     onv_json_close(json);
 }
 
@@ -46,44 +32,30 @@ static void put_parting(onv_json *json, const onv_measured_parting *p)
 {
     if (!p->found) return;
     onv_json_put_open(json, "parts_at", '{', ONV_JSON_LINES);
-    onv_json_put_u64(json, "step", p->step);
-    onv_json_put_string(json, "phase", p->phase);
-    onv_json_put_string(json, "operation", p->op);
-    onv_json_put_string(json, "node", p->node);
-    onv_json_put_string(json, "module", p->module);
-    put_pair(json, p->bytes);
+    ONV_JSON_FIELDS(json, p, step, phase, operation, node, module);
+    ONV_JSON_FIELDS(json, &p->bytes, predicted_bytes, measured_bytes);
     if (p->where != NULL) onv_json_put_string(json, "where", p->where);
-    if (p->is_lifetime) {
-        onv_json_put_string(json, "predicted_until", p->until_predicted);
-        onv_json_put_string(json, "measured_until", p->until_measured);
-    }
+    if (p->is_lifetime) ONV_JSON_FIELDS(json, p, predicted_until, measured_until);
     onv_json_close(json);
 }
 
 static void put_snapshot(onv_json *json, const onv_measured *m)
 {
-    onv_json_put_string(json, "snapshot", m->snapshot);
-    onv_json_put_u64(json, "device", m->device);
-    onv_json_put_u64(json, "devices", m->n_devices);
-    onv_json_put_u64(json, "allocations", m->n_requests);
-    onv_json_put_bool(json, "has_history", m->has_history);
-    onv_json_put_bool(json, "makes_optimizer_state", m->makes_state);
-    onv_json_put_u64(json, "predicted_allocations", m->n_predicted);
-    onv_json_put_u64(json, "paired_allocations", m->n_paired);
+    ONV_JSON_FIELDS(json, m, snapshot, device, devices, allocations, has_history,
+                    makes_optimizer_state, predicted_allocations, paired_allocations);
     onv_json_put_open(json, "kinds", '{', ONV_JSON_LINES);
     for (unsigned k = 0; k < ONV_N_MEASURED_KINDS; k++)
-        put_sums(json, onv_measured_kind_name((onv_measured_kind)k), m->kinds[k]);
-    put_sums(json, "rounding", m->rounding);
-    put_sums(json, "cached", m->cached);
+        put_sums(json, onv_measured_kind_name((onv_measured_kind)k), &m->kinds[k]);
+    put_sums(json, "rounding", &m->rounding);
+    put_sums(json, "cached", &m->cached);
     onv_json_close(json);
-    onv_json_put_string(json, "predicted_peak", m->peak_predicted);
-    onv_json_put_string(json, "measured_peak", m->peak_measured);
+    ONV_JSON_FIELDS(json, m, predicted_peak, measured_peak);
     put_parting(json, &m->parting);
     onv_json_put_open(json, "modules", '[', ONV_JSON_LINES);
     for (size_t i = 0; i < m->modules.count; i++) {
         onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_string(json, "module", m->modules.at[i].path);
-        put_pair(json, m->modules.at[i].bytes);
+        ONV_JSON_FIELDS(json, &m->modules.at[i].bytes, predicted_bytes, measured_bytes);
         onv_json_close(json);
     }
     onv_json_close(json);

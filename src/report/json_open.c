@@ -13,8 +13,7 @@ static void write_free_dims(const onv_json_part *job)
         const onv_free_dim *dim = &job->view->infer->free_dims.at[i];
         const char *past, *sequence;
         onv_json_open(json, '{', ONV_JSON_INLINE);
-        onv_json_put_string(json, "name", dim->name);
-        onv_json_put_string(json, "input", dim->input);
+        ONV_JSON_FIELDS(json, dim, name, input);
         onv_json_key(json, "axis");
         onv_json_i64(json, dim->axis);
         const onv_page page = {.arena = job->scratch};

@@ -7,8 +7,7 @@ static void write_faults(onv_json *json, const onv_replay_result *r)
     for (uint64_t i = 0; i < r->n_faults && i < ONV_REPLAY_MAX_FAULTS; i++) {
         onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_string(json, "kind", onv_fault_name(r->faults[i].kind));
-        onv_json_put_u64(json, "step", r->faults[i].step);
-        onv_json_put_u64(json, "offset", r->faults[i].offset);
+        ONV_JSON_FIELDS(json, &r->faults[i], step, offset);
         onv_json_put_string(json, "message", r->faults[i].text);
         onv_json_close(json);
     }
@@ -24,43 +23,26 @@ static void write_series(onv_json *json, const char *key, const uint64_t *values
 
 static void write_memory(onv_json *json, const onv_replay_result *r)
 {
-    onv_json_put_open(json, "device_free_bytes", '{', ONV_JSON_INLINE);
-    onv_json_put_u64(json, "before", r->free_before);
-    onv_json_put_u64(json, "least", r->free_least);
-    onv_json_put_u64(json, "after", r->free_after);
-    onv_json_close(json);
+    onv_json_key(json, "device_free_bytes");
+    ONV_JSON_OBJECT(json, &r->device_free, before, least, after);
     onv_json_put_u64(json, "foreign_bytes", r->foreign_bytes);
-    if (r->has_pool) {
-        onv_json_put_open(json, "pool", '{', ONV_JSON_INLINE);
-        onv_json_put_u64(json, "used_peak_bytes", r->pool_used);
-        onv_json_put_u64(json, "reserved_peak_bytes", r->pool_reserved);
-        onv_json_put_u64(json, "predicted_reserved_peak_bytes", r->predicted_pool_reserved);
-        onv_json_close(json);
-    }
+    if (r->has_pool) onv_json_key(json, "pool");
+    if (r->has_pool)
+        ONV_JSON_OBJECT(json, &r->pool, used_peak_bytes, reserved_peak_bytes,
+                        predicted_reserved_peak_bytes);
     if (!r->out_of_memory) return;
-    onv_json_put_open(json, "out_of_memory", '{', ONV_JSON_INLINE);
-    onv_json_put_u64(json, "step", r->oom_step);
-    onv_json_put_u64(json, "bytes", r->oom_bytes);
-    onv_json_put_u64(json, "free_bytes", r->oom_free);
-    onv_json_close(json);
+    onv_json_key(json, "out_of_memory");
+    ONV_JSON_OBJECT(json, &r->oom, step, bytes, free_bytes);
 }
 
 static void write_result(onv_json *json, const onv_replay_result *r)
 {
     onv_json_open(json, '{', ONV_JSON_LINES);
-    onv_json_put_string(json, "mode", r->mode);
-    onv_json_put_string(json, "runtime", r->runtime);
+    ONV_JSON_FIELDS(json, r, mode, runtime);
     if (r->plan != NULL) onv_json_put_string(json, "plan", r->plan);
-    onv_json_put_u64(json, "predicted_bytes", r->predicted_bytes);
-    onv_json_put_u64(json, "measured_bytes", r->measured_bytes);
-    onv_json_put_u64(json, "tolerance_bytes", r->tolerance_bytes);
-    onv_json_put_u64(json, "granularity_bytes", r->granularity_bytes);
-    onv_json_put_u64(json, "most_allocations", r->most_allocations);
-    onv_json_put_u64(json, "predicted_live_bytes", r->predicted_live);
-    onv_json_put_u64(json, "measured_live_bytes", r->measured_live);
-    onv_json_put_u64(json, "buffers", r->n_buffers);
-    onv_json_put_u64(json, "checked_buffers", r->n_checked);
-    onv_json_put_bool(json, "agrees", r->agrees);
+    ONV_JSON_FIELDS(json, r, predicted_bytes, measured_bytes, tolerance_bytes, granularity_bytes);
+    ONV_JSON_FIELDS(json, r, most_allocations, predicted_live_bytes, measured_live_bytes, buffers,
+                    checked_buffers, agrees);
     write_memory(json, r);
     write_faults(json, r);
     onv_json_put_open(json, "timeline", '{', ONV_JSON_LINES);
@@ -79,13 +61,9 @@ static void write_max_batches(onv_json *json, const onv_replays *replays)
     for (size_t i = 0; i < replays->max_batches.count; i++) {
         const onv_replay_max_batch *max_batch = &replays->max_batches.at[i];
         onv_json_open(json, '{', ONV_JSON_INLINE);
-        onv_json_put_string(json, "mode", max_batch->mode);
-        onv_json_put_string(json, "runtime", max_batch->runtime);
+        ONV_JSON_FIELDS(json, max_batch, mode, runtime);
         if (max_batch->plan != NULL) onv_json_put_string(json, "plan", max_batch->plan);
-        onv_json_put_u64(json, "predicted", (uint64_t)max_batch->predicted_batch);
-        onv_json_put_u64(json, "measured", (uint64_t)max_batch->measured_batch);
-        onv_json_put_bool(json, "predicted_is_least", max_batch->is_least);
-        onv_json_put_bool(json, "agrees", max_batch->agrees);
+        ONV_JSON_FIELDS(json, max_batch, predicted, measured, predicted_is_least, agrees);
         onv_json_close(json);
     }
     onv_json_close(json);

@@ -166,8 +166,7 @@ static void write_nodes(const onv_json_part *job)
         onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_u64(json, "step", s);
         onv_json_put_string(json, "name", node->name != NULL ? node->name : "");
-        onv_json_put_string(json, "op_type", node->op_type);
-        onv_json_put_string(json, "domain", node->domain);
+        ONV_JSON_FIELDS(json, node, op_type, domain);
         if (node->line != NULL) onv_json_put_string(json, "line", node->line);
         write_names(job, "inputs", node->inputs, node->n_inputs);
         write_names(job, "outputs", node->outputs, node->n_outputs);
@@ -261,9 +260,7 @@ static void write_best_order(const onv_json_part *job)
     onv_json *json = job->json;
     if (best == NULL || best->name == NULL) return;
     onv_json_put_open(json, "best_order", '{', ONV_JSON_INLINE);
-    onv_json_put_u64(json, "peak_bytes", best->peak_bytes);
-    onv_json_put_u64(json, "lower_bound_bytes", best->lower_bound_bytes);
-    onv_json_put_bool(json, "proven", best->proven);
+    ONV_JSON_FIELDS(json, best, peak_bytes, lower_bound_bytes, proven);
     onv_json_close(json);
 }
 
@@ -275,10 +272,7 @@ static void write_order(const onv_json_part *job)
     if (order == NULL || strcmp(order->name, "model") == 0) return;
     onv_json_put_open(json, "order", '{', ONV_JSON_INLINE);
     onv_json_put_string(json, "name", order->name);
-    if (order->has_bound) {
-        onv_json_put_u64(json, "lower_bound_bytes", order->lower_bound_bytes);
-        onv_json_put_bool(json, "proven", order->proven);
-    }
+    if (order->has_bound) ONV_JSON_FIELDS(json, order, lower_bound_bytes, proven);
     onv_json_close(json);
 }
 
@@ -330,9 +324,7 @@ static void write_device(const onv_json_part *job, const onv_answer_device *devi
     onv_json *json = job->json;
     onv_json_open(json, '{', ONV_JSON_LINES);
     if (device->name != NULL) onv_json_put_string(json, "device", device->name);
-    onv_json_put_u64(json, "budget_bytes", fit->budget_bytes);
-    onv_json_put_u64(json, "margin_percent", fit->margin_percent);
-    onv_json_put_u64(json, "usable_bytes", fit->usable_bytes);
+    ONV_JSON_FIELDS(json, fit, budget_bytes, margin_percent, usable_bytes);
     if (fit->max_dim != NULL) onv_json_put_string(json, "max_dim", fit->max_dim);
     onv_json_put_total(json, device->totals[device->largest]);
     onv_json_write_fit_of(json, fit, &fit->all);
@@ -367,19 +359,11 @@ static void write_gate(const onv_json_part *job)
     onv_json *json = job->json;
     if (gate == NULL || gate->baseline == NULL) return;
     onv_json_put_open(json, "growth", '{', ONV_JSON_LINES);
-    onv_json_put_string(json, "baseline", gate->baseline);
-    onv_json_put_bool(json, "other_bindings", gate->other_bindings);
-    onv_json_put_bool(json, "exceeds", gate->exceeds);
+    ONV_JSON_FIELDS(json, gate, baseline, other_bindings, exceeds);
     if (gate->has_most) onv_json_put_ratio(json, "max_growth", gate->most_basis_points, 10000);
     onv_json_put_open(json, "figures", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < gate->n_rows; i++) {
-        onv_json_open(json, '{', ONV_JSON_INLINE);
-        onv_json_put_string(json, "what", gate->rows[i].what);
-        onv_json_put_u64(json, "before_bytes", gate->rows[i].before);
-        onv_json_put_u64(json, "after_bytes", gate->rows[i].after);
-        onv_json_put_bool(json, "exceeds", gate->rows[i].exceeds);
-        onv_json_close(json);
-    }
+    for (uint32_t i = 0; i < gate->n_rows; i++)
+        ONV_JSON_OBJECT(json, &gate->rows[i], what, before_bytes, after_bytes, exceeds);
     onv_json_close(json);
     onv_json_close(json);
 }

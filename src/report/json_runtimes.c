@@ -43,12 +43,9 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
         onv_json_put_u64(json, "high_bytes", r->held_bytes);
         onv_json_put_bool(json, "estimate", true);
     } else if (r->runtime->provider != ONV_PROVIDER_NONE) {
-        onv_json_put_u64(json, "first_run_bytes", r->first_run_bytes);
-        onv_json_put_u64(json, "steady_bytes", r->steady_bytes);
-        onv_json_put_u64(json, "low_bytes", r->low_bytes);
+        ONV_JSON_FIELDS(json, r, first_run_bytes, steady_bytes, low_bytes);
         onv_json_put_u64(json, "high_bytes", r->held_bytes);
-        onv_json_put_u64(json, "driver_bytes", r->driver_bytes);
-        onv_json_put_bool(json, "out_of_memory", r->out_of_memory);
+        ONV_JSON_FIELDS(json, r, driver_bytes, out_of_memory);
         onv_json_put_ort_settings(json, &r->ort);
         if (r->rewritten != NULL) write_rewritten(json, r->rewritten);
     } else if (strcmp(name, "ideal") != 0) {
@@ -57,9 +54,7 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
         bool pool = strcmp(name, "async") == 0;
         onv_json_put_u64(json, pool ? "used_peak_bytes" : "allocated_peak_bytes",
                          r->allocated_peak_bytes);
-        onv_json_put_u64(json, "reserved_peak_bytes", r->reserved_peak_bytes);
-        onv_json_put_u64(json, "tensor_peak_bytes", r->tensor_peak_bytes);
-        onv_json_put_u64(json, "driver_bytes", r->driver_bytes);
+        ONV_JSON_FIELDS(json, r, reserved_peak_bytes, tensor_peak_bytes, driver_bytes);
         if (r->allocated_ends.high > 0) {
             onv_json_put_u64(json, "least_peak_bytes", r->allocated_ends.low);
             onv_json_put_u64(json, "locals_peak_bytes", r->allocated_ends.high);

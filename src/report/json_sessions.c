@@ -17,9 +17,7 @@ static void write_advice(const onv_ort_advice *advice, onv_json *json)
     for (uint32_t i = 0; i < advice->count; i++) {
         const onv_ort_advice_row *row = &advice->rows[i];
         onv_json_open(json, '{', ONV_JSON_INLINE);
-        onv_json_put_u64(json, "first_run_bytes", row->first_run_bytes);
-        onv_json_put_u64(json, "steady_bytes", row->steady_bytes);
-        onv_json_put_u64(json, "low_bytes", row->low_bytes);
+        ONV_JSON_FIELDS(json, row, first_run_bytes, steady_bytes, low_bytes);
         onv_json_put_u64(json, "in_use_bytes", row->peak_bytes);
         onv_json_put_u64(json, "least_limit_bytes", row->least_limit);
         onv_json_put_bool(json, "given", i == advice->given);

@@ -24,9 +24,7 @@ void onv_json_put_time(onv_json *json, const onv_time *time, bool is_plan)
         return;
     }
     put_ends(json, "seconds", seconds, giga);
-    onv_json_put_u64(json, "macs", time->macs);
-    onv_json_put_u64(json, "bytes", time->bytes);
-    onv_json_put_u64(json, "kernels", time->kernels);
+    ONV_JSON_FIELDS(json, time, macs, bytes, kernels);
     if (is_plan)
         put_ends(
             json, "overhead", (const uint64_t[2]){time->more.low, time->more.high},
@@ -38,18 +36,14 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index, ui
 {
     const onv_training_plan *plan = &t->plans[index];
     onv_json_open(json, '{', ONV_JSON_LINES);
-    onv_json_put_string(json, "name", plan->name);
-    onv_json_put_string(json, "id", plan->id);
-    onv_json_put_u64(json, "peak_bytes", plan->figures.peak_bytes);
-    onv_json_put_u64(json, "saved_activation_bytes", plan->figures.saved_activation_bytes);
-    onv_json_put_u64(json, "allocated_peak_bytes", plan->figures.allocated_peak_bytes);
-    onv_json_put_u64(json, "reserved_peak_bytes", plan->figures.reserved_peak_bytes);
+    ONV_JSON_FIELDS(json, plan, name, id);
+    ONV_JSON_FIELDS(json, &plan->figures, peak_bytes, saved_activation_bytes, allocated_peak_bytes,
+                    reserved_peak_bytes);
     onv_json_put_u64(json, "recompute_macs", plan->recomputed_macs);
     onv_json_put_ratio(json, "overhead", plan->recomputed_macs, plan->pass_macs);
     onv_json_put_time(json, &plan->figures.time, true);
     if (plan->saves_on_cpu || plan->offload_until > 0) {
-        onv_json_put_u64(json, "offloaded_bytes", plan->figures.offloaded_bytes);
-        onv_json_put_u64(json, "returned_bytes", plan->figures.returned_bytes);
+        ONV_JSON_FIELDS(json, &plan->figures, offloaded_bytes, returned_bytes);
         onv_json_put_u64(json, "host_bytes", plan->figures.pinned_bytes);
     }
     if (plan->compiles) onv_json_put_memory_budget(json, plan->memory_budget);
@@ -104,8 +98,7 @@ static void write_compiled(onv_json *json, const onv_model *model, const onv_com
     if (c == NULL) return;
     onv_json_put_open(json, "compile", '{', ONV_JSON_LINES);
     onv_json_put_memory_budget(json, c->budget);
-    onv_json_put_u64(json, "saved_activation_bytes", c->saved_activation_bytes);
-    onv_json_put_u64(json, "peak_bytes", c->peak_bytes);
+    ONV_JSON_FIELDS(json, c, saved_activation_bytes, peak_bytes);
     onv_json_put_u64(json, "recompute_macs", c->recomputed_macs);
     onv_json_put_ratio(json, "overhead", c->recomputed_macs, c->pass_macs);
     onv_json_put_open(json, "saved", '[', ONV_JSON_LINES);
@@ -132,12 +125,8 @@ static void write_unit(onv_json *json, const onv_model *model, const onv_unit_li
     onv_json_open(json, '{', ONV_JSON_INLINE);
     if (onv_is_node(named->node))
         onv_json_put_string(json, "node", onv_model_node(model, named->node)->name);
-    onv_json_put_string(json, "operation", named->operation);
-    onv_json_put_u64(json, "macs", named->macs);
-    onv_json_put_u64(json, "forward_bytes", unit->forward_bytes);
-    onv_json_put_u64(json, "passing_bytes", unit->passing_bytes);
-    onv_json_put_u64(json, "own_bytes", unit->own_bytes);
-    onv_json_put_u64(json, "backward_bytes", unit->backward_bytes);
+    ONV_JSON_FIELDS(json, named, operation, macs);
+    ONV_JSON_FIELDS(json, unit, forward_bytes, passing_bytes, own_bytes, backward_bytes);
     onv_json_put_u64(json, "beside_bytes", list->chain.turn_bytes[u]);
     onv_json_close(json);
 }
@@ -184,17 +173,11 @@ void onv_json_write_training(const onv_json_part *job)
     onv_json_put_string(json, "optimizer", t->optimizer->name);
     onv_json_put_string(json, "loss", t->loss);
     onv_json_put_string(json, "evidence", onv_program_evidence(t->model));
-    onv_json_put_u64(json, "parameter_bytes", t->figures.parameter_bytes);
-    onv_json_put_u64(json, "gradient_bytes", t->figures.gradient_bytes);
-    onv_json_put_u64(json, "optimizer_bytes", t->figures.optimizer_bytes);
-    onv_json_put_u64(json, "buffer_bytes", t->figures.buffer_bytes);
-    onv_json_put_u64(json, "saved_activation_bytes", t->figures.saved_activation_bytes);
-    onv_json_put_u64(json, "peak_bytes", t->figures.peak_bytes);
+    ONV_JSON_FIELDS(json, &t->figures, parameter_bytes, gradient_bytes, optimizer_bytes,
+                    buffer_bytes, saved_activation_bytes, peak_bytes);
     onv_json_put_u64(json, "tensor_peak_bytes", t->figures.peak_bytes);
-    onv_json_put_u64(json, "requested_peak_bytes", t->figures.requested_peak_bytes);
-    onv_json_put_u64(json, "allocated_peak_bytes", t->figures.allocated_peak_bytes);
-    onv_json_put_u64(json, "reserved_peak_bytes", t->figures.reserved_peak_bytes);
-    onv_json_put_u64(json, "driver_bytes", t->figures.driver_bytes);
+    ONV_JSON_FIELDS(json, &t->figures, requested_peak_bytes, allocated_peak_bytes,
+                    reserved_peak_bytes, driver_bytes);
     if (t->figures.first_peak_bytes > 0)
         onv_json_put_u64(json, "first_iteration_peak_bytes", t->figures.first_peak_bytes);
     if (t->figures.release.suffices) {

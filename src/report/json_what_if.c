@@ -11,8 +11,7 @@ void onv_json_write_quantized(const onv_json_part *job)
     onv_json_put_open(json, "quantization", '{', ONV_JSON_LINES);
     onv_json_put_string(json, "format", q->format->name);
     onv_json_put_u64(json, "matrices", q->n_matrices);
-    onv_json_put_u64(json, "bytes_before", q->bytes_before);
-    onv_json_put_u64(json, "bytes", q->bytes);
+    ONV_JSON_FIELDS(json, q, bytes_before, bytes);
     onv_json_put_u64(json, "left_bytes", q->bytes_left);
     onv_json_put_u64(json, "left_table_bytes", q->bytes_tables);
     onv_json_put_u64(json, "left_convolution_bytes", q->bytes_convolutions);
@@ -32,10 +31,7 @@ static void write_pair(const onv_json_part *job, const onv_kv_pair *pair)
     onv_json_put_string(json, "past", name_of(model, pair->past));
     onv_json_put_string(json, "present", name_of(model, pair->present));
     onv_json_put_known(json, "axis", pair->axis >= 0, (uint64_t)pair->axis);
-    onv_json_put_u64(json, "past_bytes", pair->past_bytes);
-    onv_json_put_u64(json, "present_bytes", pair->present_bytes);
-    onv_json_put_u64(json, "token_bytes", pair->token_bytes);
-    onv_json_put_bool(json, "in_place", pair->in_place);
+    ONV_JSON_FIELDS(json, pair, past_bytes, present_bytes, token_bytes, in_place);
     onv_json_close(json);
 }
 
@@ -73,8 +69,7 @@ void onv_json_write_savings(const onv_json_part *job)
         const onv_saving *s = &savings->of[i];
         onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_string(json, "kind", onv_saving_name((onv_saving_kind)s->kind));
-        onv_json_put_u64(json, "saved_bytes", s->saved_bytes);
-        onv_json_put_u64(json, "peak_bytes", s->peak_bytes);
+        ONV_JSON_FIELDS(json, s, saved_bytes, peak_bytes);
         if (onv_is_value(s->value)) onv_json_put_string(json, "tensor", name_of(model, s->value));
         if (onv_is_node(s->node))
             onv_json_put_string(json, "node", onv_model_node(model, s->node)->name);
@@ -83,8 +78,7 @@ void onv_json_write_savings(const onv_json_part *job)
             onv_json_put_u64(json, "parts", (uint64_t)s->parts);
             onv_json_put_u64(json, "batch", (uint64_t)s->part);
         }
-        onv_json_put_u64(json, "more_macs", s->more_macs);
-        onv_json_put_u64(json, "more_nodes", s->more_nodes);
+        ONV_JSON_FIELDS(json, s, more_macs, more_nodes);
         onv_json_close(json);
     }
     onv_json_close(json);

@@ -80,10 +80,8 @@ onv_status onv_format_checkpoints_write(const onv_report_job *job)
     onv_json_put_u64(&json, "plan_version", 1);
     onv_json_put_string(&json, "generator", "onnxvram " ONV_VERSION);
     onv_json_put_string(&json, "model", job->views[0].model->path);
-    onv_json_put_string(&json, "id", plan->id);
-    onv_json_put_string(&json, "name", plan->name);
-    onv_json_put_u64(&json, "peak_bytes", plan->figures.peak_bytes);
-    onv_json_put_u64(&json, "reserved_peak_bytes", plan->figures.reserved_peak_bytes);
+    ONV_JSON_FIELDS(&json, plan, id, name);
+    ONV_JSON_FIELDS(&json, &plan->figures, peak_bytes, reserved_peak_bytes);
     onv_json_put_u64(&json, "recompute_macs", plan->recomputed_macs);
     onv_json_put_ratio(&json, "overhead", plan->recomputed_macs, plan->pass_macs);
     onv_json_put_u64(&json, "offloaded_bytes", plan->figures.offloaded_bytes);

@@ -30,8 +30,9 @@ void onv_write_gate(const onv_view *view, const onv_page *page)
         const onv_gate_row *row = &gate->rows[i];
         bool is_sum = strcmp(row->what, "total") == 0;
         onv_table_row(&table, is_sum ? "weights + peak" : row->what,
-                      onv_page_bytes(page, row->before), onv_page_bytes(page, row->after),
-                      onv_difference_text(page, row->before, row->after),
+                      onv_page_bytes(page, row->before_bytes),
+                      onv_page_bytes(page, row->after_bytes),
+                      onv_difference_text(page, row->before_bytes, row->after_bytes),
                       row->exceeds ? "too much" : "");
     }
     onv_table_finish(&table, page);
@@ -47,13 +48,14 @@ void onv_write_growth_verdict(const onv_view *view, const onv_page *page)
     if (gate == NULL || gate->baseline == NULL || gate->n_rows == 0) return;
     for (uint32_t i = 0; i < gate->n_rows; i++) {
         const onv_gate_row *row = &gate->rows[i];
-        if (row->before == 0) continue;
-        double growth = (double)row->after / (double)row->before;
-        if (most == NULL || growth > (double)most->after / (double)most->before) most = row;
+        if (row->before_bytes == 0) continue;
+        double growth = (double)row->after_bytes / (double)row->before_bytes;
+        if (most == NULL || growth > (double)most->after_bytes / (double)most->before_bytes)
+            most = row;
     }
     if (most == NULL) most = &gate->rows[0];
-    const char *text = onv_difference_text(page, most->before, most->after);
-    if (most->before == most->after)
+    const char *text = onv_difference_text(page, most->before_bytes, most->after_bytes);
+    if (most->before_bytes == most->after_bytes)
         onv_write_text(page->out, ", no growth since ");
     else
         onv_write_format(page->out, ", %s %s since ", most->what, text);

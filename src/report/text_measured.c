@@ -17,19 +17,19 @@ enum { N_COLUMNS = 5, MOST_ROWS = 10 };
 static void add_row(onv_table *table, const onv_page *page, const char *what,
                     onv_measured_pair bytes, const char *remark)
 {
-    onv_table_row(table, what, onv_page_bytes(page, bytes.predicted),
-                  onv_page_bytes(page, bytes.measured),
-                  onv_change_text(page, bytes.predicted, bytes.measured), remark);
+    onv_table_row(table, what, onv_page_bytes(page, bytes.predicted_bytes),
+                  onv_page_bytes(page, bytes.measured_bytes),
+                  onv_change_text(page, bytes.predicted_bytes, bytes.measured_bytes), remark);
 }
 
 static void add_figure(onv_table *table, const onv_page *page, const onv_measured_figure *f)
 {
-    uint64_t near = f->measured < f->predicted.low    ? f->predicted.low
-                    : f->measured > f->predicted.high ? f->predicted.high
-                                                      : f->measured;
+    uint64_t near = f->measured_bytes < f->predicted.low    ? f->predicted.low
+                    : f->measured_bytes > f->predicted.high ? f->predicted.high
+                                                            : f->measured_bytes;
     onv_table_row(table, f->what, onv_page_range(page, f->predicted.low, f->predicted.high),
-                  onv_page_bytes(page, f->measured), onv_change_text(page, near, f->measured),
-                  f->is_outside ? "outside" : "");
+                  onv_page_bytes(page, f->measured_bytes),
+                  onv_change_text(page, near, f->measured_bytes), f->is_outside ? "outside" : "");
 }
 
 static const onv_measured_figure *find_figure(const onv_measured *m, const char *what)
@@ -43,7 +43,7 @@ static void write_kinds(const onv_measured *m, const onv_page *page)
 {
     onv_table table = onv_table_of(columns);
     for (unsigned k = 0; k < ONV_N_MEASURED_KINDS && m->snapshot != NULL; k++)
-        if (m->kinds[k].predicted > 0 || m->kinds[k].measured > 0)
+        if (m->kinds[k].predicted_bytes > 0 || m->kinds[k].measured_bytes > 0)
             add_row(&table, page, onv_measured_kind_name((onv_measured_kind)k), m->kinds[k], "");
     if (m->snapshot != NULL) add_row(&table, page, "rounding", m->rounding, "of blocks");
     for (uint32_t i = 0; i < m->n_figures; i++) {
@@ -63,31 +63,31 @@ static void explain_total(const onv_measured *m, const onv_page *page)
     const onv_measured_figure *reserved = find_figure(m, "reserved");
     const onv_answer_row *row = m->row;
     if (total == NULL) return;
-    uint64_t held = reserved != NULL ? reserved->measured : row->reserved.low;
+    uint64_t held = reserved != NULL ? reserved->measured_bytes : row->reserved.low;
     uint64_t known = held + row->library_bytes;
     const char *of = reserved != NULL ? "measured" : "predicted";
     const char *libraries = onv_page_bytes(page, row->library_bytes);
     const char *context = onv_page_range(page, row->context.low, row->context.high);
-    if (total->measured < known)
+    if (total->measured_bytes < known)
         onv_page_say(page,
                      "%s are less than the allocator (%s, %s) and the handles of "
                      "libraries (%s) take: the device was looked at before the peak, "
                      "or it counts the process alone.",
-                     onv_page_bytes(page, total->measured), onv_page_bytes(page, held), of,
+                     onv_page_bytes(page, total->measured_bytes), onv_page_bytes(page, held), of,
                      libraries);
     else
         onv_page_say(page,
                      "Of %s the allocator explains %s (%s: live tensors %s, the rest "
                      "is workspaces, rounding and cache), handles of libraries %s; "
                      "%s remain for the context, which takes %s.",
-                     onv_page_bytes(page, total->measured), onv_page_bytes(page, held), of,
+                     onv_page_bytes(page, total->measured_bytes), onv_page_bytes(page, held), of,
                      onv_page_range(page, row->live.low, row->live.high), libraries,
-                     onv_page_bytes(page, total->measured - known), context);
-    if (total->measured > total->predicted.high)
+                     onv_page_bytes(page, total->measured_bytes - known), context);
+    if (total->measured_bytes > total->predicted.high)
         onv_page_say(page,
                      "%s are explained by nothing here: other processes, a "
                      "second context, what ran in this process before.",
-                     onv_page_bytes(page, total->measured - total->predicted.high));
+                     onv_page_bytes(page, total->measured_bytes - total->predicted.high));
 }
 
 /* --- The snapshot ------------------------------------------------------------------------------ */
@@ -103,7 +103,7 @@ static void write_modules(const onv_measured *m, const onv_page *page)
 {
     size_t n = 0;
     while (n < m->modules.count &&
-           m->modules.at[n].bytes.predicted != m->modules.at[n].bytes.measured)
+           m->modules.at[n].bytes.predicted_bytes != m->modules.at[n].bytes.measured_bytes)
         n++;
     if (n == 0) return;
     onv_page_title(page, "Modules that differ at the peak");
@@ -111,9 +111,9 @@ static void write_modules(const onv_measured *m, const onv_page *page)
     for (size_t i = 0; i < n && i < MOST_ROWS; i++) {
         const onv_measured_module *row = &m->modules.at[i];
         onv_table_row(&table, row->path[0] != '\0' ? row->path : "(none)",
-                      onv_page_bytes(page, row->bytes.predicted),
-                      onv_page_bytes(page, row->bytes.measured),
-                      onv_change_text(page, row->bytes.predicted, row->bytes.measured));
+                      onv_page_bytes(page, row->bytes.predicted_bytes),
+                      onv_page_bytes(page, row->bytes.measured_bytes),
+                      onv_change_text(page, row->bytes.predicted_bytes, row->bytes.measured_bytes));
     }
     onv_table_finish(&table, page);
     if (n > MOST_ROWS)
@@ -148,15 +148,15 @@ static void write_parting(const onv_measured *m, const onv_page *page)
     if (!m->has_history)
         onv_page_sentence(page, "The snapshot has no history: it is of one moment, and compared by "
                                 "sizes.");
-    else if (m->n_paired == 0)
+    else if (m->paired_allocations == 0)
         onv_page_sentence(page, "No part of the history begins as the prediction does: blocks are "
                                 "compared by sizes.");
     else
         onv_page_say(page,
                      "%u of %u predicted allocations of an iteration are "
                      "in the history, in their order.",
-                     m->n_paired, m->n_predicted);
-    if (m->makes_state)
+                     m->paired_allocations, m->predicted_allocations);
+    if (m->makes_optimizer_state)
         onv_page_sentence(page, "The history has the first step of the optimizer, which makes its "
                                 "state; the prediction is of a later iteration: record one.");
     if (!p->found) return;
@@ -164,22 +164,24 @@ static void write_parting(const onv_measured *m, const onv_page *page)
         onv_page_say(page,
                      "They part at step %u, %s: its %s are freed before "
                      "%s by the prediction, before %s in the measurement.",
-                     p->step, p->op, onv_page_bytes(page, p->bytes.predicted), p->until_predicted,
-                     p->until_measured);
+                     p->step, p->operation, onv_page_bytes(page, p->bytes.predicted_bytes),
+                     p->predicted_until, p->measured_until);
     else
         onv_page_say(page,
                      "They part at step %u, %s: predicted %s, measured "
                      "%s%s%s.",
-                     p->step, p->op,
-                     p->bytes.predicted > 0 ? onv_page_bytes(page, p->bytes.predicted) : "nothing",
-                     p->bytes.measured > 0 ? onv_page_bytes(page, p->bytes.measured) : "nothing",
+                     p->step, p->operation,
+                     p->bytes.predicted_bytes > 0 ? onv_page_bytes(page, p->bytes.predicted_bytes)
+                                                  : "nothing",
+                     p->bytes.measured_bytes > 0 ? onv_page_bytes(page, p->bytes.measured_bytes)
+                                                 : "nothing",
                      p->where != NULL ? " at " : "", p->where != NULL ? p->where : "");
 }
 
 static void write_snapshot(const onv_measured *m, const onv_page *page)
 {
-    onv_page_say(page, "Peak predicted at %s, measured at %s.", m->peak_predicted,
-                 m->peak_measured);
+    onv_page_say(page, "Peak predicted at %s, measured at %s.", m->predicted_peak,
+                 m->measured_peak);
     write_parting(m, page);
     write_modules(m, page);
     write_singles(page, "Only in the measurement", m->only_measured.at, m->only_measured.count);
@@ -192,12 +194,12 @@ void onv_write_measured(const onv_view *view, const onv_page *page)
     if (m == NULL || m->n_figures == 0) return;
     onv_page_head(page, "Measured");
     const char *device =
-        m->n_devices > 1 ? onv_page_print(page, ", device %u of %u", m->device, m->n_devices) : "";
+        m->devices > 1 ? onv_page_print(page, ", device %u of %u", m->device, m->devices) : "";
     const char *text =
         m->snapshot == NULL
             ? onv_page_print(page, "next to the prediction for %s", m->row->runtime)
             : onv_page_print(page, "next to the prediction for %s: %s%s, %u allocations",
-                             m->row->runtime, m->snapshot, device, m->n_requests);
+                             m->row->runtime, m->snapshot, device, m->allocations);
     onv_write_char(page->out, ' ');
     onv_page_wrapped(page, text, 9, 2);
     write_kinds(m, page);

@@ -23,7 +23,7 @@ static const char *verdict_text(const onv_page *page, const onv_replay_result *r
                               r->n_faults > 1 ? "s" : "");
     if (r->out_of_memory)
         return onv_page_print(page, "no memory at step %lu, as predicted",
-                              (unsigned long)r->oom_step);
+                              (unsigned long)r->oom.step);
     return "agrees";
 }
 
@@ -38,8 +38,8 @@ static void write_results(const onv_replays *replays, const onv_page *page)
                       r->measured_bytes == r->predicted_bytes
                           ? "0 B"
                           : onv_change_text(page, r->predicted_bytes, r->measured_bytes),
-                      onv_page_bytes(page, r->tolerance_bytes), onv_page_count(page, r->n_checked),
-                      verdict_text(page, r));
+                      onv_page_bytes(page, r->tolerance_bytes),
+                      onv_page_count(page, r->checked_buffers), verdict_text(page, r));
     }
     onv_table_finish(&table, page);
 }
@@ -150,9 +150,9 @@ static void write_max_batches(const onv_replays *replays, const onv_page *page)
         const onv_replay_max_batch *max_batch = &replays->max_batches.at[i];
         onv_table_row(&table, name_text(page, max_batch->runtime, max_batch->plan), max_batch->mode,
                       onv_page_print(page, "%s%s",
-                                     max_batch->is_least ? onv_page_at_least(page) : "",
-                                     onv_label_count((uint64_t)max_batch->predicted_batch).text),
-                      onv_page_count(page, (uint64_t)max_batch->measured_batch),
+                                     max_batch->predicted_is_least ? onv_page_at_least(page) : "",
+                                     onv_label_count((uint64_t)max_batch->predicted).text),
+                      onv_page_count(page, (uint64_t)max_batch->measured),
                       max_batch->agrees ? "agrees" : "differs");
     }
     onv_table_finish(&table, page);

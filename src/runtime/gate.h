@@ -7,9 +7,9 @@
 enum { ONV_MAX_GATE_ROWS = ONV_MAX_RUNTIMES + 6 };
 
 typedef struct onv_gate_row {
-    const char *what;       /* "weights", "peak", "total", a runtime, "train" */
-    uint64_t before, after; /* bytes */
-    bool exceeds;           /* it grew by more than what is allowed */
+    const char *what; /* "weights", "peak", "total", a runtime, "train" */
+    uint64_t before_bytes, after_bytes;
+    bool exceeds; /* it grew by more than what is allowed */
 } onv_gate_row;
 
 typedef struct onv_gate {

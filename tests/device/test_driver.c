@@ -138,8 +138,8 @@ TEST_WITH(every_mode_agrees_to_the_byte, reset, NULL)
         onv_replay_result r = replay_well(onv_runtimes[i]->name, NULL);
         if (!r.agrees) fail_msg("%s: %s", onv_runtimes[i]->name, r.faults[0].text);
         assert_int_equal(r.measured_bytes, r.predicted_bytes);
-        assert_int_equal(r.free_after, r.free_before);
-        assert_int_equal(r.n_checked, r.n_buffers);
+        assert_int_equal(r.device_free.after, r.device_free.before);
+        assert_int_equal(r.checked_buffers, r.buffers);
     }
 }
 
@@ -153,8 +153,8 @@ TEST_WITH(kernels_are_used_where_they_work, reset, NULL)
         onv_replay_result r = replay_well(onv_runtimes[i]->name, &info);
         assert_string_equal(info.filled_by, best);
         if (!r.agrees) fail_msg("%s: %s", onv_runtimes[i]->name, r.faults[0].text);
-        assert_int_equal(r.n_checked, r.n_buffers);
-        assert_int_equal(r.free_after, r.free_before);
+        assert_int_equal(r.checked_buffers, r.buffers);
+        assert_int_equal(r.device_free.after, r.device_free.before);
     }
     set("ONNXVRAM_FAKE_KERNELS", 2);
     assert_true(replay_well("ideal", &info).agrees);
@@ -181,7 +181,7 @@ TEST_WITH(others_are_noticed, reset, NULL)
     assert_int_equal(r.foreign_bytes, 12345678);
     assert_int_equal(r.tolerance_bytes, 12345678);
     assert_int_equal(r.measured_bytes, r.predicted_bytes);
-    assert_int_equal(r.free_before - r.free_after, 12345678);
+    assert_int_equal(r.device_free.before - r.device_free.after, 12345678);
 }
 
 TEST_WITH(memory_that_stays_away_is_noticed, reset, NULL)
@@ -217,7 +217,7 @@ TEST_WITH(no_memory_is_a_result, reset, NULL)
             if (!r.out_of_memory || !r.agrees)
                 fail_msg("%s with %llu of %llu bytes", onv_runtimes[i]->name,
                          (unsigned long long)capacity, (unsigned long long)needed);
-            assert_true(r.oom_bytes > 0);
+            assert_true(r.oom.bytes > 0);
         }
     }
 }

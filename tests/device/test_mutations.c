@@ -377,8 +377,8 @@ TEST(transient_buffers_take_turns)
     make_planned(buffers, 3, 2, &replay);
     onv_replay_result r = run(&replay);
     if (!r.agrees) fail_msg("%s", r.faults[0].text);
-    assert_int_equal(r.measured_live, 4196);
-    assert_int_equal(r.n_checked, 3);
+    assert_int_equal(r.measured_live_bytes, 4196);
+    assert_int_equal(r.checked_buffers, 3);
     onv_replay_cleanup(&replay);
 }
 

@@ -17,13 +17,13 @@ static void try_one(const onv_replay *replay, const char *file, void *context)
         fail_msg("%s %s: %s", file, replay->runtime, err.message);
     if (!r.agrees) fail_msg("%s %s: %s", file, replay->runtime, r.faults[0].text);
     assert_int_equal(r.predicted_bytes, r.measured_bytes);
-    assert_int_equal(r.predicted_live, r.measured_live);
-    assert_int_equal(r.n_checked, n_buffers);
-    assert_int_equal(r.free_before, r.free_after);
+    assert_int_equal(r.predicted_live_bytes, r.measured_live_bytes);
+    assert_int_equal(r.checked_buffers, n_buffers);
+    assert_int_equal(r.device_free.before, r.device_free.after);
     assert_int_equal(r.foreign_bytes, 0);
     assert_memory_equal(r.predicted_held_at, r.measured_held_at, r.n_steps * sizeof(uint64_t));
     assert_memory_equal(r.predicted_live_at, r.measured_live_at, r.n_steps * sizeof(uint64_t));
-    if (r.has_pool) assert_int_equal(r.pool_used, r.predicted_bytes);
+    if (r.has_pool) assert_int_equal(r.pool.used_peak_bytes, r.predicted_bytes);
     onv_replay_result_cleanup(&r);
 }
 
