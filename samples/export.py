@@ -28,7 +28,7 @@ import nets
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, os.pardir, "scripts", "export"))
-import truth  # noqa: E402
+import ort_truth as truth  # noqa: E402
 
 WEIGHTS_FILE = "weights.bin"
 # A float tensor beyond this many bytes leaves the file.  Integers and booleans may decide shapes and stay, unless they

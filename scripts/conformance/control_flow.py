@@ -7,7 +7,7 @@
 Each model runs in a process of its own under the CPU provider, without arena and with graph optimisations off, with
 and without the memory pattern; `interpose.so` writes down every allocation and free.  The most that is allocated at a
 time, in the second run, is `ort_peak_bytes` (`ort_pattern_peak_bytes` with the pattern); what the caller feeds is not in
-it.  Values, sizes and the ideal peak by the definitions are those of scripts/export/truth.py.  --write keeps models and
+it.  Values, sizes and the ideal peak by the definitions are those of scripts/export/ort_truth.py.  --write keeps models and
 truth files (tests/conformance holds them); --onnxvram compares a program's peak with them.
 """
 import argparse
@@ -25,7 +25,7 @@ import onnx.parser
 import onnxruntime as ort
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "export"))
-import truth
+import ort_truth as truth
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>\n'
 

@@ -3,11 +3,13 @@
 
     models.py --onnxvram PROGRAM --folder DIR [--only PART]... [--json FILE]
     models.py --table FILE...
+    models.py --folder DIR --keep tests/conformance [NAME.VARIANT...]
 
 Each architecture of zoo.py is exported by both exporters of PyTorch. From the first of these come the graphs that ONNX
 Runtime's optimiser makes at its levels, and quantised ones. ONNX Runtime then runs every graph with all its values as
 outputs, at each binding; declared shapes are taken away, and onnxvram is asked for the same values. Exports are kept
-in DIR, those that are there are not made again.
+in DIR, those that are there are not made again. --keep makes the small models of tests/conformance of them, without
+their weights, and their truth.
 """
 import argparse
 import collections
@@ -19,7 +21,6 @@ import logging
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import warnings
 
@@ -27,15 +28,18 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
+import values
 import zoo
 from run import OUTCOMES
-from values import tally, undeclared
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "export"))
-import truth  # noqa: E402
+sys.path[:0] = [str(HERE.parent / "export"), str(HERE.parents[1] / "samples")]
+import ort_truth as truth  # noqa: E402
+from export import strip  # noqa: E402
 
 EXPORT_SECONDS = 150
+KEPT = ("lraspp_mobilenet_v3_large.dynamo", "squeezenet1_1.all", "deberta_v2.extended", "bert.extended",
+        "lstm.dynamic-int8", "mistral.dynamo", "wav2vec2.dynamo", "diffusion_unet.torchscript")
 LEVELS = {"basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
           "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
           "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL}
@@ -131,14 +135,6 @@ def make(name, variant, path):
 
 # --- comparing --------------------------------------------------------------------------------------------------------
 
-def rows_of(program, path, binding):
-    arguments = [part for name, size in binding.items() for part in ("-d", f"{name}={size}")]
-    done = subprocess.run([program, "-q", "--json", *arguments, str(path)], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr.strip())
-    return {row["name"]: row for row in json.loads(done.stdout)["models"][0]["tensors"]}
-
-
 def used(model, binding):
     """The bindings whose symbols the inputs have; exporters may rename or fix some."""
     symbols = {dim.dim_param for value in model.graph.input for dim in value.type.tensor_type.shape.dim}
@@ -148,14 +144,9 @@ def used(model, binding):
 def compare(program, path, binding):
     """(outcome counts, first details) of one model at one binding."""
     model = onnx.load(path)
+    options = [part for name, size in used(model, binding).items() for part in ("-d", f"{name}={size}")]
     truth.bind(model, binding)
-    real = truth.run_everything(model, truth.feeds_for(model.graph, {}))
-    bare = path.with_suffix(".bare")
-    stripped = undeclared(path)
-    onnx.save(stripped, bare)
-    rows = rows_of(program, bare, used(stripped, binding))
-    bare.unlink()
-    return tally(rows, real)
+    return values.compare(program, path, model, truth.feeds_for(model.graph, {}), options)
 
 
 def check(program, folder, name, variant):
@@ -167,10 +158,6 @@ def check(program, folder, name, variant):
     for binding in zoo.ZOO[name].bindings:
         try:
             counts, details = compare(program, path, binding)
-        except RuntimeError as problem:
-            result["counts"]["error"] += 1
-            result["details"].append(f"error {binding}: {problem}")
-            continue
         except (Exception, SystemExit) as problem:  # what ONNX Runtime does not run is no measure
             result.setdefault("not run", []).append(f"{binding}: {str(problem).splitlines()[0][:200]}")
             continue
@@ -202,6 +189,17 @@ def read_results(paths):
     return results
 
 
+def keep(folder, out, names):
+    for name in names:
+        model, small = onnx.load(folder / f"{name}.onnx"), name.replace(".", "-")
+        strip(model)
+        onnx.save(model, out / f"{small}.onnx")
+        for binding in zoo.ZOO[name.split(".")[0]].bindings:
+            record = truth.record(str(folder / f"{name}.onnx"), binding)
+            truth.write({**record, "model": f"{small}.onnx"}, out / f"{small}.{truth.key_of(binding)}.truth.json")
+        print(small, (out / f"{small}.onnx").stat().st_size)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--onnxvram", metavar="PROGRAM")
@@ -210,9 +208,14 @@ def main():
     parser.add_argument("--variant", action="append", choices=list(VARIANTS))
     parser.add_argument("--json", metavar="FILE", help="all results")
     parser.add_argument("--table", nargs="+", metavar="FILE", help="the table of such files, instead of a run")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="small models go there, instead of a run")
+    parser.add_argument("names", nargs="*", default=KEPT, help="of --keep")
     args = parser.parse_args()
     if args.table:
         tables(read_results(args.table))
+        return
+    if args.keep:
+        keep(args.folder, args.keep, args.names)
         return
     if not args.onnxvram or not args.folder:
         parser.error("--onnxvram and --folder are needed")

@@ -23,7 +23,7 @@ import onnxruntime as ort
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts" / "export"))
-import truth  # noqa: E402
+import ort_truth as truth  # noqa: E402
 
 ORDERS = ("model", "greedy", "optimal", "ort")
 

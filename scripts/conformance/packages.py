@@ -22,11 +22,11 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-from values import tally, undeclared
+import values
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "export"))
-import truth  # noqa: E402
+import ort_truth as truth  # noqa: E402
 
 
 def picture(name, *sizes):
@@ -157,7 +157,7 @@ def fill(model, shapes):
             shape.dim.add().dim_value = size
 
 
-def feeds(model, values):
+def feeds(model, contents):
     """Integers that count samples get as many as there are."""
     result = {}
     for value in inputs_of(model):
@@ -170,7 +170,7 @@ def feeds(model, values):
     left.CopyFrom(model.graph)
     del left.input[:]
     left.input.extend(v for v in inputs_of(model) if v.name not in result)
-    return result | truth.feeds_for(left, values)
+    return result | truth.feeds_for(left, contents)
 
 
 def constant_bytes(node):
@@ -254,11 +254,9 @@ def all_weights(flat, reads):
     return total
 
 
-def ask(program, path, shapes, values, *options):
-    given = [part for name, shape in shapes.items() if shape
-             for part in ("-s", f"{name}={'x'.join(map(str, shape))}")]
-    given += [part for name, number in values.items() for part in ("-i", f"{name}={number}")]
-    return subprocess.run([program, *options, "--json", *given, str(path)], capture_output=True, text=True)
+def sizes_of(shapes, contents):
+    given = [part for name, shape in shapes.items() if shape for part in ("-s", f"{name}={'x'.join(map(str, shape))}")]
+    return given + [part for name, number in contents.items() for part in ("-i", f"{name}={number}")]
 
 
 def measure_conditions(model, feeds):
@@ -278,7 +276,7 @@ def measure_conditions(model, feeds):
     return known | dict(zip(wanted, map(bool, session.run(wanted, feeds))))
 
 
-def compare(program, path, shapes, values):
+def compare(program, path, shapes, contents):
     model = onnx.load(path)
     fill(model, shapes)
     for graph in truth.every_graph(model.graph):  # what the file declares need not hold at other sizes
@@ -286,22 +284,14 @@ def compare(program, path, shapes, values):
     for output in model.graph.output:
         if output.type.HasField("tensor_type"):
             output.type.tensor_type.ClearField("shape")
-    inputs = feeds(model, values)
+    inputs = feeds(model, contents)
     weights = all_weights(*take_branches(model, inputs))
-    real = truth.run_everything(model, inputs)
-    bare = path.with_suffix(".bare")
-    onnx.save(undeclared(path), bare)
-    done = ask(program, bare, shapes, values, "-q")
-    bare.unlink()
-    if done.returncode != 0:
-        return collections.Counter(error=1), [done.stderr.strip()], weights
-    rows = {row["name"]: row for row in json.loads(done.stdout)["models"][0]["tensors"]}
-    return *tally(rows, real), weights
+    return *values.compare(program, path, model, inputs, sizes_of(shapes, contents)), weights
 
 
-def sized(program, path, shapes, values):
+def sized(program, path, shapes, contents):
     """'' where the program gives totals, runtimes and an answer to a budget, else what is missing; and its weights."""
-    done = ask(program, path, shapes, values, "--budget", "24GiB")
+    done = subprocess.run([program, "--budget", "24GiB", "--json", *sizes_of(shapes, contents), path], capture_output=True, text=True)
     if done.returncode != 0:
         return f"exit {done.returncode}: {done.stderr.strip()[-120:]}", None
     one = json.loads(done.stdout)["models"][0]
@@ -314,18 +304,18 @@ def sized(program, path, shapes, values):
     return "", weights
 
 
-def check(program, path, bindings, values):
+def check(program, path, bindings, contents):
     model = onnx.load(path)
     result = {"producer": f"{model.producer_name} {model.producer_version}".strip(), "nodes": len(model.graph.node),
               "hash": hashlib.sha256(path.read_bytes()).hexdigest()[:12], "counts": collections.Counter(),
               "details": [], "unsized": [], "weights": [], "wrong_weights": []}
     for shapes in bindings or [shapes_from(model, free) for free in FREE]:
         shapes = {v.name: shapes[v.name] for v in inputs_of(model)}
-        missing, weights = sized(program, path, shapes, values)
+        missing, weights = sized(program, path, shapes, contents)
         result["unsized"] += filter(None, [missing])
         result["weights"].append(weights)
         try:
-            counts, details, own = compare(program, path, shapes, values)
+            counts, details, own = compare(program, path, shapes, contents)
         except Exception as problem:  # what ONNX Runtime does not run is no measure
             result["details"].append(f"not run {shapes}: {str(problem).splitlines()[0][:200]}")
             continue
@@ -349,11 +339,11 @@ def main():
     print("| package | file | SHA-256 | producer | nodes | bindings | sized | weights | shapes | exact | bound | unknown "
           "| wrong |")
     print("|---|---|---|---|--:|--:|---|--:|--:|--:|--:|--:|--:|")
-    for package, version, name, bindings, values in FILES:
+    for package, version, name, bindings, contents in FILES:
         if args.only and not any(part in f"{package}/{name}" for part in args.only):
             continue
         path = fetch(package, version, args.folder) / name
-        r = results[f"{package}/{name}"] = check(program, path, bindings, values)
+        r = results[f"{package}/{name}"] = check(program, path, bindings, contents)
         c = r["counts"]
         print(f"| {package} {version} | {name} | `{r['hash']}` | {r['producer'] or '—'} | {r['nodes']} | "
               f"{r.get('bindings', 0)} | {'no' if r['unsized'] else 'yes'} | "

@@ -1,6 +1,8 @@
 """A file without what it declares, and whether a value has the type and the shape that ONNX Runtime gave it."""
 import collections
+import json
 import pathlib
+import subprocess
 import sys
 
 import onnx
@@ -9,7 +11,7 @@ from cases import NAMES
 from run import judge_shape
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "export"))
-import truth  # noqa: E402
+import ort_truth as truth  # noqa: E402
 
 
 def undeclared(path):
@@ -44,3 +46,15 @@ def tally(rows, real):
         if outcome in ("unknown", "WRONG"):
             details.append(f"{outcome} {name}: {detail}")
     return counts, details
+
+
+def compare(program, path, model, feeds, options):
+    """The tally of all values of the file, which the program gets with nothing declared; `model`: the same, of sizes that are bound."""
+    real = truth.run_everything(model, feeds)
+    bare = path.with_suffix(".bare")
+    onnx.save(undeclared(path), bare)
+    done = subprocess.run([program, "-q", "--json", *options, str(bare)], capture_output=True, text=True)
+    bare.unlink()
+    if done.returncode != 0:
+        return collections.Counter(error=1), [f"error {options}: {done.stderr.strip()}"]
+    return tally({row["name"]: row for row in json.loads(done.stdout)["models"][0]["tensors"]}, real)

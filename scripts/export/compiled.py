@@ -17,68 +17,56 @@ of what eager autograd saves. `measure` needs the CUDA build of PyTorch and a de
 
 import argparse
 from copy import deepcopy
-import gc
 import json
 import os
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# The package truth is the folder above, not truth.py.
 sys.path[:0] = [os.path.join(HERE, os.pardir), HERE, os.path.join(HERE, os.pardir, os.pardir, "samples")]
-from libraries import difference, slug, read  # noqa: E402
-import libraries as fresh  # noqa: E402
+from sharing import difference, in_a_process, read  # noqa: E402
+from truth.networks import common  # noqa: E402
+from truth.networks.common import Network, image, numbers, timm, values, vision  # noqa: E402
 
 BUDGETS = (1.0, 0.8, 0.5, 0.2)
 
 
+def transformer(name, model, config, **options):
+    return Network(name, common.transformer(model, config, "logits", fixed={"return_dict": True}, without=common.SMALL, **options), numbers(64))
+
+
 def networks():
-    """Name: (make, make input on a device)."""
-    def entry(name):
+    """By their names."""
+    def entry(name, key):
         def found():
             from training_models import MODELS
-            return MODELS[name]
-        return lambda: found().make(), lambda device: found().inputs(fresh.BATCH, device)
+            return MODELS[key]
+        return Network(name, lambda: found().make(), lambda batch: (found().inputs(batch),))
 
     small = {"hidden_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 344}
     words = {**small, "vocab_size": 2000}
-    return {
-        "ViT-B/16": entry("vit_b_16"),
-        "LLaMA": (fresh.transformer("LlamaForCausalLM", "LlamaConfig", num_key_value_heads=4, **words),
-                  fresh.tokens(64)),
-        "EfficientNet-B0": entry("efficientnet_b0"),
-        "r3d_18": (fresh.vision("video", "r3d_18"), fresh.values(3, 8, 64, 64)),
-        "ResNet-18": entry("resnet18"),
-        "ResNet-50": entry("resnet50"),
-        "BERT": (fresh.transformer("BertForMaskedLM", "BertConfig", **words), fresh.tokens(64)),
-        "GPT-2": (fresh.transformer("GPT2LMHeadModel", "GPT2Config", n_embd=128, n_layer=4, n_head=4, vocab_size=2000,
-                                    bos_token_id=0, eos_token_id=0, use_cache=False), fresh.tokens(64)),
-        "U-Net": entry("unet"),
-        "ConvNeXt-T": entry("convnext_tiny"),
-        "MobileNetV3-L": entry("mobilenet_v3_large"),
-        "small ViT": entry("small_vit"),
+    rows = (
+        entry("ViT-B/16", "vit_b_16"),
+        transformer("LLaMA", "LlamaForCausalLM", "LlamaConfig", num_key_value_heads=4, **words),
+        entry("EfficientNet-B0", "efficientnet_b0"),
+        Network("r3d_18", vision("r3d_18", "video"), values(3, 8, 64, 64)),
+        entry("ResNet-18", "resnet18"), entry("ResNet-50", "resnet50"),
+        transformer("BERT", "BertForMaskedLM", "BertConfig", **words),
+        transformer("GPT-2", "GPT2LMHeadModel", "GPT2Config", n_embd=128, n_layer=4, n_head=4, vocab_size=2000, bos_token_id=0,
+                    eos_token_id=0, use_cache=False),
+        entry("U-Net", "unet"), entry("ConvNeXt-T", "convnext_tiny"), entry("MobileNetV3-L", "mobilenet_v3_large"),
+        entry("small ViT", "small_vit"),
         # Chosen before the program had seen any of them.
-        "RegNetY-400MF": entry("regnet_y_400mf"),
-        "Swin-T": entry("swin_t"),
-        "Qwen3": (fresh.transformer("Qwen3ForCausalLM", "Qwen3Config", num_key_value_heads=2, head_dim=32, **words),
-                  fresh.tokens(64)),
-        "MambaOut": (fresh.timm_model("mambaout_femto"), fresh.image(64)),
-        "DLA-34": (fresh.timm_model("dla34"), fresh.image(64)),
-        "DistilBERT": (fresh.transformer("DistilBertForMaskedLM", "DistilBertConfig", vocab_size=2000, dim=128,
-                                         n_layers=4, n_heads=4, hidden_dim=344), fresh.tokens(64)),
-    }
-
-
-def drawn(names):
-    """Of plan_networks.py, those that are asked for."""
-    from plan_networks import drawn
-    table = drawn()
-    return {name: (table[name][0], fresh.tokens() if table[name][1] is None else fresh.image(table[name][1]))
-            for name in names if name in table}
+        entry("RegNetY-400MF", "regnet_y_400mf"), entry("Swin-T", "swin_t"),
+        transformer("Qwen3", "Qwen3ForCausalLM", "Qwen3Config", num_key_value_heads=2, head_dim=32, **words),
+        Network("MambaOut", timm("mambaout_femto", num_classes=10), image(64)),
+        Network("DLA-34", timm("dla34", num_classes=10), image(64)),
+        transformer("DistilBERT", "DistilBertForMaskedLM", "DistilBertConfig", vocab_size=2000, dim=128, n_layers=4, n_heads=4, hidden_dim=344))
+    return {row.name: row for row in rows}
 
 
 def operators():
-    """Name: a network of few kilobytes around one operation, as (make, make input)."""
+    """Name: a network of few kilobytes around one operation."""
     import torch
     from torch import nn
     from torch.nn import functional as F
@@ -94,17 +82,17 @@ def operators():
     def rows(operation, width=64):
         def make():
             return around(nn.Linear(32, 64), operation, nn.Linear(width, 16))
-        return make, lambda device: torch.rand(24, 32, device=device)
+        return Network("", make, lambda _: (torch.rand(24, 32),))
 
     def images(operation, channels=8):
         def make():
             return around(nn.Conv2d(3, 8, 3, padding=1), operation, nn.Conv2d(channels, 4, 3, padding=1))
-        return make, lambda device: torch.rand(3, 3, 16, 16, device=device)
+        return Network("", make, lambda _: (torch.rand(3, 3, 16, 16),))
 
     def volumes(operation):
         def make():
             return around(nn.Conv3d(3, 8, 3, padding=1), operation, nn.Conv3d(8, 4, 3, padding=1))
-        return make, lambda device: torch.rand(3, 3, 8, 8, 8, device=device)
+        return Network("", make, lambda _: (torch.rand(3, 3, 8, 8, 8),))
 
     def around(first, operation, last):
         """Layers of its own each time."""
@@ -120,7 +108,7 @@ def operators():
             return self.out(self.attend(q, k, v, *mask).transpose(1, 2).flatten(2))
 
     def attention(attend):
-        return lambda: Attention(attend), lambda device: torch.rand(3, 10, 32, device=device)
+        return Network("", lambda: Attention(attend), lambda _: (torch.rand(3, 10, 32),))
 
     class Packed(nn.Module):
         """Samples in a row: a mask of places alone, which PyTorch's kernels have no flag for; each of two layers gets it."""
@@ -167,8 +155,8 @@ def operators():
         "concatenation": images(lambda x: torch.cat([x, x.relu()], 1), 16), "pixel_shuffle": images(nn.PixelShuffle(2), 2),
         "attention": attention(F.scaled_dot_product_attention),
         "attention_apart": attention(lambda q, k, v: (q @ k.transpose(-1, -2) / 8 ** 0.5).softmax(-1) @ v),
-        "attention_packed": (Packed, lambda device: torch.rand(4, 48, 32, device=device)),
-        "embedding": (tokens, lambda device: torch.zeros(3, 10, dtype=torch.int64, device=device)),
+        "attention_packed": Network("", Packed, lambda _: (torch.rand(4, 48, 32),)),
+        "embedding": Network("", tokens, lambda _: (torch.zeros(3, 10, dtype=torch.int64),)),
     }
 
 
@@ -194,9 +182,8 @@ def partition(network, budgets):
     from torch._inductor.virtualized import V
     from torch._guards import detect_fake_mode
 
-    make, inputs = network[:2]
     torch.manual_seed(0)
-    model = make().train().cuda()
+    model = network.make().train().cuda()
     found = {}
 
     def divide(gm, joint_inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
@@ -234,16 +221,16 @@ def partition(network, budgets):
 
     backend = aot_autograd(fw_compiler=nothing, bw_compiler=nothing, partition_fn=divide,
                            decompositions=select_decomp_table(), keep_inference_input_mutations=True)
-    torch.compile(model, backend=backend, fullgraph=True)(inputs("cuda"))
+    torch.compile(model, backend=backend, fullgraph=True)(*(x.cuda() for x in network.inputs(network.batch)))
     return found
 
 
 def eager_bytes(network):
     from torch._subclasses.fake_tensor import FakeTensorMode
     from saved_bytes import fake, saved_bytes
-    model = network[0]().train()
+    model = network.make().train()
     with FakeTensorMode(allow_non_fake_inputs=True):
-        return saved_bytes(fake(model, "cuda"), network[1]("cuda"), None, "efficient", loss=False)[0]
+        return saved_bytes(fake(model, "cuda"), network.inputs(network.batch)[0].to("cuda"), None, "efficient", loss=False)[0]
 
 
 def measure(network, graph):
@@ -271,20 +258,21 @@ def measure_peak(network, budget):
     """The most that tensors take in an iteration with SGD and momentum, cross-entropy outside of the compiled network."""
     import torch._functorch.config as config
     from truth import measure as by
-    from truth.networks.common import Network
 
     def compiled(model):
         model.compile()
         return model
 
-    fresh.BATCH = PEAK_BATCH
-    row = Network("", network[0], lambda _: (network[1]("cpu"),))
     with config.patch(activation_memory_budget=budget):
-        return by.training(row, PEAK_BATCH, "momentum", compiled)
+        return by.training(network, PEAK_BATCH, "momentum", compiled)
+
+
+def base_of(folder, name):
+    return os.path.join(folder, "".join(c if c.isalnum() else "_" for c in name))
 
 
 def row(exe, folder, name):
-    base = os.path.join(folder, slug(name))
+    base = base_of(folder, name)
     measured = read(base + ".compiled.json")
     if measured is None or not os.path.exists(base + ".onnx"):
         return f"| {name} | not measured |"
@@ -304,9 +292,8 @@ def row(exe, folder, name):
 
 def export(network, path):
     import torch
-    make, inputs = network[:2]
     torch.manual_seed(0)
-    torch.onnx.export(make().train(), (inputs("cpu"),), path, dynamo=True)
+    torch.onnx.export(network.make().train(), network.inputs(network.batch), path, dynamo=True)
 
 
 def measure_operators(folder, names):
@@ -339,16 +326,6 @@ def measure_operators(folder, names):
             out.write("\n")
 
 
-def in_child(work):
-    """In a process of its own, so that failures stay apart."""
-    child = os.fork()
-    if child == 0:
-        work()
-        os._exit(0)
-    os.waitpid(child, 0)
-    gc.collect()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("export", "measure", "operators", "peaks", "table"))
@@ -360,12 +337,12 @@ def main():
     if arguments.what == "operators":
         measure_operators(arguments.folder, arguments.names)
         return
-    table = {**networks(), **drawn(arguments.names)}
+    table = networks()
     if arguments.what == "table":
         print("| network | predicted | AOTAutograd | of eager's | " + " | ".join(f"budget {b:g}" for b in BUDGETS) +
               " |\n|---|--:|--:|" + "--:|" * (len(BUDGETS) + 1))
     for name in arguments.names or table:
-        base = os.path.join(arguments.folder, slug(name))
+        base = base_of(arguments.folder, name)
         if arguments.what == "table":
             print(row(arguments.exe, arguments.folder, name), flush=True)
             continue
@@ -382,7 +359,7 @@ def main():
         peaks = ".peak.json" if arguments.budget == 1 else f".peak-{arguments.budget:g}.json"
         suffix = {"export": ".onnx", "peaks": peaks}.get(arguments.what, ".compiled.json")
         if not os.path.exists(base + suffix):
-            in_child(work)
+            in_a_process(base, work)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@
 `record` creates a session at each graph_optimization_level, saves the graph that it would run (optimized_model_filepath)
 and writes one row per model and level: operators with their counts, those on the CPU, initializers, their bytes, the
 transformers that changed something.  It needs the GPU build of ONNX Runtime and a device, or a substitute for the CUDA
-driver, for creating the session; nothing is run.  Models whose weights are left out are given random ones (integers: 1).
+driver, for creating the session; nothing is run.  Models whose weights are left out are given random ones (integers: 0).
 
 `compare` runs the program on the same models (the weights may be absent) and prints by how many nodes it has more or
 fewer of each operator.
@@ -22,34 +22,22 @@ import subprocess
 import sys
 import tempfile
 
-import truth
+import ort_truth as truth
 
 LEVELS = ("disabled", "basic", "extended", "all")
 OURS = {"disabled": "off"}
 
 
 def fill(source, target):
-    """Write the model with weights of its own: random floats and ones in place of those that are not there."""
-    import numpy as np
+    """Write the model with weights of its own in place of those that are not there."""
     import onnx
-    from onnx import TensorProto, helper, numpy_helper
-
     model = onnx.load(source, load_external_data=False)
-    rng = np.random.default_rng(0)
-    absent = 0
-    for graph in truth.every_graph(model.graph):
-        for tensor in graph.initializer:
-            if tensor.data_location != TensorProto.EXTERNAL:
-                continue
-            dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
-            shape = tuple(tensor.dims)
-            floats = np.issubdtype(dtype, np.floating)
-            array = (rng.standard_normal(shape, np.float32) * 0.02).astype(dtype) if floats else np.ones(shape, dtype)
-            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
-            absent += 1
-    if absent:
-        onnx.save(model, target)
-    return target if absent else source
+    absent = any(tensor.data_location == onnx.TensorProto.EXTERNAL for graph in truth.every_graph(model.graph) for tensor in graph.initializer)
+    if not absent:
+        return source
+    truth.fill_absent_weights(model)
+    onnx.save(model, target)
+    return target
 
 
 def full_name(node):

@@ -9,7 +9,7 @@
 `measure` needs the CUDA build of PyTorch and a device; devices beyond the first are PyTorch's fake process group, so that
 no collective runs.  Quantized weights need bitsandbytes, LoRA needs peft, the fused loss Liger's kernels.  Under FSDP a
 network is made without memory, sharded, and then given its parts.  Attention runs as separate operations.  Figures are of the
-fifth iteration, each row in a process of its own.  processes.py has other networks for the same.
+fifth iteration, each row in a process of its own.
 """
 
 import argparse
@@ -22,9 +22,8 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, os.pardir), HERE]  # the package truth is the folder above, not truth.py
-from libraries import difference, losses, read  # noqa: E402
-from truth.measure import most_of_tensors  # noqa: E402
+sys.path[:0] = [os.path.join(HERE, os.pardir), HERE]
+from truth.measure import Loss, most_of_tensors  # noqa: E402
 
 UNITS = {"tower": r"blocks\.\d+", "tower_wide": r"blocks\.\d+", "gpt2": r"model\.transformer\.h\.\d+",
          "llama": r"model\.model\.layers\.\d+", "lora_llama": r"model.*layers\.\d+", "resnet18": r"layer\d\.\d",
@@ -322,8 +321,7 @@ def pass_of(model, inputs, options, state):
             if loss == "mse":
                 state["loss"] = torch.nn.functional.mse_loss(state["output"], state["targets"])
             else:
-                state.setdefault("losses", losses(state["output"]))
-                state["loss"] = state["losses"](state["output"])
+                state["loss"] = state.setdefault("losses", Loss("cross-entropy"))(state["output"])
 
 
 def low_of(name):
@@ -443,6 +441,21 @@ def write_trace(path, events):
 # --- compare ------------------------------------------------------------------------------------------
 
 
+def read(path):
+    try:
+        with open(path) as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return None
+
+
+def difference(predicted, measured):
+    if predicted == measured:
+        return "exact"
+    percent = 100 * (predicted - measured) / measured
+    return f"{abs(predicted - measured):,} bytes" if abs(percent) < 0.005 else f"{percent:+.2f} %"
+
+
 def arguments_of(options):
     result = []
     for key, value in options.items():
@@ -508,23 +521,24 @@ def in_a_process(base, work):
     os.waitpid(child, 0)
 
 
-def note(base, row, made):
-    result = measure(base, row, made)
+def note(base, row):
+    result = measure(base, row, networks())
     with open(base + ".json", "w") as file:
         json.dump(result, file)
     print(os.path.basename(base), result, flush=True)
 
 
-def main(text, table, networks_of, export_to):
-    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("export", "measure", "table", "replay"))
     parser.add_argument("folder")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--exe", default="onnxvram")
     arguments = parser.parse_args()
     if arguments.what == "export":
-        export_to(arguments.folder)
+        export(arguments.folder)
         return
+    table = cases()
     for name in arguments.names or table:
         base = os.path.join(arguments.folder, name)
         if arguments.what == "table":
@@ -532,8 +546,8 @@ def main(text, table, networks_of, export_to):
         elif arguments.what == "replay":
             print(replay(arguments.exe, arguments.folder, name), flush=True)
         elif not os.path.exists(base + ".json"):
-            in_a_process(base, lambda n=name, b=base: note(b, table[n], networks_of()))
+            in_a_process(base, lambda n=name, b=base: note(b, table[n]))
 
 
 if __name__ == "__main__":
-    main(__doc__, cases(), networks, export)
+    main()

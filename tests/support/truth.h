@@ -1,4 +1,4 @@
-/* Truth files: what ONNX Runtime measured of a model, as scripts/export/truth.py writes it.
+/* Truth files: what ONNX Runtime measured of a model, as scripts/export/ort_truth.py writes it.
  *
  * `NAME.KEY.truth.json` names a model file and the sizes of its symbols; it holds the shapes of all
  * values, those in functions and subgraphs included, the ideal peak, and totals of weights and nodes.

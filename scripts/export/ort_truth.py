@@ -7,7 +7,7 @@ nothing is aliased and nothing is rounded, but for sub-byte types, which round u
 
 Weights that the file refers to and that are absent are replaced by seeded random numbers: no shape depends on them.
 
-    truth.py MODEL.onnx --bind batch=8 [--bind seq=16] [--value NAME=3] [-o OUT.json]
+    ort_truth.py MODEL.onnx --bind batch=8 [--bind seq=16] [--value NAME=3] [-o OUT.json]
 """
 
 import argparse
