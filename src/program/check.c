@@ -49,11 +49,9 @@ static onv_status check_read(const onv_program *p, uint32_t id, uint32_t call, u
 static onv_status check_argument(const onv_program *p, const onv_argument *a, uint32_t call,
                                  uint32_t graph, onv_error *err)
 {
-    if (a->kind == ONV_ARGUMENT_TENSOR) return check_read(p, a->value, call, graph, err);
-    if (a->kind == ONV_ARGUMENT_TENSORS)
-        for (uint32_t i = 0; i < a->count; i++)
-            if (a->values[i] != ONV_NO_PROGRAM_VALUE)
-                ONV_TRY(check_read(p, a->values[i], call, graph, err));
+    onv_values_in given = {.arguments = a, .count = 1};
+    for (uint32_t value; onv_next_value(&given, &value);)
+        ONV_TRY(check_read(p, value, call, graph, err));
     if (a->kind != ONV_ARGUMENT_GRAPH) return ONV_OK;
     if (a->graph == 0 || a->graph >= p->graphs.count || a->graph <= graph ||
         p->graphs.at[a->graph].call != call)

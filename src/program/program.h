@@ -160,6 +160,19 @@ static inline bool onv_program_is_recorded(const onv_program *p)
 /* The argument of that name, or NULL: a call has those alone that differ from the operator's defaults. */
 const onv_argument *onv_call_argument(const onv_program_call *call, const char *name);
 
+/* Tensors among arguments, one by one; those of a list as well, None left out. */
+typedef struct onv_values_in {
+    const onv_argument *arguments;
+    uint32_t count, at, within; /* arguments; the next one; the next of its list */
+} onv_values_in;
+
+static inline onv_values_in onv_values_of(const onv_program_call *call)
+{
+    return (onv_values_in){.arguments = call->arguments, .count = call->n_arguments};
+}
+
+bool onv_next_value(onv_values_in *in, uint32_t *value);
+
 /* Every index is in range, values are made before they are read, names are unique, dims are at least 0
  * where they are numbers. */
 onv_status onv_program_check(const onv_program *program, onv_error *err);

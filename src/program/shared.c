@@ -7,22 +7,16 @@
 #include "base/quota.h"
 #include "program/reader.h"
 
-static void mark_read(const onv_argument *a, bool *is_read)
-{
-    if (a->kind == ONV_ARGUMENT_TENSOR) is_read[a->value] = true;
-    for (uint32_t k = 0; a->kind == ONV_ARGUMENT_TENSORS && k < a->count; k++)
-        if (a->values[k] != ONV_NO_PROGRAM_VALUE) is_read[a->values[k]] = true;
-}
-
 /* By value: whether a call reads it, or a graph returns it. NULL without memory. */
 static bool *find_read(const onv_program_reader *r)
 {
     const onv_program *p = r->program;
     bool *is_read = ONV_ARENA_ARRAY(&r->model->arena, bool, p->values.count);
     if (is_read == NULL) return NULL;
-    for (size_t i = 0; i < p->calls.count; i++)
-        for (uint32_t k = 0; k < p->calls.at[i].n_arguments; k++)
-            mark_read(&p->calls.at[i].arguments[k], is_read);
+    for (size_t i = 0; i < p->calls.count; i++) {
+        onv_values_in given = onv_values_of(&p->calls.at[i]);
+        for (uint32_t value; onv_next_value(&given, &value);) is_read[value] = true;
+    }
     for (size_t i = 0; i < p->values.count; i++) is_read[i] |= p->values.at[i].is_output;
     return is_read;
 }

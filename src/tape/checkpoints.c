@@ -1,9 +1,10 @@
 /* Calls that lines of the network make inside torch.utils.checkpoint: `x = checkpoint(block, x, use_reentrant=False)`. What is between
  * keeps nothing in forward and runs again in backward. Each run of such a line is a segment. The lines of an archive and of a
- * recording tell; where they do not tell one run from the next, there are none, and a warning says so (untold.c). */
+ * recording tell; where they do not tell one run from the next, there are none, and a warning says so. */
 #include <ctype.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/quota.h"
 #include "tape/state.h"
@@ -19,11 +20,6 @@ static const char *find_word(const char *trace)
          at += sizeof word - 1)
         if (at == trace || (!isalnum((unsigned char)at[-1]) && at[-1] != '_')) return at;
     return NULL;
-}
-
-bool onv_tape_is_checkpointed(const onv_program_call *call)
-{
-    return find_word(call->trace) != NULL;
 }
 
 /* A line as it runs: the trace up to it, and the module that the checkpoint calls there; of a function the one around it. */
@@ -129,4 +125,41 @@ void onv_tape_add_checkpoints(onv_tape *t)
         }
         last = segment;
     }
+}
+
+/* Of an archive: operations that are in no segment, and what they keep, each storage once. */
+static onv_tally find_rest(onv_tape *t)
+{
+    onv_tally found = {0};
+    bool *seen = ONV_EMIT_ARRAY(&t->emit, bool, t->emit.eager->storages.count);
+    for (size_t i = 0; seen != NULL && i < t->emit.eager->ops.count && onv_work(1); i++) {
+        const onv_eager_op *op = &t->emit.eager->ops.at[i];
+        if (op->node.index >= t->program->calls.count) continue;
+        const onv_program_call *call = &t->program->calls.at[op->node.index];
+        if (call->trace == NULL || !onv_work(1 + strlen(call->trace) / CHARS_BY_WORK) ||
+            t->segment_of[op->node.index] != 0 || find_word(call->trace) == NULL)
+            continue;
+        if (found.count++ == 0) found.first = call->name;
+        for (uint32_t k = 0; k < op->n_saved; k++) {
+            const onv_eager_storage *storage = &t->emit.eager->storages.at[op->saved[k]];
+            bool is_own =
+                storage->kind == ONV_STORAGE_ACTIVATION || storage->kind == ONV_STORAGE_EXTRA;
+            if (!is_own || seen[op->saved[k]]) continue;
+            seen[op->saved[k]] = true;
+            found.bytes = onv_u64_plus(found.bytes, storage->bytes);
+        }
+    }
+    return found;
+}
+
+void onv_tape_report_checkpoints(onv_tape *t)
+{
+    onv_tally rest = find_rest(t);
+    if (rest.bytes == 0) return;
+    onv_model_diag(t->emit.model, ONV_WARNING, "checkpointed-calls", NULL,
+                   "%u operations run inside torch.utils.checkpoint, as lines of the network "
+                   "tell, and are counted as if it kept what they do, %llu bytes, which is "
+                   "too much: it keeps what it is given, and runs them again in backward; a "
+                   "recording knows what it keeps",
+                   rest.count, (unsigned long long)rest.bytes);
 }

@@ -18,10 +18,8 @@ static void add_operand(onv_tape *t, uint32_t value, uint32_t letter)
 
 static void add_argument(onv_tape *t, const onv_argument *a, uint32_t letter)
 {
-    if (a == NULL) return;
-    if (a->kind == ONV_ARGUMENT_TENSOR) add_operand(t, a->value, letter);
-    for (uint32_t i = 0; a->kind == ONV_ARGUMENT_TENSORS && i < a->count; i++)
-        if (a->values[i] != ONV_NO_PROGRAM_VALUE) add_operand(t, a->values[i], letter);
+    onv_values_in given = {.arguments = a, .count = a != NULL};
+    for (uint32_t value; onv_next_value(&given, &value);) add_operand(t, value, letter);
 }
 
 /* Names of a row's arguments, one after the other. */

@@ -15,21 +15,12 @@ static const onv_program_graph *graph_of(const onv_tape *t, const onv_program_ca
 /* What the graph is called with, behind it: tensors, alone or in a list. */
 static void give_inputs(onv_tape *t, const onv_program_call *c, const onv_program_graph *graph)
 {
+    onv_values_in given = onv_values_of(c);
     uint32_t n = 0;
-    bool is_behind = false;
-    for (uint32_t k = 0; k < c->n_arguments; k++) {
-        const onv_argument *a = &c->arguments[k];
-        if (a->kind == ONV_ARGUMENT_GRAPH) is_behind = true;
-        if (!is_behind) continue;
-        uint32_t count = a->kind == ONV_ARGUMENT_TENSOR    ? 1
-                         : a->kind == ONV_ARGUMENT_TENSORS ? a->count
-                                                           : 0;
-        for (uint32_t i = 0; i < count; i++) {
-            uint32_t value = a->kind == ONV_ARGUMENT_TENSOR ? a->value : a->values[i];
-            if (value == ONV_NO_PROGRAM_VALUE || n >= graph->n_inputs) continue;
-            t->values[graph->inputs[n++]].object = t->values[value].object;
-        }
-    }
+    while (given.at < c->n_arguments && c->arguments[given.at].kind != ONV_ARGUMENT_GRAPH)
+        given.at++;
+    for (uint32_t value; n < graph->n_inputs && onv_next_value(&given, &value);)
+        t->values[graph->inputs[n++]].object = t->values[value].object;
 }
 
 static void take_results(onv_tape *t, const onv_program_call *c, const onv_program_graph *graph)

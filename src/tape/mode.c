@@ -46,12 +46,8 @@ static uint8_t source_of(const onv_program_value *v)
 static uint8_t sources_of(const onv_program_call *call, const uint8_t *sources)
 {
     uint8_t all = 0;
-    for (uint32_t k = 0; k < call->n_arguments; k++) {
-        const onv_argument *a = &call->arguments[k];
-        if (a->kind == ONV_ARGUMENT_TENSOR) all |= sources[a->value];
-        for (uint32_t i = 0; a->kind == ONV_ARGUMENT_TENSORS && i < a->count; i++)
-            if (a->values[i] != ONV_NO_PROGRAM_VALUE) all |= sources[a->values[i]];
-    }
+    onv_values_in given = onv_values_of(call);
+    for (uint32_t value; onv_next_value(&given, &value);) all |= sources[value];
     return all;
 }
 

@@ -41,6 +41,11 @@ typedef struct onv_tape_run {
     uint32_t first, next, end;
 } onv_tape_run;
 
+/* Of a value: the last autograd.Function whose calls read it, and how often those read it that are in the one that made it. */
+typedef struct onv_function_use {
+    uint32_t function, inside;
+} onv_function_use;
+
 typedef struct onv_tape {
     onv_emitter emit; /* first: its callbacks find the rest by it */
     const onv_program *program;
@@ -61,8 +66,12 @@ typedef struct onv_tape {
     bool knows_grads;     /* a recording of training that tells which results have gradients */
     uint32_t *segment_of; /* by call: 1 + the network's own checkpoint around it; 0: none is */
     uint32_t n_segments;
-    onv_tally unknown;      /* calls without a row: bytes of results */
-    onv_tally functions;    /* of a recording: calls of an autograd.Function */
+    uint32_t *function_of; /* by call: 1 + the autograd.Function that its lines show; NULL: none */
+    onv_function_use *function_uses; /* by value, likewise */
+    onv_tally unknown;               /* calls without a row: bytes of results */
+    onv_tally
+        functions; /* calls of an autograd.Function; of an archive, bytes of what they are given */
+    uint64_t bytes_inside;  /* of an archive: of what they make */
     onv_tally autocast_off; /* of an archive: regions of torch.autocast("cuda") that are off */
     uint64_t
         bytes_of_masks; /* that run in the archive alone: of all in training, else of the largest */
@@ -235,6 +244,14 @@ void onv_tape_graphs(onv_tape *t, const onv_program_call *c, const onv_aten_op *
 void onv_tape_function(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                        bool in_place);
 
+/* --- functions.c: autograd.Functions in an archive ----------------------------------------------- */
+
+void onv_tape_find_functions(onv_tape *t);
+bool onv_tape_in_function(const onv_tape *t, uint32_t call);
+/* Behind the last of its calls: the node of autograd. */
+void onv_tape_end_function(onv_tape *t, uint32_t call);
+void onv_tape_report_functions(onv_tape *t);
+
 /* --- recorded.c --------------------------------------------------------------------------------- */
 
 /* Numbers the storages of a recording. */
@@ -248,16 +265,11 @@ bool onv_tape_ran_without_grad(onv_tape *t, const onv_program_call *call);
 
 /* --- checkpoints.c ------------------------------------------------------------------------------ */
 
-/* A line of the network makes it inside torch.utils.checkpoint. */
-bool onv_tape_is_checkpointed(const onv_program_call *call);
 /* Of training: sets `segment_of`, and, once all operations are there, the tape's checkpoints. */
 onv_status onv_tape_find_checkpoints(onv_tape *t);
 void onv_tape_add_checkpoints(onv_tape *t);
-
-/* --- untold.c ----------------------------------------------------------------------------------- */
-
-/* Of an archive in training: warnings of what PyTorch keeps otherwise, and why that is not known. */
-void onv_tape_untold(onv_tape *t);
+/* Warns of calls inside a checkpoint whose runs are not told apart. */
+void onv_tape_report_checkpoints(onv_tape *t);
 
 /* --- mode.c ------------------------------------------------------------------------------------- */
 

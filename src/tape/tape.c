@@ -200,9 +200,11 @@ static void lower_call(onv_tape *t, uint32_t index)
 {
     bool before = t->emit.has_no_grad;
     t->emit.node = (onv_node_id){index};
-    t->emit.has_no_grad |= onv_tape_ran_without_grad(t, &t->program->calls.at[index]);
+    bool is_inside = onv_tape_in_function(t, index);
+    t->emit.has_no_grad |= is_inside || onv_tape_ran_without_grad(t, &t->program->calls.at[index]);
     emit_call(t, index);
     t->emit.has_no_grad = before;
+    if (is_inside) onv_tape_end_function(t, index);
 }
 
 /* A call that several operations make up has its arguments until the last one. (A recording tells so itself.) */
@@ -244,13 +246,8 @@ void onv_tape_calls(onv_tape *t, const onv_program_graph *graph)
 static void count_uses(onv_tape *t)
 {
     for (size_t i = 0; i < t->program->calls.count; i++) {
-        const onv_program_call *call = &t->program->calls.at[i];
-        for (uint32_t k = 0; k < call->n_arguments; k++) {
-            const onv_argument *a = &call->arguments[k];
-            if (a->kind == ONV_ARGUMENT_TENSOR) t->values[a->value].n_uses++;
-            for (uint32_t n = 0; a->kind == ONV_ARGUMENT_TENSORS && n < a->count; n++)
-                if (a->values[n] != ONV_NO_PROGRAM_VALUE) t->values[a->values[n]].n_uses++;
-        }
+        onv_values_in given = onv_values_of(&t->program->calls.at[i]);
+        for (uint32_t value; onv_next_value(&given, &value);) t->values[value].n_uses++;
     }
     for (size_t g = 0; g < t->program->graphs.count; g++)
         for (uint32_t i = 0; i < t->program->graphs.at[g].n_outputs; i++)
@@ -300,6 +297,7 @@ static onv_status prepare(onv_tape *t)
     count_uses(t);
     onv_tape_find_exported_masks(t);
     ONV_TRY(onv_tape_find_checkpoints(t));
+    onv_tape_find_functions(t);
     if (onv_program_is_recorded(t->program)) ONV_TRY(onv_tape_number_storages(t));
     return onv_patterns_begin(&t->emit);
 }
@@ -321,6 +319,7 @@ static void report(onv_tape *t)
 {
     onv_model *view = t->emit.model;
     onv_tape_report_masks(t);
+    onv_tape_report_functions(t);
     if (t->unknown.count > 0)
         onv_model_diag(view, ONV_WARNING, "unknown-aten-op", NULL,
                        "%u calls of ATen operators without a row, as '%.100s': their results, %llu "
@@ -357,7 +356,7 @@ static void lower(onv_tape *t)
     bool is_recorded = onv_program_is_recorded(t->program);
     if (is_recorded && t->emit.status == ONV_OK) onv_tape_lifetimes(t);
     if (!is_recorded && t->emit.status == ONV_OK && !options->inference && options->reports)
-        onv_tape_untold(t);
+        onv_tape_report_checkpoints(t);
     if (!is_recorded && t->emit.status == ONV_OK && options->inference) onv_tape_of_training(t);
     t->emit.has_no_grad = false;
     if (t->emit.status == ONV_OK) emit_losses(t);

@@ -335,6 +335,14 @@ TEST(functions_keep_what_was_recorded)
     assert_false(warns(file, "recorded-kept"));
 }
 
+/* Of an archive: what it is given. Its calls in forward keep nothing, and run without gradients. */
+TEST(functions_in_archives_keep_what_they_are_given)
+{
+    enum { AT = 4, KEPT = 20253892 };
+    (void)state;
+    keeps_at("truth/programs/separable.archive", AT, "cross-entropy", KEPT);
+}
+
 /* cosine_similarity() of one tensor and several keeps as many quotients of each. */
 TEST(cosines_expand_both)
 {
