@@ -87,18 +87,19 @@ static uint32_t *find_flattened(onv_simulation *s)
                     s->options->parallel != ONV_PARALLEL_FSDP;
     if (eager->rnns.count == 0 || !is_plain) return NULL;
     uint32_t *module = ONV_ARENA_ARRAY(&s->arena, uint32_t, eager->storages.count);
-    uint32_t *cast_of = ONV_ARENA_ARRAY(&s->arena, uint32_t, eager->storages.count);
-    s->failed |= module == NULL || cast_of == NULL;
+    uint32_t *cast_to = ONV_ARENA_ARRAY(&s->arena, uint32_t, eager->storages.count);
+    s->failed |= module == NULL || cast_to == NULL;
     for (size_t i = 0; i < eager->ops.count && !s->failed; i++) {
         const onv_eager_op *op = &eager->ops.at[i];
         if (op->aten == ONV_ATEN_to && op->n_in == 1 && op->n_out == 1)
-            cast_of[onv_sim_storage(s, op->out[0])] = 1 + onv_sim_storage(s, op->in[0].tensor);
+            cast_to[onv_sim_storage(s, op->in[0].tensor)] = 1 + onv_sim_storage(s, op->out[0]);
         if (op->rnn == 0) continue;
-        for (uint32_t k = eager->rnns.at[op->rnn - 1].first_weight; k < op->n_in; k++) {
-            uint32_t storage = onv_sim_storage(s, op->in[k].tensor);
-            module[cast_of[storage] > 0 ? cast_of[storage] - 1 : storage] = op->rnn;
-        }
+        for (uint32_t k = eager->rnns.at[op->rnn - 1].first_weight; k < op->n_in; k++)
+            module[onv_sim_storage(s, op->in[k].tensor)] = op->rnn;
     }
+    for (size_t i = 0; i < eager->storages.count && !s->failed; i++)
+        if (cast_to[i] > 0 && eager->storages.at[i].kind == ONV_STORAGE_PARAMETER)
+            module[i] = module[cast_to[i] - 1];
     return s->failed ? NULL : module;
 }
 

@@ -62,6 +62,34 @@ static uint64_t layer_temps(onv_emitter *e, const onv_rnn_layer *r)
     return onv_u64_plus(all, product_of(cell / (uint64_t)p->batch, 2 * gates[p->cell]));
 }
 
+uint32_t onv_amp_rnn(onv_emitter *e, uint32_t x)
+{
+    bool casts = e->amp != ONV_UNDEFINED && onv_tensor_is_float(e, x);
+    return casts ? onv_emit_cast(e, x, ONV_FLOAT16) : x;
+}
+
+void onv_amp_rnn_weights(onv_emitter *e, uint32_t *weights, size_t count)
+{
+    uint32_t flat = UINT32_MAX;
+    uint64_t bytes = 0;
+    if (e->amp == ONV_UNDEFINED) return;
+    for (size_t i = 0; i < count && e->status == ONV_OK; i++) {
+        onv_eager_tensor t = onv_tensor_at(e, weights[i]);
+        if (weights[i] == ONV_NO_TENSOR || t.dtype == ONV_FLOAT16) continue;
+        uint32_t low = onv_tensor_new(e, ONV_FLOAT16, t.rank, t.dims, NULL);
+        if (low == ONV_NO_TENSOR) return;
+        onv_eager_tensor *made = &e->eager->tensors.at[low];
+        if (flat == UINT32_MAX) flat = made->storage;
+        made->storage = flat;
+        bytes = onv_u64_plus(bytes, made->bytes);
+        onv_emit_begin_op(e, ONV_ATEN_to);
+        onv_emit_in(e, weights[i], ONV_GRAD_NEW);
+        weights[i] = onv_emit_out(e, low);
+        onv_emit_end(e);
+    }
+    if (flat != UINT32_MAX) e->eager->storages.at[flat].bytes = bytes;
+}
+
 uint32_t onv_emit_rnn_output(onv_emitter *e, const onv_rnn_problem *p)
 {
     const int64_t dims[] = {p->steps, p->batch, p->bidirectional ? 2 : 1, p->hidden};
@@ -175,10 +203,8 @@ uint64_t onv_emit_rnn_begin(onv_emitter *e, const onv_rnn_layer *r)
         onv_emit_in(e, r->weights[i], ONV_GRAD_NEW);
         onv_emit_save(e, r->weights[i]);
     }
-    /* cuDNN makes the gradients of all weights as one tensor; without biases they are copied out of it, and to another type where
-     * autocast casts the weights. */
-    for (size_t i = n_states; i < e->in.count && !r->lacks_bias; i++)
-        e->in.at[i].is_joined = onv_tensor_at(e, e->in.at[i].tensor).is_leaf;
+    /* cuDNN makes the gradients of all weights as one tensor; without biases they are copied out of it. */
+    for (size_t i = n_states; i < e->in.count; i++) e->in.at[i].is_joined = !r->lacks_bias;
     onv_emit_save(e, r->x);
     onv_emit_save(e, r->h);
     onv_emit_save(e, r->c);

@@ -23,6 +23,10 @@ typedef struct onv_rnn_layer {
     bool lacks_bias;
 } onv_rnn_layer;
 
+/* What autocast makes of what cuDNN reads: half, whatever its own type is, and of the weights of a module one tensor, of which they are
+ * parts and which is not there for the next call (aten/src/ATen/cudnn/AutocastRNN.cpp). Weights come before the rest. */
+uint32_t onv_amp_rnn(onv_emitter *e, uint32_t x);
+void onv_amp_rnn_weights(onv_emitter *e, uint32_t *weights, size_t count);
 /* What the layer computes: [seq, batch, directions, hidden], contiguous, whatever the module's layout. */
 uint32_t onv_emit_rnn_output(onv_emitter *e, const onv_rnn_problem *p);
 /* The output with the directions before the batch, or the batch before all. */

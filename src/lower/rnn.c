@@ -58,7 +58,6 @@ static void gather_weights(onv_lowering *l, onv_value_id id, tensors *weights)
     }
     uint32_t tensor = onv_value_tensor(l, id);
     if (!onv_tensor_is_float(&l->emit, tensor)) return;
-    tensor = onv_amp_low(&l->emit, tensor);
     for (size_t i = 0; i < weights->count; i++)
         if (weights->at[i] == tensor) return;
     if (!onv_vec_push(weights, tensor)) l->emit.status = onv_fail_memory(l->emit.err);
@@ -100,13 +99,14 @@ static void emit_node(onv_lowering *l, const onv_node *node, onv_rnn_cell cell,
     onv_rnn_layer r = {.weights = weights->at,
                        .n_weights = weights->count,
                        .lacks_bias = !has_bias && onv_noted(node)->n_parameters > 0};
-    r.x = onv_amp_low(&l->emit, onv_node_in(l, node, X));
-    r.h = onv_amp_low(&l->emit, onv_node_in(l, node, INITIAL_H));
+    onv_amp_rnn_weights(&l->emit, weights->at, weights->count);
+    r.x = onv_amp_rnn(&l->emit, onv_node_in(l, node, X));
+    r.h = onv_amp_rnn(&l->emit, onv_node_in(l, node, INITIAL_H));
     /* Both states are zeros of their own, which exporters write once. */
     if (node->n_inputs > INITIAL_C &&
         node->inputs[INITIAL_C].index == node->inputs[INITIAL_H].index)
         onv_fill_again(l, node->inputs[INITIAL_C]);
-    r.c = onv_amp_low(&l->emit, onv_node_in(l, node, INITIAL_C));
+    r.c = onv_amp_rnn(&l->emit, onv_node_in(l, node, INITIAL_C));
     r.lengths = onv_node_in(l, node, SEQUENCE_LENS);
     if (!describe_node(l, node, cell, &r)) return;
     r.begins = begins_module(l, node);
@@ -183,10 +183,11 @@ static void take_weights(onv_lowering *l, const onv_recurrence *call, uint32_t n
     uint32_t each = call->n_weights / n_layers;
     weights->count = 0;
     for (uint32_t i = nth * each; i < (nth + 1) * each && l->emit.status == ONV_OK; i++) {
-        uint32_t tensor = onv_amp_low(&l->emit, onv_value_tensor(l, call->weights[i]));
+        uint32_t tensor = onv_value_tensor(l, call->weights[i]);
         if (tensor != ONV_NO_TENSOR && !onv_vec_push(weights, tensor))
             l->emit.status = onv_fail_memory(l->emit.err);
     }
+    onv_amp_rnn_weights(&l->emit, weights->at, weights->count);
 }
 
 /* The exporter writes no dropout between the layers. */
@@ -204,7 +205,7 @@ void onv_lower_unrolled(onv_lowering *l, const onv_recurrence *call, onv_value_i
     tensors weights = {0};
     onv_rnn_layer r = {.c = ONV_NO_TENSOR, .lengths = ONV_NO_TENSOR};
     onv_shape x, y;
-    r.x = onv_amp_low(&l->emit, onv_value_tensor(l, call->x));
+    r.x = onv_amp_rnn(&l->emit, onv_value_tensor(l, call->x));
     if (r.x == ONV_NO_TENSOR || !onv_value_shape(l, call->x, &x) || !onv_value_shape(l, out, &y))
         return;
     int64_t width = y.dims[y.rank - 1]; /* of a state, or of both directions */

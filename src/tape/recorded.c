@@ -252,7 +252,10 @@ void onv_tape_lifetimes(onv_tape *t)
         if (t->program->values.at[i].kind == ONV_PROGRAM_RESULT) hold(t, i);
     find_attributes(t);
     compare_storages(t, &views);
-    if (!t->emit.options->inference && t->program->is_training) take_kept(t, &kept);
+    /* Under autocast calls keep casts, which the recording does not have. */
+    if (t->emit.options->amp == ONV_UNDEFINED && !t->emit.options->inference &&
+        t->program->is_training)
+        take_kept(t, &kept);
     if (!t->emit.options->reports) return;
     if (t->functions.count > 0)
         onv_model_diag(t->emit.model, ONV_WARNING, "custom-function", NULL,

@@ -12,7 +12,8 @@ enum { MOST_OF_DIRECTION = 5, LEAST_WITH_BIASES = 4 }; /* weights of a layer's d
 typedef struct module {
     onv_rnn_problem problem;
     const onv_argument *params;
-    uint32_t h, c;
+    uint32_t *weights; /* as they are read */
+    uint32_t x, h, c;
     int64_t width;
     double dropout;
     bool batch_first, has_biases;
@@ -35,9 +36,17 @@ static uint32_t nth_of(const onv_argument *a, uint32_t n)
     return a->kind == ONV_ARGUMENT_TENSORS && n < a->count ? a->values[n] : ONV_NO_PROGRAM_VALUE;
 }
 
-static bool describe(onv_tape *t, const onv_program_call *c, uint32_t x, module *m)
+static bool cast_weights(onv_tape *t, module *m)
 {
-    onv_eager_tensor in = onv_tensor_at(&t->emit, x);
+    m->weights = ONV_EMIT_ARRAY(&t->emit, uint32_t, m->params->count);
+    for (uint32_t i = 0; m->weights != NULL && i < m->params->count; i++)
+        m->weights[i] = onv_tape_tensor(t, m->params->values[i]);
+    if (m->weights != NULL) onv_amp_rnn_weights(&t->emit, m->weights, m->params->count);
+    return m->weights != NULL;
+}
+
+static bool describe(onv_tape *t, const onv_program_call *c, module *m)
+{
     const onv_argument *hx = onv_call_argument(c, "hx");
     int64_t n_layers = onv_call_int(t, c, "num_layers", 1);
     *m = (module){.params = onv_call_argument(c, "params"),
@@ -48,13 +57,15 @@ static bool describe(onv_tape *t, const onv_program_call *c, uint32_t x, module 
     if (m->params == NULL) m->params = onv_call_argument(c, "weight"); /* of _cudnn_rnn */
     m->has_biases &=
         onv_call_int(t, c, "weight_stride0", MOST_OF_DIRECTION) > LEAST_WITH_BIASES - 1;
-    m->h = onv_amp_low(&t->emit, onv_tape_tensor(t, nth_of(hx, 0)));
-    m->c =
-        onv_amp_low(&t->emit, onv_tape_tensor(t, cx != ONV_NO_PROGRAM_VALUE ? cx : nth_of(hx, 1)));
-    onv_eager_tensor h = onv_tensor_at(&t->emit, m->h), cell = onv_tensor_at(&t->emit, m->c);
-    if (m->params == NULL || m->params->kind != ONV_ARGUMENT_TENSORS || in.rank != 3 ||
-        h.rank != 3 || n_layers < 1 || n_layers > m->params->count)
+    if (m->params == NULL || m->params->kind != ONV_ARGUMENT_TENSORS || !cast_weights(t, m))
         return false;
+    m->c =
+        onv_amp_rnn(&t->emit, onv_tape_tensor(t, cx != ONV_NO_PROGRAM_VALUE ? cx : nth_of(hx, 1)));
+    m->h = onv_amp_rnn(&t->emit, onv_tape_tensor(t, nth_of(hx, 0)));
+    m->x = onv_amp_rnn(&t->emit, onv_call_tensor(t, c, "input"));
+    onv_eager_tensor in = onv_tensor_at(&t->emit, m->x), h = onv_tensor_at(&t->emit, m->h),
+                     cell = onv_tensor_at(&t->emit, m->c);
+    if (in.rank != 3 || h.rank != 3 || n_layers < 1 || n_layers > m->params->count) return false;
     if (m->c != ONV_NO_TENSOR && cell.rank == 3 && cell.dims[2] != h.dims[2])
         m->width = cell.dims[2];
     m->problem = (onv_rnn_problem){.cell = cell_of(t, c),
@@ -90,24 +101,16 @@ void onv_tape_recurrent(onv_tape *t, const onv_program_call *c, const onv_aten_o
                         bool in_place)
 {
     module m;
-    uint32_t x = onv_amp_low(&t->emit, onv_call_tensor(t, c, "input"));
-    if (x == ONV_NO_TENSOR || !describe(t, c, x, &m)) {
+    if (!describe(t, c, &m)) {
         onv_tape_by_row(t, c, op, in_place);
         return;
     }
-    uint32_t *weights = ONV_ARENA_ARRAY(&t->emit.model->arena, uint32_t, m.params->count);
-    if (weights == NULL) {
-        t->emit.status = onv_fail_memory(t->emit.err);
-        return;
-    }
-    for (uint32_t i = 0; i < m.params->count; i++)
-        weights[i] = onv_amp_low(&t->emit, onv_tape_tensor(t, m.params->values[i]));
-    const onv_rnn_layer layers = {.x = m.batch_first ? turned(t, x) : x,
+    const onv_rnn_layer layers = {.x = m.batch_first ? turned(t, m.x) : m.x,
                                   .h = m.h,
                                   .c = m.c,
                                   .lengths = ONV_NO_TENSOR,
                                   .out = onv_emit_rnn_output(&t->emit, &m.problem),
-                                  .weights = weights,
+                                  .weights = m.weights,
                                   .n_weights = m.params->count,
                                   .problem = m.problem,
                                   .width = m.width,

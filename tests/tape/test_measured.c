@@ -103,8 +103,9 @@ TEST(matches_cuda_build)
                    &r.momentum, &r.adamw, &r.inference) != 7)
             continue;
         rows++;
-        /* A recording is of one dtype: under autocast some of its copies would be made elsewhere. */
-        for (uint32_t i = 0; i < (strcmp(r.amp, "-") == 0 ? 2 : 1); i++) {
+        /* A linear layer of what is not contiguous is three calls in a recording, two of which autocast does not see as its parts. */
+        bool is_divided = strcmp(r.name, "encoder") == 0 && strcmp(r.amp, "-") != 0;
+        for (uint32_t i = 0; i < (is_divided ? 1 : 2); i++) {
             wrong += !check_kept(&r, suffixes[i]);
             wrong += !check_peak(&r, suffixes[i], "momentum", r.momentum);
             wrong += !check_peak(&r, suffixes[i], "adamw", r.adamw);
