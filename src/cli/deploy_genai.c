@@ -31,15 +31,21 @@ typedef struct need {
     bool gpu_assumed;
 } need;
 
+/* A decoder: what its dims are called, and sessions of a prompt and of what is read later. */
+typedef struct decoder {
+    onv_analysis *unbound, *prefill, *decode;
+} decoder;
+
 typedef struct folder {
     const onv_cli *cli;
     onv_cli_deployment *to;
     onv_genai g;
     onv_dim_binding dims[MOST_DIMS]; /* of one analysis; names are the analysis' own */
     size_t n_dims;
-    onv_event events[MOST_EVENTS];
+    onv_event events[MOST_EVENTS]; /* what is kept beside the sessions, in the order of requests */
     size_t n_events;
-    onv_analysis *unbound; /* of the decoder: what its dims are called */
+    uint64_t kept; /* the sum of them; UINT64_MAX: it does not fit */
+    decoder decoders[ONV_GENAI_DECODERS];
 } folder;
 
 /* --- Names of dims ----------------------------------------------------------------------------- */
@@ -81,7 +87,7 @@ static void forget_dims(folder *f)
     f->n_dims = 0;
 }
 
-static bool is_cache(const onv_genai *g, const char *name)
+static bool is_cache(const onv_genai_decoder *g, const char *name)
 {
     for (int i = 0; i < 2; i++) {
         size_t before = strlen(g->caches[i][0]);
@@ -129,11 +135,10 @@ static bool bind_cache(folder *f, const char *input, const char *word, const cha
     return false;
 }
 
-/* The dims of the decoder's inputs: batch, tokens that are read, all tokens, tokens of the cache. */
-static bool bind_inputs(folder *f, const onv_analysis *of, int64_t batch, int64_t read,
-                        int64_t total, int64_t past, onv_error *error)
+/* The dims of inputs as a decoder names them: batch, tokens that are read, all tokens, tokens of the cache. */
+static bool bind_inputs(folder *f, const onv_analysis *of, const onv_genai_decoder *g,
+                        int64_t batch, int64_t read, int64_t total, int64_t past, onv_error *error)
 {
-    const onv_genai *g = &f->g;
     onv_tensor_info info;
     bool agree = true;
     for (size_t i = 0; i < f->cli->analysis.n_dims; i++)
@@ -210,89 +215,137 @@ static onv_analysis *run_session(folder *f, const onv_genai_model *model,
 
 /* --- What is kept beside sessions -------------------------------------------------------------- */
 
-static void add_event(folder *f, uint64_t bytes)
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static void keep(folder *f, uint64_t bytes)
 {
     if (bytes == 0) return;
     if (f->n_events < MOST_EVENTS)
         f->events[f->n_events] = (onv_event){.bytes = bytes, .frees = ONV_NO_INDEX};
     f->n_events++;
+    if (__builtin_add_overflow(f->kept, bytes, &f->kept)) f->kept = UINT64_MAX;
 }
 
-static void add_tensors(folder *f, const onv_analysis *a, onv_tensor_kind kind, bool of_cache,
-                        uint64_t *bytes)
+static uint64_t keep_tensors(folder *f, const onv_genai_decoder *g, const onv_analysis *a,
+                             onv_tensor_kind kind, bool of_cache)
 {
     onv_tensor_info info;
+    uint64_t before = f->kept;
     for (size_t i = 0; onv_analysis_tensor(a, i, &info); i++) {
         bool is_one = kind == ONV_TENSOR_INPUT
-                          ? is_cache(&f->g, info.name)
+                          ? is_cache(g, info.name)
                           : strncmp(info.name, "present", strlen("present")) == 0;
-        if (info.kind != kind || is_one != of_cache || info.bytes >= ONV_SIZE_UNKNOWN) continue;
-        add_event(f, info.bytes);
-        *bytes += info.bytes;
+        if (info.kind == kind && is_one == of_cache && info.bytes < ONV_SIZE_UNKNOWN)
+            keep(f, info.bytes);
     }
+    return f->kept - before;
+}
+
+/* The words of all sequences; beams have them twice, and room for all that each ends with (beam_search_scorer_cuda.cpp). */
+static void keep_sequences(folder *f, uint64_t sequences, uint64_t context)
+{
+    uint64_t words = times(times(sequences, context), sizeof(int32_t));
+    bool is_search = f->g.beams > 1;
+    for (int i = 0; i < (is_search ? 2 : 1); i++) keep(f, words);
+    if (is_search) keep(f, times(words, (context + 1) / 2));
+}
+
+/* What chooses a word of each sequence (cuda_topk.cu, cuda_sampling.cu): candidates twice as numbers and words, what cub sorts
+ * them with, sums of probabilities three times. Of a draft's words the host chooses. */
+static void keep_sampler(folder *f)
+{
+    enum { UNIT = 256, PART = 1024, OF_PART = 256, SHARDS = 2 * 32 * 64, STATE = 48, TILE = 8832 };
+    uint64_t batch = (uint64_t)f->g.batch, words = (uint64_t)f->g.vocabulary, tiles = words / TILE;
+    uint64_t candidates = (words + PART - 1) / PART * OF_PART;
+    uint64_t number = times(batch, sizeof(float));
+    uint64_t sort = UNIT + (batch == 1 ? (4 + tiles + 1) * PART : 0);
+    if (candidates < words) candidates = words;
+    /* Each of these begins at a multiple of 256 bytes. */
+    uint64_t rest =
+        SHARDS * sizeof(float) + UNIT + sort + 2 * (number + UNIT) + times(batch, STATE);
+    uint64_t wide = times(number, (candidates + UNIT / 4 - 1) / (UNIT / 4) * (UNIT / 4));
+    uint64_t all = times(wide, 4), sums = times(times(number, words), 5);
+    keep(f, all > UINT64_MAX / 4 || sums > UINT64_MAX / 4 ? UINT64_MAX : all + sums + rest);
 }
 
 /* Caches first, as the generator makes them; then what a prompt needs, its logits, and the scores of its last tokens in
  * the model's type and in float32. What is kept apart has the present caches as well. */
-static bool find_kept(folder *f, const onv_analysis *prefill, const onv_analysis *decode, need *n,
-                      onv_error *error)
+static bool find_kept(folder *f, request r, need *n, onv_error *error)
 {
     onv_simulated_info info;
-    uint64_t others = 0;
-    int64_t scores = f->g.vocabulary * f->g.batch * f->g.beams;
+    uint64_t sequences = times((uint64_t)f->g.batch, (uint64_t)f->g.beams);
+    uint64_t scores = times((uint64_t)f->g.vocabulary, sequences), beside = 0;
     f->n_events = 0;
-    n->cache = 0;
-    add_tensors(f, f->g.shares ? prefill : decode, ONV_TENSOR_INPUT, true, &n->cache);
-    if (!f->g.shares) add_tensors(f, decode, ONV_TENSOR_OUTPUT, true, &n->cache);
-    add_tensors(f, prefill, ONV_TENSOR_INPUT, false, &others);
-    add_tensors(f, prefill, ONV_TENSOR_OUTPUT, false, &others);
-    add_event(f, (uint64_t)scores * 2);
-    add_event(f, (uint64_t)scores * 4);
-    n->kept = n->cache + others;
-    if (f->n_events > MOST_EVENTS) {
+    f->kept = 0;
+    keep_sequences(f, sequences, (uint64_t)r.context);
+    for (size_t i = 0; i < f->g.n_decoders; i++) {
+        const decoder *d = &f->decoders[i];
+        const onv_genai_decoder *g = &f->g.decoders[i];
+        n->cache +=
+            keep_tensors(f, g, f->g.shares ? d->prefill : d->decode, ONV_TENSOR_INPUT, true);
+        if (!f->g.shares) n->cache += keep_tensors(f, g, d->decode, ONV_TENSOR_OUTPUT, true);
+    }
+    for (size_t i = f->g.n_decoders; i-- > 0;) { /* the draft runs first */
+        const decoder *d = &f->decoders[i];
+        keep_tensors(f, &f->g.decoders[i], d->prefill, ONV_TENSOR_INPUT, false);
+        keep_tensors(f, &f->g.decoders[i], d->prefill, ONV_TENSOR_OUTPUT, false);
+        keep(f, times(scores, 2));
+        keep(f, times(scores, 4));
+    }
+    if (!f->g.is_cpu && f->g.beams == 1 && f->g.n_decoders == 1) keep_sampler(f);
+    if (!f->g.is_cpu && f->g.beams > 1) /* of the device, not of the arena: search_cuda.cpp */
+        beside = times(scores, 4) + times(times(sequences, (uint64_t)f->g.beams), 129 * 4 * 4);
+    if (f->n_events > MOST_EVENTS || f->kept > UINT64_MAX / 2 || beside > UINT64_MAX / 4) {
         *error = (onv_error){.code = ONV_ERR_LIMIT};
         snprintf(error->message, sizeof error->message,
-                 "the decoder has more than %d inputs and outputs", MOST_EVENTS);
+                 "it has more than %d inputs and outputs, or keeps more than any device",
+                 MOST_EVENTS);
         return false;
     }
+    n->kept = f->kept;
     if (f->g.is_cpu) return true; /* no arena */
     if (onv_simulate_events(f->events, f->n_events, "bfc", NULL, &info, error) != ONV_OK)
         return false;
-    n->kept = info.reserved_peak;
+    n->kept = info.reserved_peak + beside;
     return true;
 }
 
 /* --- The answer -------------------------------------------------------------------------------- */
 
-static void add_session(need *n, const onv_answer_runtime_info *s, bool is_decode)
+/* A session by what its phases reserve, with handles of its own; an encoder has one phase. */
+static void add_session(need *n, const onv_answer_runtime_info *first,
+                        const onv_answer_runtime_info *later)
 {
-    uint64_t *low = is_decode ? &n->decode_low : &n->prefill_low;
-    uint64_t *high = is_decode ? &n->decode_high : &n->prefill_high;
-    *low += s->reserved_low;
-    *high += s->reserved_high;
-    if (is_decode) return;
-    n->weights += s->weight_bytes;
-    n->context_low = s->context_low;
-    n->context_high = s->context_high;
+    n->prefill_low += first->reserved_low;
+    n->prefill_high += first->reserved_high;
+    n->decode_low += later->reserved_low;
+    n->decode_high += later->reserved_high;
+    n->low += first->reserved_low > later->reserved_low ? first->reserved_low : later->reserved_low;
+    n->high +=
+        first->reserved_high > later->reserved_high ? first->reserved_high : later->reserved_high;
+    n->weights += first->weight_bytes;
 }
 
 /* Encoders and the like, each in a session that keeps its arena. */
 static bool add_others(folder *f, request r, need *n, uint64_t handles, onv_error *error)
 {
-    for (size_t i = 1; i < f->g.n_models; i++) {
+    for (size_t i = f->g.n_decoders; i < f->g.n_models; i++) {
         onv_answer_runtime_info s;
         const onv_genai_model *model = &f->g.models[i];
         onv_analysis *unbound = analyse(f, model->path, "ideal", error);
         if (unbound == NULL) return false;
-        bool agree = bind_inputs(f, unbound, r.batch, r.prompt, r.prompt, 0, error);
+        bool agree =
+            bind_inputs(f, unbound, &f->g.decoders[0], r.batch, r.prompt, r.prompt, 0, error);
         onv_analysis_destroy(unbound);
         onv_analysis *a = agree ? run_session(f, model, &s, error) : NULL;
         forget_dims(f);
         if (a == NULL) return false;
         onv_analysis_destroy(a);
-        add_session(n, &s, false);
-        n->decode_low += s.reserved_low;
-        n->decode_high += s.reserved_high;
+        add_session(n, &s, &s);
         n->libraries += handles;
     }
     return true;
@@ -307,36 +360,60 @@ static void take_gpu(const onv_analysis *of, need *n)
     n->gpu_assumed = answer.gpu_assumed;
 }
 
-static bool find_need(folder *f, request r, need *n, onv_error *error)
+/* Of a decoder with a draft, words are verified together; its handles count each session, and the arena of what is kept. */
+static bool add_decoder(folder *f, size_t i, request r, need *n, uint64_t *handles,
+                        onv_error *error)
 {
     onv_answer_runtime_info first, later;
-    const onv_genai_model *decoder = &f->g.models[0];
+    decoder *d = &f->decoders[i];
+    const onv_genai_decoder *g = &f->g.decoders[i];
     int64_t read = f->g.chunk > 0 && f->g.chunk < r.prompt ? f->g.chunk : r.prompt;
-    int64_t batch = r.batch * f->g.beams;
+    int64_t batch = r.batch * f->g.beams,
+            next = f->g.n_decoders > 1 && i == 0 ? f->g.draft_tokens + 1 : 1;
+    if (next > r.context) next = r.context;
+    if (bind_inputs(f, d->unbound, g, batch, read, r.prompt,
+                    f->g.shares ? r.context : r.prompt - read, error))
+        d->prefill = run_session(f, &f->g.models[i], &first, error);
+    forget_dims(f);
+    if (d->prefill != NULL && bind_inputs(f, d->unbound, g, batch, next, r.context,
+                                          f->g.shares ? r.context : r.context - next, error))
+        d->decode = run_session(f, &f->g.models[i], &later, error);
+    forget_dims(f);
+    if (d->decode == NULL) return false;
+    add_session(n, &first, &later);
+    *handles = first.library_bytes / 2; /* of two: the analysis has its graph's, too */
+    n->libraries += *handles + (i == 0 ? *handles : 0);
+    n->context_low = first.context_low;
+    n->context_high = first.context_high;
+    if (i == 0) take_gpu(d->decode, n);
+    return true;
+}
+
+static bool find_need(folder *f, request r, need *n, onv_error *error)
+{
+    uint64_t handles = 0;
+    bool good = true;
     *n = (need){0};
     f->g.batch = r.batch;
-    onv_analysis *prefill = NULL, *decode = NULL;
-    if (bind_inputs(f, f->unbound, batch, read, r.prompt, f->g.shares ? r.context : r.prompt - read,
-                    error))
-        prefill = run_session(f, decoder, &first, error);
-    forget_dims(f);
-    if (prefill != NULL && bind_inputs(f, f->unbound, batch, 1, r.context,
-                                       f->g.shares ? r.context : r.context - 1, error))
-        decode = run_session(f, decoder, &later, error);
-    forget_dims(f);
-    bool good = decode != NULL && find_kept(f, prefill, decode, n, error);
-    if (good) take_gpu(decode, n);
-    onv_analysis_destroy(prefill);
-    onv_analysis_destroy(decode);
-    if (!good) return false;
-    add_session(n, &first, false);
-    add_session(n, &later, true);
-    n->libraries = first.library_bytes; /* of two: the decoder's, and the arena's of what is kept */
-    if (!add_others(f, r, n, first.library_bytes / 2, error)) return false;
-    uint64_t low = n->prefill_low > n->decode_low ? n->prefill_low : n->decode_low;
-    uint64_t high = n->prefill_high > n->decode_high ? n->prefill_high : n->decode_high;
-    n->low = low + n->kept + n->libraries + n->context_low;
-    n->high = high + n->kept + n->libraries + n->context_high;
+    if (f->g.n_decoders > 1 && r.batch > 1) {
+        *error = (onv_error){.code = ONV_ERR_USAGE};
+        snprintf(error->message, sizeof error->message,
+                 "a decoder with a draft serves a batch of 1, not of %" PRId64
+                 ": leave out --batch",
+                 r.batch);
+        return false;
+    }
+    for (size_t i = 0; good && i < f->g.n_decoders; i++)
+        good = add_decoder(f, i, r, n, &handles, error);
+    good = good && find_kept(f, r, n, error);
+    for (size_t i = 0; i < f->g.n_decoders; i++) {
+        onv_analysis_destroy(f->decoders[i].prefill);
+        onv_analysis_destroy(f->decoders[i].decode);
+        f->decoders[i].prefill = f->decoders[i].decode = NULL;
+    }
+    if (!good || !add_others(f, r, n, handles, error)) return false;
+    n->low += n->kept + n->libraries + n->context_low;
+    n->high += n->kept + n->libraries + n->context_high;
     return true;
 }
 
@@ -393,7 +470,7 @@ static bool put_table(folder *f, request r, onv_error *error)
     char text[ONV_CLI_SIZE_TEXT];
     onv_cli_deployment *d = f->to;
     fputs("\nTogether, by batch and context (prompts as long)\n", d->text);
-    for (int row = 0; row <= ROWS; row++) {
+    for (int row = 0; row <= (f->g.n_decoders > 1 ? 1 : ROWS); row++) {
         int64_t batch = row > 0 ? r.batch << (row - 1) : 0;
         fprintf(d->text, row > 0 ? "  %5" PRId64 : "       ", batch);
         for (int column = COLUMNS - 1; column >= 0; column--) {
@@ -438,8 +515,11 @@ static bool answer(folder *f, onv_error *error)
                  .context = f->g.max_length};
     need n;
     take_request(f->cli, &r);
-    f->unbound = analyse(f, f->g.models[0].path, "ideal", error);
-    if (f->unbound == NULL || !find_need(f, r, &n, error)) return false;
+    for (size_t i = 0; i < f->g.n_decoders; i++) {
+        f->decoders[i].unbound = analyse(f, f->g.models[i].path, "ideal", error);
+        if (f->decoders[i].unbound == NULL) return false;
+    }
+    if (!find_need(f, r, &n, error)) return false;
     put_need(f, r, &n);
     return (f->cli->report.verbosity < 0 || put_table(f, r, error)) && put_budgets(f, r, &n, error);
 }
@@ -456,7 +536,7 @@ bool onv_cli_answer_genai(onv_cli_deployment *d, onv_error *error)
         snprintf(d->path, sizeof d->path, "%s", f->g.models[0].path);
         good = answer(f, error);
     }
-    onv_analysis_destroy(f->unbound);
+    for (size_t i = 0; i < ONV_GENAI_DECODERS; i++) onv_analysis_destroy(f->decoders[i].unbound);
     onv_genai_cleanup(&f->g);
     free(f);
     return good;

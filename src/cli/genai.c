@@ -102,20 +102,36 @@ static bool read_provider(onv_genai *g, const json_t *decoder, onv_error *error)
 static bool read_decoder(onv_genai *g, const json_t *decoder, onv_error *error)
 {
     const json_t *inputs = json_object_get(decoder, "inputs");
-    return read_size(decoder, "head_size", 0, &g->head_size, error) &&
-           read_size(decoder, "num_key_value_heads", 0, &g->kv_heads, error) &&
-           read_name(inputs, "input_ids", "input_ids", g->ids, error) &&
-           read_name(inputs, "embeddings", "inputs_embeds", g->embeddings, error) &&
-           read_name(inputs, "attention_mask", "attention_mask", g->mask, error) &&
-           read_cache(inputs, "past_key_names", "past_key_values.%d.key", g->caches[0], error) &&
-           read_cache(inputs, "past_value_names", "past_key_values.%d.value", g->caches[1],
+    onv_genai_decoder *to = &g->decoders[g->n_decoders++];
+    return read_size(decoder, "head_size", 0, &to->head_size, error) &&
+           read_size(decoder, "num_key_value_heads", 0, &to->kv_heads, error) &&
+           read_name(inputs, "input_ids", "input_ids", to->ids, error) &&
+           read_name(inputs, "embeddings", "inputs_embeds", to->embeddings, error) &&
+           read_name(inputs, "attention_mask", "attention_mask", to->mask, error) &&
+           read_cache(inputs, "past_key_names", "past_key_values.%d.key", to->caches[0], error) &&
+           read_cache(inputs, "past_value_names", "past_key_values.%d.value", to->caches[1],
                       error) &&
            read_provider(g, decoder, error);
 }
 
+/* A pair serves one sequence: onnxruntime-genai refuses more. */
+static bool read_draft(onv_genai *g, const json_t *draft, onv_error *error)
+{
+    bool was_cpu = g->is_cpu;
+    const json_t *speculative = json_object_get(g->json, "speculative");
+    if (draft == NULL) return true;
+    if (!read_decoder(g, draft, error) ||
+        !read_size(speculative, "max_draft_tokens", 4, &g->draft_tokens, error))
+        return false;
+    bool has_file = json_object_get(draft, "filename") != NULL;
+    if (has_file && g->is_cpu == was_cpu && g->beams == 1) return true;
+    return fail(error, "\"draft\" is to have a \"filename\" and the provider of \"decoder\", and "
+                       "\"num_beams\" is to be 1");
+}
+
 static bool read_all(onv_genai *g, const char *folder, onv_error *error)
 {
-    static const char *const others[] = {"encoder", "embedding", "vision", "speech"};
+    static const char *const others[] = {"draft", "encoder", "embedding", "vision", "speech"};
     const json_t *model = json_object_get(g->json, "model");
     const json_t *search = json_object_get(g->json, "search");
     const json_t *decoder = json_object_get(model, "decoder");
@@ -130,7 +146,8 @@ static bool read_all(onv_genai *g, const char *folder, onv_error *error)
         !read_size(search, "max_length", g->context, &g->max_length, error) ||
         !read_size(search, "batch_size", 1, &g->batch, error) ||
         !read_size(search, "num_beams", 1, &g->beams, error) ||
-        !read_size(search, "chunk_size", 0, &g->chunk, error) || !read_decoder(g, decoder, error))
+        !read_size(search, "chunk_size", 0, &g->chunk, error) || !read_decoder(g, decoder, error) ||
+        !read_draft(g, json_object_get(model, "draft"), error))
         return false;
     g->shares &= g->beams <= 1;
     if (g->max_length < 1 || g->batch < 1 || g->beams < 1)

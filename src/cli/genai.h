@@ -6,23 +6,29 @@
 
 #include "onnxvram/onnxvram.h"
 
-enum { ONV_GENAI_MODELS = 5, ONV_GENAI_NAME = 256, ONV_GENAI_PATH = 4096 };
+enum { ONV_GENAI_MODELS = 6, ONV_GENAI_DECODERS = 2, ONV_GENAI_NAME = 256, ONV_GENAI_PATH = 4096 };
 
 typedef struct onv_genai_model {
-    const char *role; /* "decoder", "encoder", "embedding", "vision", "speech" */
+    const char *role; /* "decoder", "draft", "encoder", "embedding", "vision", "speech" */
     char path[ONV_GENAI_PATH];
 } onv_genai_model;
 
-typedef struct onv_genai {
-    json_t *json;
-    onv_genai_model models[ONV_GENAI_MODELS]; /* the decoder is the first one */
-    size_t n_models;
-    int64_t vocabulary, context, max_length, batch, beams, chunk, head_size, kv_heads;
-    bool shares; /* past and present are one buffer */
-    bool is_cpu; /* no provider but the CPU's */
-    /* Names of the decoder's inputs; of the caches without their number, what is before and behind it. */
+/* Its cache, and names of its inputs; of the caches without their number, what is before and behind it. */
+typedef struct onv_genai_decoder {
+    int64_t head_size, kv_heads;
     char ids[ONV_GENAI_NAME], embeddings[ONV_GENAI_NAME], mask[ONV_GENAI_NAME];
     char caches[2][2][ONV_GENAI_NAME];
+} onv_genai_decoder;
+
+typedef struct onv_genai {
+    json_t *json;
+    onv_genai_model models[ONV_GENAI_MODELS]; /* the decoder is the first one, then its draft */
+    size_t n_models;
+    onv_genai_decoder decoders[ONV_GENAI_DECODERS];
+    size_t n_decoders; /* 2: the second one drafts what the first one verifies */
+    int64_t vocabulary, context, max_length, batch, beams, chunk, draft_tokens;
+    bool shares; /* past and present are one buffer */
+    bool is_cpu; /* no provider but the CPU's */
 } onv_genai;
 
 /* The caller cleans up, after a failure, too; then `error` says what was expected. */

@@ -349,15 +349,16 @@ static void add_scratch(onv_ort_planner *p, const onv_node *node, uint32_t step,
 {
     for (uint32_t i = 0; i < scratch->count; i++) {
         const onv_ort_scratch_row *row = &scratch->rows[i];
-        if (row->is_early != is_early || (row->bytes == 0 && !scratch->is_uncertain)) continue;
+        if (row->is_early != is_early || (row->bytes == 0 && !row->is_uncertain)) continue;
         onv_buffer b = onv_buffer_new(ONV_BUFFER_WORKSPACE, row->bytes, step, step, node->op_type);
         b.is_transient = row->is_transient;
         if (row->has_no_stream) b.stream = ONV_ORT_NO_STREAM;
         uint32_t at = onv_ort_add_buffer(p, &b, node->graph, ONV_ORT_FETCHED);
         p->state[at].is_read = true;
-        if (scratch->is_uncertain)
-            p->plan->workspaces[p->plan->n_workspaces++] =
-                (onv_ort_workspace){at, {row->bytes, scratch->least_bytes, scratch->most_bytes}};
+        if (!row->is_uncertain) continue;
+        p->plan->is_uncertain = true;
+        p->plan->workspaces[p->plan->n_workspaces++] =
+            (onv_ort_workspace){at, {row->bytes, row->least_bytes, row->most_bytes}};
     }
 }
 
@@ -392,7 +393,6 @@ static onv_status place_all(onv_ort_planner *p, onv_error *err)
         onv_ort_scratch scratch = {0};
         if (p->provider != ONV_ORT_HOST)
             onv_ort_find_scratch(p->model, node, p->is_host, &of_kernels, &scratch);
-        plan->is_uncertain |= scratch.is_uncertain;
         bool is_early = true;
         for (; row < live->timeline.buffers.count && live->timeline.buffers.at[row].first == s;
              row++) {

@@ -177,7 +177,7 @@ uint64_t onv_ort_sum_bytes(const onv_ort_reduction *r, uint64_t number)
     return onv_u64_mul(r->rows, blocks * number + COUNTER, &bytes) ? bytes + ALIGNMENT : 0;
 }
 
-/* Integers are reduced as float64, but for sums, whose kernel takes nothing. Squares and exponentials are tensors of their own,
+/* Integers are reduced as float64, but for sums, whose kernel takes nothing; bfloat16 as float32 where cuDNN does it. Squares and exponentials are tensors of their own,
  * behind the workspace of cuDNN. */
 static void reduce_scratch(kernel *k)
 {
@@ -191,12 +191,16 @@ static void reduce_scratch(kernel *k)
     if (!is_sized(in) || in->rank < 1 || !find_axes(k, in, goes) ||
         !onv_ort_find_reduction(in->dims, in->rank, goes, &r))
         return;
-    if (onv_dtype_is_integer((onv_dtype)in->dtype) && op != ONV_OP_ReduceSum) {
-        for (int i = 0; i < 3; i++) add_of(k, i < 2 ? r.elems : r.rows, wide);
+    r.is_matrix &= is_sum || is_square;
+    bool is_brain = in->dtype == ONV_BFLOAT16;
+    if ((onv_dtype_is_integer((onv_dtype)in->dtype) && op != ONV_OP_ReduceSum) ||
+        (is_brain && !r.is_matrix)) {
+        for (int i = 0; i < 3; i++)
+            add_of(k, i < 2 ? r.elems : r.rows, is_brain ? sizeof(float) : wide);
         return;
     }
+    is_float |= is_brain;
     if (!is_float && in->dtype != ONV_DOUBLE) return;
-    r.is_matrix &= is_sum || is_square;
     if (is_square && r.is_matrix) add_of(k, r.elems, size);
     add(k, onv_ort_sum_bytes(&r, is_float ? sizeof(float) : wide));
     if (is_exp || (is_square && !r.is_matrix)) add_of(k, r.elems, size);
@@ -324,6 +328,74 @@ static void norm_scratch(kernel *k)
     for (int i = 0; i < (is_single ? 2 : 4); i++) add_of(k, channels, sizeof(float));
 }
 
+/* --- Sorting ----------------------------------------------------------------------------------- */
+
+/* What a radix sort of cub takes: keys and values once more, how often each digit occurs, and a state of each tile. Such sizes are
+ * those of its kernels for compute capability 9.0. */
+static uint64_t sort_bytes(uint64_t n, uint64_t key, uint64_t value, uint64_t counter)
+{
+    enum { DIGITS = 256, UNIT = 256, STATE = DIGITS * 4, SINGLE = 4864, REST = 511 };
+    static const uint64_t tiles[] = {[2] = 5632, [4] = 5376, [8] = 4608};
+    uint64_t tile = value == 4 ? 8832 : tiles[key];
+    if (n <= SINGLE) return 1;
+    return (n * key + UNIT - 1) / UNIT * UNIT + (n * value + UNIT - 1) / UNIT * UNIT +
+           key * DIGITS * counter + (n + tile - 1) / tile * STATE + REST;
+}
+
+/* Up to 32 of a long last axis are chosen block by block; more than 4096 are sorted. Between them is nothing, or kernels that take
+ * little (0.5 MiB in the largest of 12 graphs). */
+static void topk_scratch(kernel *k)
+{
+    enum { FEW = 32, LONG = 4096, BLOCK = 16384, MOST_BLOCKS = 64, MANY = 4096 };
+    const onv_type *in = onv_ort_input(k, 0),
+                   *out = &onv_model_value(k->model, k->node->outputs[0])->type;
+    int64_t axis = onv_node_int(k->node, "axis", -1);
+    if (!is_sized(in) || !is_sized(out) || in->rank < 1) return;
+    if (axis < 0) axis += in->rank;
+    if (axis < 0 || axis >= in->rank) return;
+    uint64_t n = (uint64_t)in->dims[axis].raw, chosen = (uint64_t)out->dims[axis].raw;
+    uint64_t key = onv_dtype_bits((onv_dtype)in->dtype) / 8, blocks = (n + BLOCK - 1) / BLOCK;
+    bool is_short =
+        in->dtype == ONV_FLOAT || (onv_dtype_is_float((onv_dtype)in->dtype) && key == 2);
+    if (blocks > MOST_BLOCKS) blocks = MOST_BLOCKS;
+    if (is_short && axis == in->rank - 1 && n > LONG && chosen <= FEW)
+        add_of(k, onv_ort_elements(in, 0) / n * blocks, chosen * sizeof(int64_t));
+    if (chosen <= MANY || key < 2 || onv_node_int(k->node, "sorted", 1) == 0 || n > UINT32_MAX)
+        return;
+    for (int i = 0; i < 4; i++) add_of(k, n, i < 2 ? key : sizeof(int64_t));
+    add(k, sort_bytes(n, key, sizeof(int64_t), sizeof(int64_t)));
+}
+
+/* Of one class: what its scores are sorted with, and which of the boxes that are left cover which; how many are left, data tells. */
+static void suppression_scratch(kernel *k)
+{
+    enum { BITS = 32, CORNERS = 4 };
+    uint64_t n = input_elements(k, 0, 0);
+    if (n == 0 || n / CORNERS > UINT32_MAX || onv_ort_input(k, 0)->rank != 3) return;
+    n = (uint64_t)onv_ort_input(k, 0)->dims[1].raw;
+    add(k, sort_bytes(n, sizeof(float), sizeof(int32_t), sizeof(int32_t)));
+    for (int i = 0; i < 4; i++) add_of(k, n, sizeof(int32_t));
+    add_of(k, n, CORNERS * sizeof(float));
+    for (uint32_t i = 0; i < k->scratch->count; i++) k->scratch->rows[i].is_early = true;
+    add_of(k, n, (n + BITS - 1) / BITS * sizeof(int32_t));
+    last_row(k)->is_early = last_row(k)->is_uncertain = true;
+    last_row(k)->most_bytes = last_row(k)->bytes;
+}
+
+/* Pivots, the factors of the matrices in float32, and the addresses of both; of float16 the result, too. */
+static void inverse_scratch(kernel *k)
+{
+    const onv_type *in = onv_ort_input(k, 0);
+    uint64_t elems = input_elements(k, 0, 0), matrices = input_elements(k, 0, 2);
+    uint64_t number = in->dtype == ONV_DOUBLE ? sizeof(double) : sizeof(float);
+    if (elems == 0 || matrices == 0) return;
+    add_of(k, matrices, sizeof(int32_t));
+    add_of(k, matrices, (uint64_t)in->dims[in->rank - 1].raw * sizeof(int32_t));
+    add_of(k, elems, number);
+    for (int i = 0; i < 2; i++) add_of(k, matrices, POINTER_BYTES);
+    if (in->dtype == ONV_FLOAT16) add_of(k, elems, number);
+}
+
 /* --- Convolutions ------------------------------------------------------------------------------ */
 
 /* Where pads are not given as numbers (auto_pad): what the sizes need, more of it at the end. */
@@ -377,11 +449,11 @@ static void conv_scratch(kernel *k)
     onv_conv_workspace w = onv_ort_conv_workspace(
         &problem, (onv_ort_conv_search)k->session->settings->cudnn_conv_algo_search,
         &k->session->cuda);
-    k->scratch->is_uncertain = w.low != w.high;
-    k->scratch->least_bytes = known(w.low);
-    k->scratch->most_bytes = known(w.high);
-    k->scratch->rows[k->scratch->count++] =
-        (onv_ort_scratch_row){.bytes = known(w.bytes), .is_transient = true};
+    k->scratch->rows[k->scratch->count++] = (onv_ort_scratch_row){.bytes = known(w.bytes),
+                                                                  .is_transient = true,
+                                                                  .is_uncertain = w.low != w.high,
+                                                                  .least_bytes = known(w.low),
+                                                                  .most_bytes = known(w.high)};
 }
 
 /* --- Recurrent layers -------------------------------------------------------------------------- */
@@ -436,7 +508,7 @@ static uint64_t dropout_states(uint32_t compute_capability)
     return compute_capability == 86 ? 3022848 : 5308416; /* RTX 3090, A100 */
 }
 
-/* Weights of recurrent layers are kept once more, in cuDNN's order. */
+/* Weights of recurrent layers are kept once more, in cuDNN's order; an attention with a cache keeps zeros. */
 uint32_t onv_ort_find_kept(const onv_model *model, const onv_node *node,
                            const onv_ort_session *session, uint64_t rows[ONV_ORT_MOST_KEPT])
 {
@@ -444,6 +516,10 @@ uint32_t onv_ort_find_kept(const onv_model *model, const onv_node *node,
     bool is_recurrent =
         node->code == ONV_OP_LSTM || node->code == ONV_OP_GRU || node->code == ONV_OP_RNN;
     uint64_t packed = 0;
+    if (node->code == ONV_OP_GroupQueryAttention) { /* zeros */
+        rows[0] = 1024;
+        return 1;
+    }
     if (!is_recurrent || node->domain[0] != '\0' || session->cuda.compute_capability == 0) return 0;
     for (uint32_t i = FIRST; i <= LAST && i < node->n_inputs; i++) {
         if (!onv_is_value(node->inputs[i])) continue;
@@ -527,6 +603,12 @@ static const struct kernel_row {
     {ONV_OP_RNN, "", rnn_scratch, NULL},
     {ONV_OP_MatMulNBits, "com.microsoft", packed_scratch, NULL},
     {ONV_OP_MatMulBnb4, "com.microsoft", packed_scratch, NULL},
+    {ONV_OP_TopK, "", topk_scratch, NULL},
+    {ONV_OP_NonMaxSuppression, "", suppression_scratch, NULL},
+    {ONV_OP_Inverse, "com.microsoft", inverse_scratch, NULL},
+    {ONV_OP_GroupQueryAttention, "com.microsoft", onv_ort_grouped_attention, NULL},
+    {ONV_OP_MultiHeadAttention, "com.microsoft", onv_ort_attention, NULL},
+    {ONV_OP_Attention, "com.microsoft", onv_ort_attention, NULL},
     {ONV_OP_BiasGelu, "com.microsoft", NULL, onv_ort_cpu_gelu},
     {ONV_OP_FastGelu, "com.microsoft", NULL, onv_ort_cpu_gelu},
     {ONV_OP_Where, "", NULL, onv_ort_cpu_where},

@@ -11,14 +11,14 @@ typedef struct onv_ort_scratch_row {
     bool is_early;      /* asked for before the outputs are made */
     bool is_transient;  /* given back before the next request */
     bool has_no_stream; /* asked for without one: what a stream freed in this run is not for it */
+    bool is_uncertain;  /* it may be less or more: between these */
+    uint64_t least_bytes, most_bytes;
 } onv_ort_scratch_row;
 
 /* In the order of the requests. */
 typedef struct onv_ort_scratch {
     onv_ort_scratch_row rows[ONV_ORT_MOST_SCRATCH];
     uint32_t count;
-    bool is_uncertain; /* another workspace may be chosen for the one row: between these */
-    uint64_t least_bytes, most_bytes;
 } onv_ort_scratch;
 
 /* Of the session's provider, the CPU's for one thread. Nothing for what runs on the other side. Requires sizes. */
@@ -52,6 +52,10 @@ void onv_ort_cpu_recurrent(onv_ort_kernel *k);
 
 /* Of an Einsum of one operand or two, without diagonals (einsum.c). */
 void onv_ort_einsum(onv_ort_kernel *k);
+
+/* Of com.microsoft (attention.c). */
+void onv_ort_grouped_attention(onv_ort_kernel *k);
+void onv_ort_attention(onv_ort_kernel *k);
 
 /* A reduction as a matrix of what stays and what goes, as far as it is one. */
 typedef struct onv_ort_reduction {

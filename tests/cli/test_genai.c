@@ -60,6 +60,74 @@ TEST(caches_are_one_buffer_or_two)
     EXPECT("--genai llm -q", 0, "  cache, past and present    4.0 MiB");
 }
 
+/* Three layers, as an exporter of a pair names them; measured, onnxruntime-genai 0.18 without a GPU. */
+static void write_layers(const char *path, int layers)
+{
+    static char lines[3][4][128];
+    model *m = model_read(
+        18, "in input_ids i64[batch_size,sequence_length]",
+        "in attention_mask i64[batch_size,total_sequence_length]", "weight embedding f16[65536,64]",
+        "weight head f16[64,65536]", "hidden = Gather(embedding input_ids) g",
+        "logits = MatMul(hidden head) m", "out logits f16[batch_size,sequence_length,65536]");
+    for (int i = 0; i < layers; i++)
+        for (int k = 0; k < 2; k++) {
+            const char *what = k == 0 ? "key" : "value";
+            snprintf(lines[i][0], sizeof lines[i][0], "in past_key_values.%d.%s f16[b,4,past,64]",
+                     i, what);
+            snprintf(lines[i][1], sizeof lines[i][1],
+                     "present.%d.%s = Neg(past_key_values.%d.%s) %c%d", i, what, i, what, *what, i);
+            snprintf(lines[i][2], sizeof lines[i][2], "out present.%d.%s f16", i, what);
+            for (int line = 0; line < 3; line++) model_add(m, lines[i][line]);
+        }
+    program_write_model(path, m);
+}
+
+#define WORDS  "\"vocab_size\": 65536, \"context_length\": 8192"
+#define CACHES "\"head_size\": 64, \"num_key_value_heads\": 4" CUDA "}"
+
+/* What chooses the first word finds no room beside the logits of a prompt of 100 and of 4,000. */
+TEST(what_samples_has_a_region)
+{
+    enter();
+    write_layers("llm/model.onnx", 3);
+    write_config("{\"model\": {" WORDS ", \"decoder\": {\"filename\": \"model.onnx\", " CACHES
+                 "}, \"search\": {\"past_present_share_buffer\": true}}");
+    EXPECT("--genai llm -q -d prompt=100 -d context=4096", 0, "logits      63.0 MiB");
+    EXPECT("--genai llm -q -d prompt=2000 -d context=4096", 0, "logits      527.0 MiB");
+    EXPECT("--genai llm -q -d prompt=3000 -d context=4096", 0, "logits      527.0 MiB");
+    EXPECT("--genai llm -q -d prompt=4000 -d context=4096 --json", 0, "\"kept_bytes\": 1089470464");
+}
+
+/* A draft has caches, logits and handles of its own; what it drafts is verified at once. */
+TEST(a_draft_is_a_second_decoder)
+{
+    enter();
+    write_layers("llm/model.onnx", 3);
+    write_layers("llm/draft.onnx", 1);
+    write_config("{\"model\": {" WORDS ", \"decoder\": {\"filename\": \"model.onnx\", " CACHES
+                 ", \"draft\": {\"filename\": \"draft.onnx\", " CACHES
+                 "}, \"search\": {\"past_present_share_buffer\": true}}");
+    EXPECT("--genai llm -q -d prompt=128 -d context=4096", 0,
+           "  weights                    32.0 MiB", "  cache, one buffer          16.0 MiB",
+           "  libraries                  192.5 MiB");
+    EXPECT("--genai llm -q -d prompt=128 -d context=4096 -b 2", 2,
+           "a decoder with a draft serves a batch of 1, not of 2: leave out --batch");
+    write_config("{\"model\": {" WORDS ", \"decoder\": {\"filename\": \"model.onnx\", " CACHES
+                 ", \"draft\": {\"filename\": \"draft.onnx\"}}}");
+    EXPECT("--genai llm", 1, "\"draft\" is to have a \"filename\" and the provider of \"decoder\"");
+}
+
+/* A search keeps what each beam may end with. */
+TEST(beams_keep_all_ends)
+{
+    enter();
+    write_config("{\"model\": {" MODEL ", \"decoder\": " DECODER CUDA
+                 "}}, \"search\": {\"num_beams\": 3}}");
+    EXPECT("--genai llm -q -d prompt=16 -d context=64", 0, "logits      1.0 MiB");
+    EXPECT("--genai llm -q -d prompt=16 -d context=4096", 0, "logits      257.0 MiB");
+    EXPECT("--genai llm -q -d prompt=16 -d context=1099511627776", 1, "keeps more than any device");
+}
+
 TEST(the_longest_context_is_what_fits)
 {
     char longest[64];

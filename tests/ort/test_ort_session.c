@@ -337,12 +337,76 @@ TEST(kernels_take_what_was_measured)
          "weight w f16[16,32]",
          "y = Einsum(x w) equation='bchw,cd->bdhw'",
          {4096, 1024, 8192, 8192}},
+        {"in x bf16[64,4096]", "ints a 1", "y = ReduceMean(x a)", {1295}},
+        {"in x bf16[8,64,512]", "ints a 1", "y = ReduceSum(x a)", {1048576, 1048576, 16384}},
+        {"in x f32[3,128000]", "ints k 16", "y i = TopK(x k)", {3072}},
+        {"in x f32[2,5000]", "ints k 33", "y i = TopK(x k) largest=0", {0}},
+        {"in x f32[5000,4]", "ints k 5", "y i = TopK(x k) axis=0", {0}},
+        {"in x f32[2,50000]",
+         "ints k 20000",
+         "y i = TopK(x k)",
+         {200000, 200000, 400000, 400000, 619263}},
+        {"in x f16[1,2000000]",
+         "ints k 20000",
+         "y i = TopK(x k)",
+         {4000000, 4000000, 16000000, 16000000, 20369151}},
+        {"in x i64[2,50000]",
+         "ints k 20000",
+         "y i = TopK(x k)",
+         {400000, 400000, 400000, 400000, 828415}},
+        {"in x f32[2,50000]", "ints k 20000", "y i = TopK(x k) sorted=0", {0}},
+        {"in x f32[8,16,16]", NULL, "y = com.microsoft::Inverse(x)", {32, 512, 8192, 64, 64}},
+        {"in x f16[8,16,16]", NULL, "y = com.microsoft::Inverse(x)", {32, 512, 8192, 64, 64, 8192}},
+        {"in x f16[2,128,1024]",
+         "in p f16[2,4,0,64];in n i32[2];in t i32[];weight c f16[512,32]",
+         "y k v = com.microsoft::GroupQueryAttention(x - - p p n t c c) num_heads=8 "
+         "kv_num_heads=4 do_rotary=1",
+         {24, 262144, 256}},
+        {"in x f16[1,128,512]",
+         "in q f16[1,128,256];in p f16[1,4,0,64];in n i32[1];in t i32[]",
+         "y k v = com.microsoft::GroupQueryAttention(x q q p p n t) num_heads=8 kv_num_heads=4",
+         {12, 256}},
+        {"in x f16[2,128,768]",
+         NULL,
+         "y = com.microsoft::MultiHeadAttention(x x x) num_heads=12",
+         {256}},
+        {"in x f16[2,128,768]",
+         "in m i32[2,128]",
+         "y = com.microsoft::MultiHeadAttention(x x x - m) num_heads=12",
+         {2752512}},
+        {"in x f16[2,128,768]",
+         "weight b f16[2304]",
+         "y = com.microsoft::MultiHeadAttention(x x x b) num_heads=12",
+         {1179648, 256}},
+        {"in x f32[1,1024,512]",
+         "in q f32[1,77,512]",
+         "y = com.microsoft::MultiHeadAttention(x q q) num_heads=8",
+         {0}},
+        {"in x f32[1,512,512]",
+         "weight b f32[1536]",
+         "y = com.microsoft::MultiHeadAttention(x x x b) num_heads=8",
+         {3145728}},
+        {"in x f32[1,128,640]",
+         NULL,
+         "y = com.microsoft::MultiHeadAttention(x x x) num_heads=8",
+         {2031616}},
+        {"in x f16[2,128,768]",
+         "weight w f16[768,2304];weight b f16[2304]",
+         "y = com.microsoft::Attention(x w b) num_heads=12",
+         {1179648, 1179648, 256}},
+        {"in x f32[1,512,512]",
+         "weight w f32[512,1536];weight b f32[1536];in m i32[1,512]",
+         "y = com.microsoft::Attention(x w b m) num_heads=8",
+         {3145728, 19922944}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         OWNED_MODEL m = model_read(18, cases[i].x);
-        if (cases[i].other != NULL) model_add(m, cases[i].other);
-        char type[4] = "";
-        snprintf(type, sizeof type, "%.3s", cases[i].x + strlen("in x "));
+        char others[128] = "", type[8] = "";
+        if (cases[i].other != NULL) snprintf(others, sizeof others, "%s", cases[i].other);
+        for (char *rest = others, *line; (line = strtok_r(rest, ";", &rest)) != NULL;)
+            model_add(m, line);
+        model_import(m, "com.microsoft", 1);
+        sscanf(cases[i].x, "in x %7[^[]", type);
         bool gives_indices =
             strstr(cases[i].node, "Arg") != NULL || strstr(cases[i].node, "NonZero") != NULL;
         model_add(m, cases[i].node);
@@ -350,7 +414,8 @@ TEST(kernels_take_what_was_measured)
         flow f;
         onv_ort_scratch scratch = {0};
         flow_open_model(&f, m, "ort");
-        onv_ort_session session = {.settings = &onv_ort_settings_default};
+        onv_ort_session session = {.settings = &onv_ort_settings_default,
+                                   .cuda = {.compute_capability = 90}};
         bool *is_host = calloc(f.model.values.count, sizeof *is_host);
         onv_ort_find_scratch(&f.model, onv_model_node(&f.model, f.live.timeline.steps.at[0].node),
                              is_host, &session, &scratch);
@@ -363,6 +428,30 @@ TEST(kernels_take_what_was_measured)
         free(is_host);
         flow_close(&f);
     }
+}
+
+/* How many boxes are left to compare, data tells: between none and all of them. */
+TEST(suppression_compares_what_is_left)
+{
+    static const uint64_t bytes[] = {277503, 134400, 134400, 134400, 134400, 537600, 141120000};
+    OWNED_MODEL m = model_read(18, "in b f32[1,33600,4]", "in s f32[1,2,33600]",
+                               "o = NonMaxSuppression(b s)", "out o i64[boxes,3]");
+    OWNED_FLOW f;
+    onv_ort_scratch scratch = {0};
+    onv_ort_session session = {.settings = &onv_ort_settings_default};
+    flow_open_model(&f, m, "ort");
+    bool *is_host = calloc(f.model.values.count, sizeof *is_host);
+    onv_ort_find_scratch(&f.model, onv_model_node(&f.model, f.live.timeline.steps.at[0].node),
+                         is_host, &session, &scratch);
+    assert_int_equal(scratch.count, 7);
+    for (uint32_t i = 0; i < 7; i++) {
+        assert_int_equal(scratch.rows[i].bytes, bytes[i]);
+        assert_true(scratch.rows[i].is_early);
+        assert_int_equal(scratch.rows[i].is_uncertain, i == 6);
+    }
+    assert_int_equal(scratch.rows[6].least_bytes, 0);
+    assert_int_equal(scratch.rows[6].most_bytes, bytes[6]);
+    free(is_host);
 }
 
 /* --- Recurrent layers -------------------------------------------------------------------------- */

@@ -1,0 +1,99 @@
+/* What operators of com.microsoft that compute attention take. Read in source (contrib_ops/cuda/bert) and measured, ONNX Runtime
+ * 1.31, CUDA build without a GPU; what splits of one query's keys take is not here (0.4 MiB in the largest of 30 graphs). */
+#include "base/checked.h"
+#include "ort/scratch.h"
+
+enum { FLOAT_BYTES = 4, NEWEST = 90, FLASH = 80, GRAPH_BYTES = 256 /* cuDNN's own */ };
+
+/* Sizes of a call; 0 where they are not known. */
+typedef struct attention {
+    uint64_t batch, queries, heads, of_query, of_key; /* elements of a token */
+    uint64_t number;                                  /* bytes of an element */
+    bool is_half;
+} attention;
+
+static void add(onv_ort_kernel *k, uint64_t n, uint64_t each)
+{
+    onv_ort_add_scratch(k, n, each);
+}
+
+static bool has_input(const onv_node *node, uint32_t i)
+{
+    return i < node->n_inputs && onv_is_value(node->inputs[i]);
+}
+
+/* Of [batch, tokens, width]. */
+static bool read_call(const onv_ort_kernel *k, attention *a)
+{
+    const onv_type *query = onv_ort_input(k, 0);
+    int64_t heads = onv_node_int(k->node, "num_heads", 0);
+    *a = (attention){.is_half = query->dtype == ONV_FLOAT16 || query->dtype == ONV_BFLOAT16};
+    if (query->rank != 3 || onv_ort_elements(query, 0) == 0 || heads < 1) return false;
+    a->batch = (uint64_t)query->dims[0].raw;
+    a->queries = (uint64_t)query->dims[1].raw;
+    a->of_query = (uint64_t)query->dims[2].raw;
+    a->heads = (uint64_t)heads;
+    a->number = onv_dtype_bits((onv_dtype)query->dtype) / 8;
+    return k->session->cuda.compute_capability >= FLASH;
+}
+
+/* Sums of rows, for those before Hopper, whose kernels are not cuDNN's. */
+static void add_rows(onv_ort_kernel *k, const attention *a)
+{
+    if (k->session->cuda.compute_capability < NEWEST)
+        add(k, a->batch * a->heads * a->queries, FLOAT_BYTES);
+}
+
+static void add_graph(onv_ort_kernel *k)
+{
+    if (k->session->cuda.compute_capability >= NEWEST) add(k, GRAPH_BYTES, 1);
+}
+
+/* Lengths of the sequences, and queries that are turned or taken out of packed ones. */
+void onv_ort_grouped_attention(onv_ort_kernel *k)
+{
+    attention a;
+    uint64_t of_keys = (uint64_t)onv_node_int(k->node, "kv_num_heads", 0);
+    if (!read_call(k, &a) || !a.is_half) return;
+    bool is_packed = !has_input(k->node, 1);
+    if (is_packed) a.of_query = a.of_query / (a.heads + 2 * of_keys) * a.heads;
+    add_rows(k, &a);
+    add(k, 3 * a.batch, sizeof(int32_t));
+    if (is_packed || onv_node_int(k->node, "do_rotary", 0) != 0)
+        add(k, a.batch * a.queries, a.of_query * a.number);
+    add_graph(k);
+}
+
+/* Products that no kernel does as one: queries, keys and values by head, and scores twice. Kernels do without where there is no
+ * mask, in 16 bits, or for 256 queries and more; then a bias is added to copies. Attention multiplies its input first. */
+void onv_ort_attention(onv_ort_kernel *k)
+{
+    enum { MASK = 3, KEY_MASK = 4, LONG = 256, UNIT = 256 };
+    attention a;
+    bool is_whole = k->node->code == ONV_OP_Attention;
+    uint32_t mask = is_whole ? MASK : KEY_MASK;
+    if (!read_call(k, &a) || k->node->n_inputs > mask + 1 || has_input(k->node, mask + 1) ||
+        (has_input(k->node, mask) && onv_ort_input(k, mask)->rank != 2))
+        return;
+    if (is_whole && !has_input(k->node, 2)) return;
+    if (is_whole) a.of_query = onv_ort_elements(onv_ort_input(k, 2), 0) / 3;
+    uint64_t queries = a.batch * a.queries * a.of_query, keys = queries, tokens = a.queries;
+    if (!is_whole) {
+        if (!has_input(k->node, 1) || !has_input(k->node, 2) || onv_ort_input(k, 1)->rank != 3)
+            return;
+        keys = onv_ort_elements(onv_ort_input(k, 1), 0);
+        tokens = keys / a.batch / a.of_query;
+    }
+    uint64_t all = queries + 2 * keys, scores;
+    if (!onv_u64_mul(a.batch * a.heads * a.queries, tokens, &scores) ||
+        !onv_u64_mul(scores, 2 * a.number, &scores))
+        scores = UINT64_MAX / 2; /* which no device has */
+    bool is_one = !has_input(k->node, mask) && (a.is_half || a.queries >= LONG);
+    if (is_whole) add(k, all, a.number);
+    if (is_one && a.is_half && !is_whole) add_rows(k, &a);
+    if (!is_one)
+        add(k, all * a.number + (scores + 2 * UNIT - 1) / (2 * UNIT) * (2 * UNIT), 1);
+    else if (is_whole || has_input(k->node, MASK))
+        add(k, all, a.number);
+    if (is_one && a.is_half) add_graph(k);
+}
