@@ -436,14 +436,14 @@ static onv_status quantize(onv_analysis *analysis, const onv_options *options, o
 
 static onv_status find_cache(onv_analysis *analysis, const onv_options *options, onv_error *err)
 {
+    static const char *const modes[] = {"copies", "shared", NULL};
     onv_kv_cache *cache = &analysis->cache;
     if (options->kv_cache == NULL) return ONV_OK;
-    if (strcmp(options->kv_cache, "copies") == 0) cache->mode = ONV_KV_COPIES;
-    if (strcmp(options->kv_cache, "shared") == 0) cache->mode = ONV_KV_SHARED;
+    if (onv_is_called(options->kv_cache, modes[0])) cache->mode = ONV_KV_COPIES;
+    if (onv_is_called(options->kv_cache, modes[1])) cache->mode = ONV_KV_SHARED;
     if (cache->mode == ONV_KV_NOT_ASKED)
-        return onv_fail(err, ONV_ERR_USAGE,
-                        "a key-value cache is held as copies or shared, not as '%s'",
-                        options->kv_cache);
+        return onv_fail_choice(err, "--kv-cache", options->kv_cache, strlen(options->kv_cache),
+                               onv_name_in, modes);
     if (options->train != NULL)
         return onv_fail(err, ONV_ERR_USAGE, "training has no key-value cache: ask for one of them");
     ONV_TRY(onv_kv_cache_find(&analysis->model, cache, err));

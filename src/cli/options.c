@@ -98,7 +98,7 @@ static onv_cli_verdict apply(void *into, const onv_cli_row *row, const char *tex
     if (row->is_wide) return onv_cli_set_wide((void *)field, row, text);
     if (row->is_power) return onv_cli_set_power((void *)field, row, text);
     if (row->size != NULL) return onv_cli_set_size((void *)field, row, text);
-    if (row->choices != NULL) return onv_cli_set_choice((void *)field, row, text);
+    if (row->is_choice) return onv_cli_set_choice((void *)field, row, text);
     if (text == NULL) text = row->fallback;
     if (row->output > 0) return onv_cli_add_output(into, (onv_format)(row->output - 1), text);
     if (row->count == 0) {

@@ -16,10 +16,7 @@
 #define OUTPUT(format)    .output = 1 + ONV_FORMAT_##format
 #define TOPIC(name, text) .topic = (name), .heading = (text)
 #define NAMES(of)         .list = ONV_LIST_NAMES + ONV_NAMES_##of
-
-/* As the enums are ordered. */
-static const char *const colors[] = {"auto", "always", "never", NULL};
-static const char *const precisions[] = {"fp32", "fp16", "bf16", NULL};
+#define CHOICE(list)      .is_choice = true, .words = (list) /* as the enum is ordered */
 
 const onv_cli_row onv_cli_rows[] = {
     {'b', "batch", "N", "the batch size: the first dimension of the inputs",
@@ -38,14 +35,14 @@ const onv_cli_row onv_cli_rows[] = {
      "it: MODEL.pt2",
      AT(analysis.program)},
     {0, "precision", "TYPE", "what-if: cast all float tensors to fp32, fp16 or bf16",
-     AT(analysis.precision), .choices = precisions, .least = ONV_PRECISION_FP32},
+     AT(analysis.precision), CHOICE("fp32 fp16 bf16"), .least = ONV_PRECISION_FP32},
     {0, "weight-format", "FORMAT",
      "what-if: linear layers in fewer bits; with --train the frozen ones", AT(analysis.weights),
      NAMES(WEIGHT_FORMATS), .like = "weights"},
     {0, "kv-cache", "HOW",
      "what-if: key-value cache as copies or shared (one buffer a layer); with --budget the longest "
      "context",
-     .read = onv_cli_set_kv_cache, .words = "copies shared"},
+     AT(analysis.kv_cache), .words = "copies shared"},
     {0, "order", "NAME", "order of execution", AT(analysis.order), NAMES(ORDERS)},
     {0, "runtime", "LIST",
      "runtimes to simulate, with commas; torch and ort are judged unless a list is given",
@@ -70,7 +67,7 @@ const onv_cli_row onv_cli_rows[] = {
      AT(analysis.strict)},
     {'v', "verbose", NULL, "print every diagnostic and every row", .read = onv_cli_be_verbose},
     {0, "top", "N", "how many of the largest tensors to list (10)", COUNT(report.top, INT_MAX)},
-    {0, "color", "WHEN", "auto, always or never", AT(color), .choices = colors},
+    {0, "color", "WHEN", "auto, always or never", AT(color), CHOICE("auto always never")},
     {0, "format", "NAME", "format of the report: text, or markdown for a pull request",
      .read = onv_cli_set_format, .words = "text markdown", NEEDS(PAGE)},
     {0, "layers", "[=DEPTH]", "print a table per module", .read = onv_cli_add_layers},
@@ -114,7 +111,7 @@ const onv_cli_row onv_cli_rows[] = {
      AT(analysis.loss),
      .words = "cross-entropy fused-cross-entropy chunked-cross-entropy mse none"},
     {0, "amp", "TYPE", "autocast to fp16 or bf16, in inference too", AT(analysis.amp),
-     .choices = precisions + 1, .least = ONV_PRECISION_FP16},
+     CHOICE("fp16 bf16"), .least = ONV_PRECISION_FP16},
     {0, "freeze", "PATTERN", "parameters or modules that are not trained (* and ?); repeatable",
      LIST(freeze, analysis.n_freeze)},
     {0, "train-only", "PATTERN", "train these parameters or modules only; repeatable",
@@ -393,12 +390,7 @@ bool onv_cli_item_at(const onv_cli_row *row, size_t index, onv_cli_item *item)
     case ONV_LIST_LIMITS: return limit_at(index, item);
     case ONV_LIST_PLANS: return plan_at(index, item);
     case ONV_LIST_ALLOCATORS: return allocator_at(index, item);
-    case ONV_LIST_NONE:
-        if (row->choices == NULL) return onv_cli_word_at(row->words, index, item->name);
-        for (size_t i = 0; i <= index; i++)
-            if (row->choices[i] == NULL) return false;
-        snprintf(item->name, sizeof item->name, "%s", row->choices[index]);
-        return true;
+    case ONV_LIST_NONE: return onv_cli_word_at(row->words, index, item->name);
     default: break;
     }
     onv_names list = (onv_names)(row->list - ONV_LIST_NAMES);

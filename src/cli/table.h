@@ -42,10 +42,10 @@ typedef struct onv_cli_row {
     onv_cli_verdict (*read)(onv_cli *cli, const char *text);
     size_t at, count;
     unsigned least, most;
-    bool is_wide;               /* a number of at least 1, of 64 bits */
-    bool is_power;              /* a power of two, likewise */
-    const char *size;           /* what a size of more than 0 looks like: "2GiB" */
-    const char *const *choices; /* a place in them, and `least`; NULL behind the last one */
+    bool is_wide;     /* a number of at least 1, of 64 bits */
+    bool is_power;    /* a power of two, likewise */
+    bool is_choice;   /* the place in `words`, and `least` */
+    const char *size; /* what a size of more than 0 looks like: "2GiB" */
     unsigned
         output; /* 1 + the format that is written to the file; the field is a flag then, if there is one */
     const char *fallback; /* for text that was left out */

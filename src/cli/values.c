@@ -159,57 +159,62 @@ onv_cli_verdict onv_cli_set_power(uint64_t *to, const onv_cli_row *row, const ch
 
 /* --- Choices ----------------------------------------------------------------------------------- */
 
-/* The place of `text` in a list that ends with NULL; false with a message. */
-static bool choose(const char *option, const char *const *names, const char *text, size_t *place)
+/* The place of `text` among what the row's value is chosen from; false with a message. */
+static bool choose(const onv_cli_row *row, const char *text, size_t *place)
 {
+    enum { MOST = 32 };
+    onv_cli_item items[MOST];
+    const char *names[MOST + 1] = {NULL};
     char list[256] = "";
-    for (size_t i = 0, used = 0; names[i] != NULL && used < sizeof list; i++)
-        used +=
-            (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
-    for (size_t i = 0; names[i] != NULL; i++) {
-        if (!onv_is_called(text, names[i])) continue;
-        *place = i;
-        return true;
+    for (size_t i = 0, used = 0; i < MOST && onv_cli_item_at(row, i, &items[i]); i++) {
+        items[i].name[strcspn(items[i].name, "=")] = '\0';
+        names[i] = items[i].name;
+        if (used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "",
+                                     names[i]);
     }
+    for (*place = 0; names[*place] != NULL; ++*place)
+        if (onv_is_called(text, names[*place])) return true;
     const char *near = onv_nearest_name(text, names);
-    (void)onv_cli_usage("--%s: '%s' is unknown%s%s%s from %s", option, text,
+    (void)onv_cli_usage("--%s: '%s' is unknown%s%s%s from %s", row->name, text,
                         near != NULL ? ", did you mean '" : "; choose", near != NULL ? near : "",
                         near != NULL ? "'? Choose" : "", list);
     return false;
 }
 
+static bool choose_of(const onv_cli *cli, const char *option, const char *text, size_t *place)
+{
+    return choose(onv_cli_row_named(cli->command, option), text, place);
+}
+
 onv_cli_verdict onv_cli_add_dump(onv_cli *cli, const char *what)
 {
-    static const char *const names[] = {"graph",  "program", "intervals", "plan",
-                                        "header", "trace",   "replay",    NULL};
     static const onv_format formats[] = {ONV_FORMAT_DUMP_GRAPH,     ONV_FORMAT_DUMP_PROGRAM,
                                          ONV_FORMAT_DUMP_INTERVALS, ONV_FORMAT_DUMP_PLAN,
                                          ONV_FORMAT_DUMP_HEADER,    ONV_FORMAT_DUMP_TRACE,
                                          ONV_FORMAT_DUMP_REPLAY};
     size_t place;
-    if (!choose("dump", names, what, &place)) return ONV_CLI_USAGE;
+    if (!choose_of(cli, "dump", what, &place)) return ONV_CLI_USAGE;
     return onv_cli_add_output(cli, formats[place], NULL);
 }
 
 onv_cli_verdict onv_cli_add_formula(onv_cli *cli, const char *how)
 {
-    static const char *const names[] = {"text", "python", "c", NULL};
     static const onv_format formats[] = {ONV_FORMAT_FORMULA, ONV_FORMAT_FORMULA_PYTHON,
                                          ONV_FORMAT_FORMULA_C};
     size_t place = 0;
-    if (how != NULL && !choose("formula", names, how, &place)) return ONV_CLI_USAGE;
+    if (how != NULL && !choose_of(cli, "formula", how, &place)) return ONV_CLI_USAGE;
     cli->analysis.formulas = true;
     return onv_cli_add_output(cli, formats[place], NULL);
 }
 
 onv_cli_verdict onv_cli_set_format(onv_cli *cli, const char *text)
 {
-    static const char *const names[] = {"text", "markdown", NULL};
     size_t place;
     if (strcmp(text, "json") == 0 || strcmp(text, "csv") == 0)
         return onv_cli_reject(
             "--format: '%s' is unknown; choose from text, markdown, or write --%s", text, text);
-    if (!choose("format", names, text, &place)) return ONV_CLI_USAGE;
+    if (!choose_of(cli, "format", text, &place)) return ONV_CLI_USAGE;
     cli->format = place == 0 ? ONV_FORMAT_TEXT : ONV_FORMAT_MARKDOWN;
     return ONV_CLI_RUN;
 }
@@ -252,25 +257,19 @@ onv_cli_verdict onv_cli_set_batch(onv_cli *cli, const char *text)
     return ONV_CLI_RUN;
 }
 
-enum { MOST_LIMITS = 32 };
-
 onv_cli_verdict onv_cli_set_limit(onv_cli *cli, const char *text)
 {
-    const char *value, *names[MOST_LIMITS + 1] = {NULL};
+    const char *value;
     uint64_t limit = 0;
     size_t place;
     char *name = split(cli, text, &value);
-    for (size_t i = 0; i < MOST_LIMITS; i++)
-        if ((names[i] = onv_limit_name(i, NULL, NULL)) == NULL) break;
     if (name == NULL)
         return onv_cli_reject("--limit takes NAME=N, as in --limit nodes=1000, not '%s'", text);
-    bool known = choose("limit", names, name, &place);
-    bool good = known && onv_size_parse(value, &limit) && limit > 0 &&
-                onv_limits_set(&cli->limits, name, limit);
-    if (known && !good)
-        return onv_cli_reject("--limit %s takes a number of at least 1 that fits it, not '%s'",
-                              names[place], value);
-    return good ? ONV_CLI_RUN : ONV_CLI_USAGE;
+    if (!choose_of(cli, "limit", name, &place)) return ONV_CLI_USAGE;
+    if (onv_size_parse(value, &limit) && limit > 0 && onv_limits_set(&cli->limits, name, limit))
+        return ONV_CLI_RUN;
+    return onv_cli_reject("--limit %s takes a number of at least 1 that fits it, not '%s'",
+                          onv_limit_name(place, NULL, NULL), value);
 }
 
 onv_cli_verdict onv_cli_set_wide(uint64_t *to, const onv_cli_row *row, const char *text)
@@ -292,7 +291,7 @@ onv_cli_verdict onv_cli_set_size(uint64_t *to, const onv_cli_row *row, const cha
 onv_cli_verdict onv_cli_set_choice(unsigned *to, const onv_cli_row *row, const char *text)
 {
     size_t place;
-    if (!choose(row->name, row->choices, text, &place)) return ONV_CLI_USAGE;
+    if (!choose(row, text, &place)) return ONV_CLI_USAGE;
     *to = row->least + (unsigned)place;
     return ONV_CLI_RUN;
 }
@@ -307,15 +306,6 @@ onv_cli_verdict onv_cli_set_attention_dropout(onv_cli *cli, const char *text)
         return onv_cli_reject("--attention-dropout takes a probability from 0 to below 1, not '%s'",
                               text);
     cli->analysis.attention_dropout = value;
-    return ONV_CLI_RUN;
-}
-
-onv_cli_verdict onv_cli_set_kv_cache(onv_cli *cli, const char *text)
-{
-    static const char *const names[] = {"copies", "shared", NULL};
-    size_t place;
-    if (!choose("kv-cache", names, text, &place)) return ONV_CLI_USAGE;
-    cli->analysis.kv_cache = text;
     return ONV_CLI_RUN;
 }
 
