@@ -189,13 +189,6 @@ static bool make_diff(onv_diff *diff, const onv_view *before, const onv_view *af
 
 enum { MOST_ROWS = 15 };
 
-static const onv_column total_columns[] = {
-    {"", .least = 12},
-    {"before", .right = true, .least = 10},
-    {"after", .right = true, .least = 10},
-    {"change", .right = true},
-};
-
 static void add_total(onv_table *table, const onv_page *page, const char *what, uint64_t before,
                       uint64_t after, onv_label (*label)(uint64_t))
 {
@@ -206,7 +199,7 @@ static void add_total(onv_table *table, const onv_page *page, const char *what, 
 
 static void write_totals(const onv_view *a, const onv_view *b, const onv_page *page)
 {
-    onv_table table = onv_table_of(total_columns);
+    onv_table table = onv_table_of("12", ">10 before", ">10 after", "> change");
     const onv_live *x = a->live, *y = b->live;
     add_total(&table, page, "nodes", x->timeline.steps.count, y->timeline.steps.count,
               onv_label_count);
@@ -242,14 +235,6 @@ static void write_peaks(const onv_view *a, const onv_view *b, const onv_page *pa
     onv_page_wrapped(page, text, 8, 4);
 }
 
-static const onv_column module_columns[] = {
-    {"module", .least = 12, .is_name = true},
-    {"parameters", .right = true},
-    {"change", .right = true},
-    {"activations", .right = true},
-    {"change", .right = true},
-};
-
 static const char *change_text(const onv_page *page, const onv_diff_row *row, uint64_t before,
                                uint64_t after)
 {
@@ -262,7 +247,8 @@ static void write_modules(const onv_diff *diff, const onv_page *page)
 {
     if (diff->n_modules == 0) return;
     onv_page_title(page, "Modules that changed");
-    onv_table table = onv_table_of(module_columns);
+    onv_table table =
+        onv_table_of("12* module", "> parameters", "> change", "> activations", "> change");
     for (uint32_t i = 0; i < diff->n_modules && i < MOST_ROWS; i++) {
         const onv_diff_row *row = &diff->modules[i];
         uint64_t params = row->is ? row->params_after : row->params_before;
@@ -278,7 +264,7 @@ static void write_tensors(const onv_diff *diff, const onv_page *page)
 {
     if (diff->n_tensors == 0) return;
     onv_page_title(page, "Tensors that changed");
-    onv_table table = onv_table_of(total_columns);
+    onv_table table = onv_table_of("12", ">10 before", ">10 after", "> change");
     for (uint32_t i = 0; i < diff->n_tensors && i < MOST_ROWS; i++) {
         const onv_diff_row *row = &diff->tensors[i];
         onv_label before = onv_label_bytes(row->before), after = onv_label_bytes(row->after);

@@ -107,13 +107,6 @@ static void add_rows(onv_table *table, const onv_view *view, const onv_page *pag
 
 static void write_view(const onv_report_job *job, const onv_view *view, const onv_page *page)
 {
-    const onv_column columns[N_COLUMNS] = {
-        {"module", .least = 12},
-        {"output", .least = 9},
-        {"parameters", .right = true},
-        {"MACs", .right = true},
-        {onv_view_trains(view) ? "saved" : "activations", .right = true},
-        {"share", .right = true}};
     onv_footprint footprint;
     if (!onv_footprint_make(&footprint, view, page)) return;
     onv_page_fitted(page, ONV_STYLE_TITLE, onv_view_path(view), page->width);
@@ -133,7 +126,9 @@ static void write_view(const onv_report_job *job, const onv_view *view, const on
     bool is_made =
         onv_modules_init(&modules, view, &footprint, job->options->layer_depth, job->arena);
     if (is_made && (!onv_view_trains(view) || onv_modules_take_saved(&modules, view))) {
-        onv_table table = onv_table_of(columns);
+        onv_table table =
+            onv_table_of("12 module", "9 output", "> parameters", "> MACs",
+                         onv_view_trains(view) ? "> saved" : "> activations", "> share");
         table.has_totals = true;
         add_rows(&table, view, page, &modules);
         onv_table_finish(&table, page);

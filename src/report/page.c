@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INDENT = 2, GAP = 2, MAX_COLUMNS = 12 };
+enum { INDENT = 2, GAP = 2 };
 
 onv_page onv_page_make(onv_writer *out, onv_arena *arena, const onv_report_options *options)
 {
@@ -167,21 +167,37 @@ const char *onv_page_bar(const onv_page *page, uint64_t part, uint64_t whole, un
 
 /* --- Tables ------------------------------------------------------------------------------------ */
 
-const onv_column onv_fact_columns[3] = {
-    {"", .style = ONV_STYLE_DIM},
-    {"", .right = true},
-    {"", .least = 8, .style = ONV_STYLE_DIM},
-};
-
 void onv_table_fact(onv_table *table, const onv_page *page, const char *name, uint64_t bytes,
                     const char *note)
 {
     onv_table_row(table, name, onv_page_bytes(page, bytes), note);
 }
 
-void onv_table_init(onv_table *table, const onv_column *columns, size_t n_columns)
+void onv_table_column(onv_table *table, const char *word)
 {
-    *table = (onv_table){.columns = columns, .n_columns = n_columns};
+    onv_column column = {.title = ""};
+    for (; *word != '\0' && strchr(">*~#!0123456789", *word) != NULL; word++) {
+        switch (*word) {
+        case '>': column.right = true; break;
+        case '*': column.is_name = true; break;
+        case '~': column.style = ONV_STYLE_DIM; break;
+        case '#': column.style = ONV_STYLE_BAR; break;
+        case '!': column.style = ONV_STYLE_PEAK; break;
+        default: column.least = (uint8_t)(10 * column.least + *word - '0');
+        }
+    }
+    column.title = *word == ' ' ? word + 1 : word;
+    if (table->n_columns < ONV_TABLE_COLUMNS)
+        table->columns[table->n_columns++] = column;
+    else
+        table->failed = true;
+}
+
+onv_table onv_table_make(const char *const *words, size_t n)
+{
+    onv_table table = {.n_columns = 0};
+    for (size_t i = 0; i < n; i++) onv_table_column(&table, words[i]);
+    return table;
 }
 
 void onv_table_add(onv_table *table, const char *cell)
@@ -372,8 +388,8 @@ static void write_markdown(const onv_table *table, const onv_page *page, const c
 /* Columns that fit the page. */
 static void write_plain(const onv_table *table, const onv_page *page, const char *const *titles)
 {
-    size_t rows = table->cells.count / table->n_columns, widths[MAX_COLUMNS];
-    cut cuts[MAX_COLUMNS];
+    size_t rows = table->cells.count / table->n_columns, widths[ONV_TABLE_COLUMNS];
+    cut cuts[ONV_TABLE_COLUMNS];
     measure(table, page, widths);
     for (size_t c = 0; c < table->n_columns; c++) cuts[c] = choose_cut(table, page, c, widths[c]);
     if (has_titles(table)) write_row(table, page, widths, cuts, titles, true);
@@ -385,8 +401,8 @@ static void write_plain(const onv_table *table, const onv_page *page, const char
 
 void onv_table_finish(onv_table *table, const onv_page *page)
 {
-    const char *titles[MAX_COLUMNS];
-    if (table->failed || table->n_columns > MAX_COLUMNS) {
+    const char *titles[ONV_TABLE_COLUMNS];
+    if (table->failed) {
         page->arena->failed = true;
     } else if (table->cells.count >= table->n_columns) {
         for (size_t c = 0; c < table->n_columns; c++) titles[c] = table->columns[c].title;

@@ -100,6 +100,8 @@ const char *onv_page_range(const onv_page *page, uint64_t low, uint64_t high);
 /* A bar of at most `columns` columns for part / whole, in the arena. */
 const char *onv_page_bar(const onv_page *page, uint64_t part, uint64_t whole, unsigned columns);
 
+enum { ONV_TABLE_COLUMNS = 16 };
+
 typedef struct onv_column {
     const char *title; /* a table whose titles are all "" has no header */
     bool right;
@@ -109,21 +111,25 @@ typedef struct onv_column {
 } onv_column;
 
 typedef struct onv_table {
-    const onv_column *columns;
+    onv_column columns[ONV_TABLE_COLUMNS];
     size_t n_columns;
     bool has_totals; /* a rule stands above the last row */
-    bool failed;     /* a cell did not find memory */
+    bool failed;     /* a cell did not find memory, or there are too many columns */
     ONV_VEC(const char *) cells;
 } onv_table;
 
 /* A table of facts: a name, a figure, and a note on it. */
-extern const onv_column onv_fact_columns[3];
+#define ONV_FACTS "~", ">", "8~"
 void onv_table_fact(onv_table *table, const onv_page *page, const char *name, uint64_t bytes,
                     const char *note);
 
-void onv_table_init(onv_table *table, const onv_column *columns, size_t n_columns);
-#define onv_table_of(list)                                                                         \
-    ((onv_table){.columns = (list), .n_columns = sizeof(list) / sizeof(list)[0]})
+/* A column is a word: its title, behind a space where these are in front of it: > (right), a number (the least columns),
+ * * (is_name), ~ # ! (dim, bar, peak). "12* module", "> bytes", "~". The word lives as long as the table. */
+void onv_table_column(onv_table *table, const char *word);
+onv_table onv_table_make(const char *const *words, size_t n);
+#define onv_table_of(...)                                                                          \
+    onv_table_make((const char *const[]){__VA_ARGS__},                                             \
+                   sizeof(const char *[]){__VA_ARGS__} / sizeof(const char *))
 
 /* The next cells; NULL (memory was short where it was made) counts as a failure. */
 void onv_table_add(onv_table *table, const char *cell);

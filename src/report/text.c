@@ -14,11 +14,6 @@ enum {
 
 /* --- The model --------------------------------------------------------------------------------- */
 
-static const onv_column fact_columns[] = {
-    {"", .style = ONV_STYLE_DIM},
-    {"", .least = 20},
-};
-
 /* "batch = 256", or the whole shape where an input's was given. */
 static const char *binding_text(const onv_view *view, const onv_page *page, const onv_bound *bound)
 {
@@ -95,7 +90,7 @@ void onv_write_model(const onv_view *view, const onv_page *page)
     const onv_model *model = view->model;
     const onv_live *live = view->live;
     onv_page_title(page, "Model");
-    onv_table table = onv_table_of(fact_columns);
+    onv_table table = onv_table_of("~", "20");
     if (model->producer[0] != '\0') onv_table_row(&table, "producer", model->producer);
     if (model->opsets.count > 0) onv_table_row(&table, "opset", opsets_text(view, page));
     add_program(view, page, &table);
@@ -131,7 +126,7 @@ void onv_write_memory(const onv_view *view, const onv_page *page, const onv_foot
     const onv_live *live = view->live;
     onv_page_text(page, ONV_STYLE_TITLE, "Memory of the graph");
     onv_write_text(page->out, ", a lower bound: no allocator, libraries or context\n");
-    onv_table table = onv_table_of(onv_fact_columns);
+    onv_table table = onv_table_of(ONV_FACTS);
     const struct {
         const char *name, *note;
         onv_amount amount;
@@ -147,11 +142,6 @@ void onv_write_memory(const onv_view *view, const onv_page *page, const onv_foot
 }
 
 /* --- The peak ---------------------------------------------------------------------------------- */
-
-static const onv_column peak_columns[] = {
-    {"", .right = true},          {"", .right = true}, {"", .style = ONV_STYLE_BAR},
-    {"", .style = ONV_STYLE_DIM}, {"", .least = 12},   {"", .least = 12, .is_name = true},
-};
 
 static void write_peak_title(const onv_view *view, const onv_page *page,
                              const onv_footprint *footprint)
@@ -207,7 +197,7 @@ static void write_peak(const onv_view *view, const onv_page *page, const onv_foo
     uint64_t whole = in_units ? footprint->peak.units : footprint->peak.fixed;
     write_peak_title(view, page, footprint);
     uint32_t shown = count_shown(footprint, whole, verbose);
-    onv_table table = onv_table_of(peak_columns);
+    onv_table table = onv_table_of(">", ">", "#", "~", "12", "12*");
     uint64_t rest = whole;
     for (uint32_t i = 0; i < shown; i++) {
         rest -= footprint->peak_set[i].size;
@@ -285,14 +275,6 @@ static void write_timeline(const onv_view *view, const onv_page *page,
 
 /* --- The largest tensors ----------------------------------------------------------------------- */
 
-static const onv_column largest_columns[] = {
-    {"size", .right = true},
-    {"steps", .right = true},
-    {"dtype", .style = ONV_STYLE_DIM},
-    {"shape", .least = 12},
-    {"name", .least = 12, .is_name = true},
-};
-
 /* What values are ranked by: bytes, as if every free dim were NOMINAL_DIM. */
 static uint64_t rank_size(const onv_view *view, onv_value_id id)
 {
@@ -322,7 +304,7 @@ static void write_largest(const onv_view *view, const onv_page *page, size_t top
     if (view->live->unknown > 0 && view->infer->free_dims.count > 0)
         onv_write_format(page->out, ", in order as if every free dimension were %d", NOMINAL_DIM);
     onv_page_line(page);
-    onv_table table = onv_table_of(largest_columns);
+    onv_table table = onv_table_of("> size", "> steps", "~ dtype", "12 shape", "12* name");
     for (size_t i = 0; i < n && i < top; i++) {
         onv_value_id id = {(uint32_t)items[i].index};
         const onv_value *value = onv_model_value(view->model, id);

@@ -36,16 +36,9 @@ static const char *part_text(const onv_page *page, onv_range part, uint64_t tota
 static void write_waterfall(const onv_view *view, const onv_page *page)
 {
     const onv_answer *answer = view->answer;
-    bool is_unicode = onv_page_is_unicode(page);
-    const onv_column columns[] = {
-        {"", .style = ONV_STYLE_PLAIN},
-        {"live", .right = true},
-        {is_unicode ? "→ reserved" : "-> reserved", .right = true},
-        {"+ libraries", .right = true, .style = ONV_STYLE_DIM},
-        {"+ context", .right = true, .style = ONV_STYLE_DIM},
-        {"= total", .right = true, .style = ONV_STYLE_PEAK},
-    };
-    onv_table table = onv_table_of(columns);
+    const char *reserved = onv_page_is_unicode(page) ? "> → reserved" : "> -> reserved";
+    onv_table table =
+        onv_table_of("", "> live", reserved, ">~ + libraries", ">~ + context", ">! = total");
     for (uint32_t i = 0; i < answer->n_rows; i++) {
         const onv_answer_row *row = &answer->rows[i];
         uint64_t total = row->total.high;

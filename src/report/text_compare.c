@@ -7,14 +7,6 @@
 
 /* --- The models -------------------------------------------------------------------------------- */
 
-static const onv_column comparison_columns[ONV_COMPARED_CELLS] = {
-    {"model", .least = 12, .is_name = true},
-    {"nodes", .right = true},
-    {"MACs", .right = true},
-    {"weights", .right = true},
-    {"peak", .right = true, .least = 12},
-};
-
 onv_status onv_compare(const onv_report_job *job, const onv_page *page)
 {
     onv_report_state *state = job->state;
@@ -45,7 +37,7 @@ static void write_models(const onv_report_state *state, const onv_page *page)
 {
     onv_page_line(page);
     onv_page_title(page, "Side by side");
-    onv_table table = onv_table_of(comparison_columns);
+    onv_table table = onv_table_of("12* model", "> nodes", "> MACs", "> weights", ">12 peak");
     for (size_t i = 0; i < state->compared.count; i++) {
         onv_table_add_all(&table, state->compared.at[i].fields, ONV_COMPARED_CELLS);
     }
@@ -83,17 +75,16 @@ static uint64_t needed(const onv_compared *row, size_t r)
 static void write_runtimes(const onv_report_state *state, const onv_page *page)
 {
     const onv_compared *first = &state->compared.at[0];
-    onv_column columns[1 + ONV_MAX_RUNTIMES] = {{"needs up to", .least = 12, .is_name = true}};
     size_t n = (first->count - ONV_COMPARED_CELLS) / 2;
     bool are_same = n > 0;
     for (size_t i = 1; i < state->compared.count; i++)
         are_same = are_same && state->compared.at[i].count == first->count;
     if (!are_same) return;
-    for (size_t r = 0; r < n; r++)
-        columns[1 + r] = (onv_column){first->fields[ONV_COMPARED_CELLS + 2 * r], .right = true};
-    onv_table table;
     onv_page_line(page);
-    onv_table_init(&table, columns, 1 + n);
+    onv_table table = onv_table_of("12* needs up to");
+    for (size_t r = 0; r < n; r++)
+        onv_table_column(&table,
+                         onv_page_print(page, "> %s", first->fields[ONV_COMPARED_CELLS + 2 * r]));
     for (size_t i = 0; i < state->compared.count; i++) {
         const onv_compared *row = &state->compared.at[i];
         onv_table_add(&table, row->fields[0]);

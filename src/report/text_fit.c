@@ -163,11 +163,6 @@ static const char *cell(const onv_page *page, const onv_answer *answer,
 static void write_several(const onv_answer *answer, const onv_page *page)
 {
     const onv_answer_device *first = &answer->devices[0];
-    onv_column columns[3 + ONV_MAX_RUNTIMES] = {{"", .style = ONV_STYLE_PLAIN},
-                                                {"memory", .right = true},
-                                                {"fits", .style = ONV_STYLE_PLAIN}};
-    for (uint32_t r = 0; r < answer->n_rows; r++)
-        columns[3 + r] = (onv_column){answer->rows[r].runtime, .right = true};
     onv_page_head(page, "Budgets");
     if (first->fit->margin_percent > 0)
         onv_write_format(page->out, ", less a margin of %u%%", first->fit->margin_percent);
@@ -179,8 +174,9 @@ static void write_several(const onv_answer *answer, const onv_page *page)
     }
     onv_page_line(page);
     bool gains = false;
-    onv_table table;
-    onv_table_init(&table, columns, 3 + answer->n_rows);
+    onv_table table = onv_table_of("", "> memory", "fits");
+    for (uint32_t r = 0; r < answer->n_rows; r++)
+        onv_table_column(&table, onv_page_print(page, "> %s", answer->rows[r].runtime));
     for (uint32_t i = 0; i < answer->n_devices; i++) {
         const onv_answer_device *device = &answer->devices[i];
         onv_table_row(&table, device_text(device, page),

@@ -3,11 +3,6 @@
 
 #include "report/text.h"
 
-static const onv_column columns[] = {
-    {"", .style = ONV_STYLE_PLAIN}, {"before", .right = true}, {"now", .right = true},
-    {"growth", .right = true},      {"", .least = 8},
-};
-
 static void write_title(const onv_gate *gate, const onv_page *page)
 {
     onv_page_head(page, "Growth");
@@ -25,7 +20,7 @@ void onv_write_gate(const onv_view *view, const onv_page *page)
     const onv_gate *gate = view->gate;
     if (gate == NULL || gate->baseline == NULL) return;
     write_title(gate, page);
-    onv_table table = onv_table_of(columns);
+    onv_table table = onv_table_of("", "> before", "> now", "> growth", "8");
     for (uint32_t i = 0; i < gate->n_rows; i++) {
         const onv_gate_row *row = &gate->rows[i];
         bool is_sum = strcmp(row->what, "total") == 0;

@@ -4,15 +4,7 @@
 #include "base/fail.h"
 #include "report/text.h"
 
-static const onv_column columns[] = {
-    {"", .least = 12},
-    {"predicted", .right = true},
-    {"measured", .right = true},
-    {"difference", .right = true},
-    {"", .least = 8},
-};
-
-enum { N_COLUMNS = 5, MOST_ROWS = 10 };
+enum { MOST_ROWS = 10 };
 
 static void add_row(onv_table *table, const onv_page *page, const char *what,
                     onv_measured_pair bytes, const char *remark)
@@ -41,7 +33,7 @@ static const onv_measured_figure *find_figure(const onv_measured *m, const char 
 
 static void write_kinds(const onv_measured *m, const onv_page *page)
 {
-    onv_table table = onv_table_of(columns);
+    onv_table table = onv_table_of("12", "> predicted", "> measured", "> difference", "8");
     for (unsigned k = 0; k < ONV_N_MEASURED_KINDS && m->snapshot != NULL; k++)
         if (m->kinds[k].predicted_bytes > 0 || m->kinds[k].measured_bytes > 0)
             add_row(&table, page, onv_measured_kind_name((onv_measured_kind)k), m->kinds[k], "");
@@ -92,13 +84,6 @@ static void explain_total(const onv_measured *m, const onv_page *page)
 
 /* --- The snapshot ------------------------------------------------------------------------------ */
 
-static const onv_column module_columns[] = {
-    {"module", .least = 12, .is_name = true},
-    {"predicted", .right = true},
-    {"measured", .right = true},
-    {"difference", .right = true},
-};
-
 static void write_modules(const onv_measured *m, const onv_page *page)
 {
     size_t n = 0;
@@ -107,7 +92,7 @@ static void write_modules(const onv_measured *m, const onv_page *page)
         n++;
     if (n == 0) return;
     onv_page_title(page, "Modules that differ at the peak");
-    onv_table table = onv_table_of(module_columns);
+    onv_table table = onv_table_of("12* module", "> predicted", "> measured", "> difference");
     for (size_t i = 0; i < n && i < MOST_ROWS; i++) {
         const onv_measured_module *row = &m->modules.at[i];
         onv_table_row(&table, row->path[0] != '\0' ? row->path : "(none)",
@@ -120,12 +105,6 @@ static void write_modules(const onv_measured *m, const onv_page *page)
         onv_page_say(page, "%zu more; %zu modules agree.", n - MOST_ROWS, m->modules.count - n);
 }
 
-static const onv_column single_columns[] = {
-    {"bytes", .right = true},
-    {"what", .least = 12, .is_name = true},
-    {"where", .least = 12},
-};
-
 static void write_singles(const onv_page *page, const char *title, const onv_measured_single *rows,
                           size_t n)
 {
@@ -136,7 +115,7 @@ static void write_singles(const onv_page *page, const char *title, const onv_mea
     const char *text = onv_page_print(page, ": %zu of %s", n, onv_label_bytes(sum).text);
     onv_write_text(page->out, text);
     onv_page_line(page);
-    onv_table table = onv_table_of(single_columns);
+    onv_table table = onv_table_of("> bytes", "12* what", "12 where");
     for (size_t i = 0; i < n && i < MOST_ROWS; i++)
         onv_table_row(&table, onv_page_bytes(page, rows[i].bytes), rows[i].what, rows[i].where);
     onv_table_finish(&table, page);

@@ -11,19 +11,13 @@ enum { MAX_OPEN_DIMS = 16, MAX_PIECES = 4 };
 
 /* --- Free dims --------------------------------------------------------------------------------- */
 
-static const onv_column open_columns[] = {
-    {"", .least = 8},
-    {"", .least = 12},
-    {"", .least = 16, .style = ONV_STYLE_DIM},
-};
-
 static void write_dims(const onv_view *view, const onv_page *page)
 {
     size_t count = view->infer->free_dims.count;
     onv_page_text(page, ONV_STYLE_WARN, "Free dimensions");
     onv_page_text(page, ONV_STYLE_PLAIN, ", bound by");
     onv_page_line(page);
-    onv_table table = onv_table_of(open_columns);
+    onv_table table = onv_table_of("8", "12", "16~");
     for (size_t i = 0; i < count && i < MAX_OPEN_DIMS; i++) {
         const onv_free_dim *dim = &view->infer->free_dims.at[i];
         onv_table_row(

@@ -3,13 +3,6 @@
 
 #include "report/text.h"
 
-static const onv_column columns[] = {
-    {"", .style = ONV_STYLE_PLAIN}, {"mode", .style = ONV_STYLE_DIM},
-    {"predicted", .right = true},   {"measured", .right = true},
-    {"difference", .right = true},  {"tolerated", .right = true, .style = ONV_STYLE_DIM},
-    {"buffers", .right = true},     {"verdict", .style = ONV_STYLE_PLAIN},
-};
-
 /* "torch", "train sqrt". */
 static const char *name_text(const onv_page *page, const char *runtime, const char *plan)
 {
@@ -29,7 +22,8 @@ static const char *verdict_text(const onv_page *page, const onv_replay_result *r
 
 static void write_results(const onv_replays *replays, const onv_page *page)
 {
-    onv_table table = onv_table_of(columns);
+    onv_table table = onv_table_of("", "~ mode", "> predicted", "> measured", "> difference",
+                                   ">~ tolerated", "> buffers", "verdict");
     for (size_t i = 0; i < replays->results.count; i++) {
         const onv_replay_result *r = &replays->results.at[i];
         onv_table_row(&table, name_text(page, r->runtime, r->plan), r->mode,
@@ -134,18 +128,11 @@ static void write_timelines(const onv_replays *replays, const onv_page *page, bo
 
 /* --- The largest batch ------------------------------------------------------------------------- */
 
-static const onv_column max_batch_columns[] = {
-    {"", .style = ONV_STYLE_PLAIN},
-    {"mode", .style = ONV_STYLE_DIM},
-    {"largest batch predicted", .right = true},
-    {"allocated", .right = true},
-    {"verdict", .style = ONV_STYLE_PLAIN},
-};
-
 static void write_max_batches(const onv_replays *replays, const onv_page *page)
 {
     if (replays->max_batches.count == 0) return;
-    onv_table table = onv_table_of(max_batch_columns);
+    onv_table table =
+        onv_table_of("", "~ mode", "> largest batch predicted", "> allocated", "verdict");
     for (size_t i = 0; i < replays->max_batches.count; i++) {
         const onv_replay_max_batch *max_batch = &replays->max_batches.at[i];
         onv_table_row(&table, name_text(page, max_batch->runtime, max_batch->plan), max_batch->mode,

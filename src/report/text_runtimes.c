@@ -4,15 +4,6 @@
 #include "program/view.h"
 #include "report/text.h"
 
-static const onv_column columns[] = {
-    {"", .style = ONV_STYLE_PLAIN},
-    {"weights", .right = true},
-    {"activations", .right = true},
-    {"libraries", .right = true, .style = ONV_STYLE_DIM},
-    {"context", .right = true, .style = ONV_STYLE_DIM},
-    {"together", .right = true},
-};
-
 /* "256-600 MiB"; one label where both ends are one, none for nothing. */
 static const char *range_text(const onv_page *page, onv_range range)
 {
@@ -122,7 +113,8 @@ void onv_write_comparison_runtimes(const onv_view *view, const onv_page *page)
     for (size_t i = 0; i < view->n_runtimes; i++) n += !view->runtimes[i].is_judged;
     if (n == 0) return;
     onv_page_title(page, "For comparison, not judged");
-    onv_table table = onv_table_of(columns);
+    onv_table table =
+        onv_table_of("", "> weights", "> activations", ">~ libraries", ">~ context", "> together");
     for (size_t i = 0; i < view->n_runtimes; i++)
         if (!view->runtimes[i].is_judged) add_row(&table, page, &view->runtimes[i]);
     onv_table_finish(&table, page);

@@ -7,18 +7,6 @@
 
 enum { ADVICE_ROWS = 8 };
 
-static const onv_column advice_columns[] = {
-    {"", .style = ONV_STYLE_DIM},
-    {"extend", .style = ONV_STYLE_PLAIN},
-    {"pattern", .style = ONV_STYLE_PLAIN},
-    {"initializers", .style = ONV_STYLE_PLAIN},
-    {"search", .style = ONV_STYLE_PLAIN},
-    {"first run", .right = true},
-    {"steady", .right = true},
-    {"in use", .right = true},
-    {"least limit", .right = true},
-};
-
 static const char *search_text(const onv_ort_settings *s)
 {
     static const char *const names[] = {"EXHAUSTIVE", "HEURISTIC", "DEFAULT"};
@@ -90,7 +78,8 @@ void onv_write_advice(const onv_view *view, const onv_page *page, bool verbose)
     const onv_ort_advice *advice = view->advice;
     if (advice == NULL || advice->count == 0) return;
     onv_page_title(page, "Settings of ONNX Runtime, the arena of each");
-    onv_table table = onv_table_of(advice_columns);
+    onv_table table = onv_table_of("~", "extend", "pattern", "initializers", "search",
+                                   "> first run", "> steady", "> in use", "> least limit");
     for (uint32_t i = 0; i < advice->count; i++)
         if (verbose || i < ADVICE_ROWS || i == advice->given)
             add_advice(&table, page, &advice->rows[i], i == advice->given);
@@ -109,16 +98,6 @@ void onv_write_advice(const onv_view *view, const onv_page *page, bool verbose)
 /* --- Requests ---------------------------------------------------------------------------------- */
 
 enum { REQUEST_ROWS = 24 };
-
-static const onv_column request_columns[] = {
-    {"", .right = true, .style = ONV_STYLE_DIM},
-    {"request", .least = 12},
-    {"in use", .right = true},
-    {"power of two", .right = true},
-    {"as requested", .right = true},
-    {"power of two, shrunk", .right = true, .least = 12},
-    {"as requested, shrunk", .right = true, .least = 12},
-};
 
 static const char *dims_text(const onv_page *page, const onv_shape_requests *r, uint32_t request)
 {
@@ -143,7 +122,9 @@ static void write_request_rows(const onv_shape_requests *r, const onv_page *page
 {
     uint32_t shown = 0;
     bool all = verbose || r->n_requests <= REQUEST_ROWS;
-    onv_table table = onv_table_of(request_columns);
+    onv_table table =
+        onv_table_of(">~", "12 request", "> in use", "> power of two", "> as requested",
+                     ">12 power of two, shrunk", ">12 as requested, shrunk");
     for (uint32_t i = 0; i < r->n_requests; i++) {
         bool is_last = i + 1 == r->n_requests;
         if (!all && !is_last && (shown >= REQUEST_ROWS || !grows(r, i))) continue;
@@ -217,7 +198,7 @@ void onv_write_together(const onv_report_job *job, const onv_page *page)
 {
     const onv_together_info *info = job->options->together;
     onv_page_title(page, "Together, sessions of ONNX Runtime in one process");
-    onv_table table = onv_table_of(onv_fact_columns);
+    onv_table table = onv_table_of(ONV_FACTS);
     onv_table_row(&table, "sessions",
                   onv_page_print(page, "%llu", (unsigned long long)info->sessions), "");
     add_sum(&table, page, "arenas", info->arenas_low, info->arenas_high, "one for each session");

@@ -58,37 +58,22 @@ static void add_time(onv_table *table, const onv_page *page, const onv_time *tim
 
 /* --- Checkpointing plans ----------------------------------------------------------------------- */
 
-enum { PLAN_COLUMNS = 13 };
-
 /* What the table shows beside what all have. */
 typedef struct shown {
     bool time, moved, batches;
 } shown;
 
-static void start_plans(onv_table *table, shown has, onv_column shown_columns[PLAN_COLUMNS])
+static onv_table plan_table(shown has)
 {
-    const struct {
-        onv_column column;
-        bool is_shown;
-    } all[] = {
-        {{"plan", .right = false}, true},
-        {{"id", .right = false}, true},
-        {{"peak", .right = true}, true},
-        {{"reserved", .right = true}, true},
-        {{"saved", .right = true}, true},
-        {{"recomputed", .right = true}, true},
-        {{"overhead", .right = true}, true},
-        {{"time", .right = true}, has.time},
-        {{"segments", .right = true}, true},
-        {{"moved", .right = true}, has.moved},
-        {{"on the host", .right = true}, has.moved},
-        {{"", .style = ONV_STYLE_PEAK}, true},
-        {{"max batch", .right = true}, has.batches},
-    };
-    uint32_t n = 0;
-    for (size_t i = 0; i < PLAN_COLUMNS; i++)
-        if (all[i].is_shown) shown_columns[n++] = all[i].column;
-    onv_table_init(table, shown_columns, n);
+    onv_table table =
+        onv_table_of("plan", "id", "> peak", "> reserved", "> saved", "> recomputed", "> overhead");
+    if (has.time) onv_table_column(&table, "> time");
+    onv_table_column(&table, "> segments");
+    if (has.moved) onv_table_column(&table, "> moved");
+    if (has.moved) onv_table_column(&table, "> on the host");
+    onv_table_column(&table, "!");
+    if (has.batches) onv_table_column(&table, "> max batch");
+    return table;
 }
 
 static const char *verdict(const onv_training *t, uint32_t plan)
@@ -219,9 +204,7 @@ static void write_plans(const onv_view *view, const onv_page *page, bool verbose
     onv_write_format(page->out,
                      " (overhead: of forward + backward, which counts as two forwards%s)\n",
                      has.time ? "; time: of a step, an estimate" : "");
-    onv_table table;
-    onv_column plan_columns[PLAN_COLUMNS];
-    start_plans(&table, has, plan_columns);
+    onv_table table = plan_table(has);
     for (uint32_t i = 0; i < t->n_plans; i++) {
         if (is_shown(t, i, verbose))
             add_plan(&table, page, view, i, has);
@@ -246,7 +229,7 @@ static void write_compiled(const onv_training *t, const onv_page *page)
     if (c->budget < 1)
         onv_write_format(page->out, " with activation_memory_budget = %g", c->budget);
     onv_page_line(page);
-    onv_table table = onv_table_of(onv_fact_columns);
+    onv_table table = onv_table_of(ONV_FACTS);
     const char *note = onv_page_print(
         page, "saved for backward: %s of eager PyTorch's",
         onv_label_share(c->saved_activation_bytes, t->figures.saved_activation_bytes).text);
@@ -293,7 +276,7 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
     if (t->world > 1) onv_write_format(page->out, ", one of %u devices", t->world);
     if (t->zero_stage > 0) onv_write_format(page->out, ", ZeRO %u", t->zero_stage);
     onv_page_line(page);
-    onv_table table = onv_table_of(onv_fact_columns);
+    onv_table table = onv_table_of(ONV_FACTS);
     onv_table_fact(&table, page, "parameters", t->figures.parameter_bytes,
                    t->is_unlisted ? "that operations read: the export lists none" : "");
     onv_table_fact(&table, page, "buffers", t->figures.buffer_bytes,

@@ -3,19 +3,12 @@
 
 /* --- Weights ----------------------------------------------------------------------------------- */
 
-/* Notes are short enough to be shown whole. */
-static const onv_column weight_columns[] = {
-    {"", .style = ONV_STYLE_PLAIN},
-    {"", .right = true},
-    {"", .style = ONV_STYLE_DIM},
-};
-
 void onv_write_quantized(const onv_view *view, const onv_page *page)
 {
     const onv_quantized *q = view->quantized;
     if (q == NULL || q->format == NULL) return;
     onv_page_title(page, onv_page_print(page, "Weights in %s", q->format->name));
-    onv_table table = onv_table_of(weight_columns);
+    onv_table table = onv_table_of("", ">", "~");
     onv_table_fact(&table, page,
                    onv_page_print(page, "%s %s of products", onv_label_count(q->n_matrices).text,
                                   q->n_matrices == 1 ? "matrix" : "matrices"),
@@ -66,7 +59,7 @@ void onv_write_kv_cache(const onv_view *view, const onv_page *page)
     bool shared = cache->mode == ONV_KV_SHARED;
     onv_page_title(page, shared ? "Key-value cache, one buffer for each layer"
                                 : "Key-value cache, as copies");
-    onv_table table = onv_table_of(weight_columns);
+    onv_table table = onv_table_of("", ">", "~");
     onv_table_fact(&table, page, "a token", cache->token_bytes,
                    onv_page_print(page, "%s %s, %s each", onv_label_count(cache->n_layers).text,
                                   cache->n_layers == 1 ? "layer" : "layers",
@@ -91,13 +84,6 @@ void onv_write_kv_cache(const onv_view *view, const onv_page *page)
 }
 
 /* --- Savings ----------------------------------------------------------------------------------- */
-
-static const onv_column saving_columns[] = {
-    {"", .right = true},
-    {"", .right = true, .style = ONV_STYLE_DIM},
-    {"", .style = ONV_STYLE_PLAIN},
-    {"", .least = 12},
-};
 
 static const char *what_text(const onv_view *view, const onv_page *page, const onv_saving *s)
 {
@@ -135,7 +121,7 @@ void onv_write_savings(const onv_view *view, const onv_page *page)
     const onv_savings *savings = view->savings;
     if (savings == NULL || savings->count == 0) return;
     onv_page_title(page, "Possible savings of the graph's own peak, each by itself");
-    onv_table table = onv_table_of(saving_columns);
+    onv_table table = onv_table_of(">", ">~", "", "12");
     for (uint32_t i = 0; i < savings->count; i++) {
         const onv_saving *s = &savings->of[i];
         onv_table_row(&table, onv_page_print(page, "-%s", onv_label_bytes(s->saved_bytes).text),
@@ -146,12 +132,6 @@ void onv_write_savings(const onv_view *view, const onv_page *page)
 }
 
 /* --- Of the whole graph --------------------------------------------------------------------------- */
-
-static const onv_column global_columns[] = {
-    {"", .style = ONV_STYLE_PLAIN},
-    {"", .right = true},
-    {"", .right = true, .style = ONV_STYLE_DIM},
-};
 
 static const char *const global_names[ONV_N_GLOBAL_SAVINGS] = {
     [ONV_GLOBAL_SAVING_VIEWS] = "views that share memory (Reshape and its like)",
@@ -169,7 +149,7 @@ void onv_write_global_savings(const onv_view *view, const onv_page *page)
     if (view->global_savings == NULL || view->n_runtimes == 0 || trains) return;
     uint64_t total = view->live->weight_bytes + view->live->peak_bytes;
     bool done[ONV_N_GLOBAL_SAVINGS] = {false}, any = false;
-    onv_table table = onv_table_of(global_columns);
+    onv_table table = onv_table_of("", ">", ">~");
     for (int round = 0; round < ONV_N_GLOBAL_SAVINGS; round++) {
         int best = -1;
         for (int k = 0; k < ONV_N_GLOBAL_SAVINGS; k++) {
