@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "ops/op_shapes.h"
 
 const onv_op *onv_family_row(const onv_op_family *family, const char *name, int32_t version)
 {
@@ -19,6 +20,7 @@ onv_status onv_borrow_init(onv_op_ctx *c, const onv_op *row, int32_t version, co
                            uint32_t n_in, onv_borrow *b)
 {
     *b = (onv_borrow){.c = *c};
+    if (row->says != NULL) ONV_TRY(onv_op_shapes_compile(row, c->arena, &row, c->err));
     b->c.op = row;
     b->c.version = version;
     b->c.n_in = map != NULL ? n_in : c->n_in;
@@ -117,14 +119,6 @@ onv_dim onv_alias_macs(onv_op_ctx *c)
 onv_status onv_contrib_like(onv_op_ctx *c, uint32_t k, uint32_t i)
 {
     return onv_op_set_out_like(c, k, i, onv_op_in_dtype(c, i));
-}
-
-onv_status onv_contrib_last(onv_op_ctx *c, uint32_t k, onv_dtype dtype, onv_dim last)
-{
-    onv_dim dims[ONV_MAX_RANK];
-    int rank = onv_op_in_rank(c, 0);
-    for (int i = 0; i < rank; i++) dims[i] = i < rank - 1 ? onv_op_in_dim(c, 0, i) : last;
-    return onv_op_set_out(c, k, dtype, dims, rank);
 }
 
 onv_status onv_contrib_attr(onv_op_ctx *c, const char *name, int64_t *value)

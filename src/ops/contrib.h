@@ -56,9 +56,6 @@ onv_dim onv_alias_macs(onv_op_ctx *c);
 /* Output k has the shape and dtype of input i. */
 onv_status onv_contrib_like(onv_op_ctx *c, uint32_t k, uint32_t i);
 
-/* Output k: the shape of input 0 with its last dim replaced. */
-onv_status onv_contrib_last(onv_op_ctx *c, uint32_t k, onv_dtype dtype, onv_dim last);
-
 /* A positive integer that the operator requires, as a size. */
 onv_status onv_contrib_attr(onv_op_ctx *c, const char *name, int64_t *value);
 

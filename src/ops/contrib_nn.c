@@ -4,25 +4,6 @@
 #include "ops/rules.h"
 #include "ops/tensor.h"
 
-/* --- Normalisations ---------------------------------------------------------------------------- */
-
-/* GroupNorm, SkipGroupNorm: channels last by default. */
-static onv_status infer_group_norm(onv_op_ctx *c)
-{
-    int64_t groups;
-    bool last = onv_op_attr_int(c, "channels_last", 1) != 0;
-    onv_dim channels = onv_op_in_dim(c, 0, last ? -1 : 1);
-    onv_infer_same(c);
-    onv_contrib_like(c, 1, 0); /* the sum, of SkipGroupNorm */
-    ONV_TRY(onv_tensor_need_rank(c, 0, 3, ONV_MAX_RANK));
-    ONV_TRY(onv_contrib_attr(c, "groups", &groups));
-    if (onv_tensor_never_splits(channels, onv_dim_const(groups)))
-        return onv_op_fail(c, "%lld channels do not split into %lld groups",
-                           (long long)channels.raw, (long long)groups);
-    ONV_TRY(onv_tensor_need_vector(c, 1, "channels and gamma", &channels));
-    return onv_tensor_need_vector(c, 2, "channels and beta", &channels);
-}
-
 /* --- Dropout ----------------------------------------------------------------------------------- */
 
 static bool drops(onv_op_ctx *c, uint32_t training)
@@ -119,6 +100,10 @@ static onv_dim macs_depthwise(onv_op_ctx *c)
              "(x[_, ..., n], skip, gamma[n], beta[n], bias[n]): like x, [x.:-1, 1] f32, "          \
              "[x.:-1, 1] f32, like x",                                                             \
              .traits = {.save_in = ONV_BIT(2), .save_out = saved})
+/* Channels last by default. */
+#define GROUP_NORM                                                                                 \
+    "(x[_, _, _, ...], gamma[c], beta[c]) where c = if(attr.channels_last or 1, x.-1, x.1), "      \
+    "channels_per_group = exact(c / attr.groups): like x"
 #define DROPOUT(op, least, most, line)                                                             \
     ONV_SAYS(op, 1, least, most, 1, 2, line, .traits_fn = dropout_traits, .flags = ONV_OP_RANDOM)
 /* One bit per element, in words of 32. */
@@ -133,8 +118,11 @@ static const onv_op rows[] = {
     NORM("QOrderedLayerNormalization", 5, 5, 1, onv_infer_same, 0),
     NORM("BranchwiseRMSNorm", 1, 2, 1, onv_infer_same, .save_in = ONV_BIT(0) | ONV_BIT(1)),
     NORM("GatedRMSNorm", 3, 3, 1, onv_infer_same, .save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2)),
-    NORM("GroupNorm", 3, 3, 1, infer_group_norm, .save_in = ONV_BIT(0) | ONV_BIT(1)),
-    NORM("SkipGroupNorm", 4, 5, 2, infer_group_norm, .save_in = ONV_BIT(1), .save_out = ONV_BIT(1)),
+    ONV_SAYS("GroupNorm", 1, 3, 3, 1, 1, GROUP_NORM,
+             .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}),
+    /* The sum is a result, too. */
+    ONV_SAYS("SkipGroupNorm", 1, 4, 5, 1, 2, GROUP_NORM ", like x",
+             .traits = {.save_in = ONV_BIT(1), .save_out = ONV_BIT(1)}),
     /* Token ids, then the tables; mask_index and embedding_sum. */
     ONV_SAYS("EmbedLayerNormalization", 1, 7, 9, 1, 3,
              "(ids[b, s], segments, words[_, n]): [b, s, n] like words, [b] i32, [b, s, n] like "

@@ -40,17 +40,6 @@ static onv_status infer_unfold(onv_op_ctx *c)
     return onv_op_set_like(c, dims, rank + 1);
 }
 
-/* Unique: of a vector; values and counts are as many as there are different ones. */
-static onv_status infer_unique(onv_op_ctx *c)
-{
-    onv_dim all = onv_op_in_dim(c, 0, 0);
-    ONV_TRY(onv_tensor_need_rank(c, 0, 1, 1));
-    onv_dim unique = onv_dim_is(all, 0) ? all : onv_dim_fresh(c->dims, "unique", all);
-    onv_op_set_like(c, &unique, 1);
-    onv_op_set_out(c, 1, ONV_INT64, &all, 1);
-    return onv_op_set_out(c, 2, ONV_INT64, &unique, 1);
-}
-
 /* --- Lookups ----------------------------------------------------------------------------------- */
 
 /* GatherBlockQuantized: data, indices, scales. Bytes hold 8 / bits elements of the last axis each;
@@ -97,7 +86,10 @@ static const onv_op rows[] = {
     SAYS("Irfft", 1, 1, 1, "(x[..., n, 2]): [x.:-2, if(attr.onesided or 1, (n - 1) * 2, n)]"),
     SAYS("CropAndResize", 4, 4, 1,
          "(x[_, c, _, _], rois[n, _], indices, size): [n, c, size[0], size[1]]"),
-    ROW("Unique", 1, 1, 3, 3, infer_unique, .flags = ONV_OP_DATA_DEPENDENT),
+    /* Values and counts are as many as there are different ones. */
+    ONV_SAYS("Unique", 1, 1, 1, 3, 3,
+             "(x[n]) where unique = upto(n, unique): [unique], [n] i64, [unique] i64",
+             .flags = ONV_OP_DATA_DEPENDENT),
     SAYS("TorchEmbedding", 2, 4, 1, "(w[_, n], ids): [ids.:, n]",
          .traits = {.save_in = ONV_BIT(1)}),
     ROW("GatherBlockQuantized", 3, 4, 1, 1, infer_gather_quantized),

@@ -68,19 +68,6 @@ static onv_status infer_label_encoder(onv_op_ctx *c)
 
 /* --- Features ---------------------------------------------------------------------------------- */
 
-static onv_status infer_array_feature_extractor(onv_op_ctx *c)
-{
-    onv_dim dims[ONV_MAX_RANK];
-    int rank = onv_op_in_dims(c, 0, dims);
-    ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
-    if (rank == 1) {
-        dims[0] = onv_dim_const(1);
-        rank = 2;
-    }
-    if (rank > 0) dims[rank - 1] = onv_op_in_elems(c, 1);
-    return onv_op_set_like(c, dims, rank);
-}
-
 static onv_status infer_feature_vectorizer(onv_op_ctx *c)
 {
     uint32_t count;
@@ -234,7 +221,8 @@ static onv_dim count_svm(onv_op_ctx *c)
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 static const onv_op rows[] = {
-    ONV_OP("ArrayFeatureExtractor", 1, 2, 2, 1, 1, infer_array_feature_extractor),
+    ONV_SAYS("ArrayFeatureExtractor", 1, 2, 2, 1, 1,
+             "(x[_] or [..., _], at): [1, at.elems] or [x.:-1, at.elems]"),
     ONV_OP("Binarizer", 1, 1, 1, 1, 1, onv_infer_same, .traits = {.inplace = ONV_BIT(0)}),
     ONV_OP("CastMap", 1, 1, 1, 1, 1, infer_cast_map, .flags = ONV_OP_DATA_DEPENDENT),
     ONV_OP("CategoryMapper", 1, 1, 1, 1, 1, infer_category_mapper, .flags = ONV_OP_WEIGHT_ATTRS),

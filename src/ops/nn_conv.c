@@ -168,29 +168,6 @@ static onv_dim macs_conv_transpose(onv_op_ctx *c)
     return onv_dim_mul(c->dims, onv_op_in_elems(c, 0), taps);
 }
 
-/* --- CausalConvWithState ----------------------------------------------------------------------- */
-
-/* Input [batch, channels, length], weights [channels, 1, k], bias, the last k - 1 positions of the
- * previous call: every channel alone, and the output is as long as the input. */
-static onv_status infer_causal_conv(onv_op_ctx *c)
-{
-    enum { BIAS = 2, PAST = 3 };
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
-    onv_dim dims[3] = {onv_op_in_dim(c, 0, 0), onv_op_in_dim(c, 0, 1), onv_op_in_dim(c, 0, 2)};
-    ONV_TRY(onv_tensor_need_rank(c, 0, 3, 3));
-    ONV_TRY(onv_tensor_need_rank(c, W, 3, 3));
-    ONV_TRY(onv_tensor_need_rank(c, PAST, 3, 3));
-    ONV_TRY(
-        onv_tensor_unify(c, "the channels of input and weights", &dims[1], onv_op_in_dim(c, W, 0)));
-    ONV_TRY(check_bias(c, BIAS, dims[1]));
-    if (onv_dim_always_lt(c->dims, onv_op_in_dim(c, W, 2), onv_dim_const(1)))
-        return onv_op_fail(c, "the kernel is empty: weights %s", onv_op_in_text(c, W));
-    onv_op_set_out(c, 0, dtype, dims, 3);
-    dims[2] = onv_dim_sub(c->dims, onv_op_in_dim(c, W, 2), onv_dim_const(1));
-    ONV_TRY(onv_tensor_unify(c, "the length of the state", &dims[2], onv_op_in_dim(c, PAST, 2)));
-    return onv_op_set_out(c, 1, dtype, dims, 3);
-}
-
 /* --- Col2Im ------------------------------------------------------------------------------------ */
 
 /* The number of blocks that an image of those sizes has room for. */
@@ -242,7 +219,12 @@ static const onv_op rows[] = {
     ONV_OP("Conv", 1, 2, 3, 1, 1, infer_conv, .macs = macs_conv, SAVES_X_W),
     ONV_OP("ConvTranspose", 1, 2, 3, 1, 1, infer_conv_transpose, .macs = macs_conv_transpose,
            SAVES_X_W),
-    ONV_OP("CausalConvWithState", 27, 2, 4, 2, 2, infer_causal_conv, .macs = macs_conv, SAVES_X_W),
+    /* Every channel alone; what goes into the next call are the last positions. */
+    ONV_SAYS(
+        "CausalConvWithState", 27, 2, 4, 2, 2,
+        "(x[batch, channels, length], w[channels, _, kernel], bias[channels], past[_, _, "
+        "state]) where state = kernel - 1: [batch, channels, length], [batch, channels, state]",
+        .macs = macs_conv, SAVES_X_W),
     ONV_OP("ConvInteger", 10, 2, 4, 1, 1, infer_conv_integer, .macs = macs_conv),
     ONV_OP("QLinearConv", 10, 8, 9, 1, 1, infer_qlinear_conv, .macs = macs_conv),
     ONV_OP("DeformConv", 19, 3, 5, 1, 1, infer_deform_conv, .macs = macs_conv,

@@ -60,23 +60,6 @@ static onv_status infer_layer_norm(onv_op_ctx *c)
     return ONV_OK;
 }
 
-static onv_status infer_group_norm(onv_op_ctx *c)
-{
-    int64_t groups = onv_op_attr_int(c, "num_groups", 0);
-    onv_dim channel = onv_op_in_dim(c, 0, 1);
-    onv_infer_same(c);
-    ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
-    if (groups < 1) return onv_op_fail(c, "attribute num_groups is missing or not positive");
-    if (onv_tensor_never_splits(channel, onv_dim_const(groups)))
-        return onv_op_fail(c, "%lld channels do not split into %lld groups", (long long)channel.raw,
-                           (long long)groups);
-    /* One scale per group in opset 18, which was withdrawn for it; exporters wrote one per channel
-     * there, too. */
-    if (c->version < 21) return ONV_OK;
-    ONV_TRY(onv_tensor_need_vector(c, 1, "channels and scale", &channel));
-    return onv_tensor_need_vector(c, 2, "channels and bias", &channel);
-}
-
 /* LpNormalization: along one axis. */
 static onv_status infer_lp_norm(onv_op_ctx *c)
 {
@@ -119,7 +102,14 @@ static const onv_op rows[] = {
     ONV_OP("LayerNormalization", 17, 2, 3, 1, 3, infer_layer_norm,
            .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2),
                       .save_out = ONV_BIT(1) | ONV_BIT(2)}),
-    ONV_OP("GroupNormalization", 18, 3, 3, 1, 1, infer_group_norm, SAVES_X_SCALE),
+    /* One scale per group in opset 18, which was withdrawn for it; exporters wrote one per channel there, too. */
+    ONV_SAYS("GroupNormalization", 18, 3, 3, 1, 1,
+             "(x[_, c, ...]) where channels_per_group = exact(c / attr.num_groups): like x",
+             SAVES_X_SCALE),
+    ONV_SAYS("GroupNormalization", 21, 3, 3, 1, 1,
+             "(x[_, c, ...], scale[c], bias[c]) where channels_per_group = exact(c / "
+             "attr.num_groups): like x",
+             SAVES_X_SCALE),
     ONV_OP("RMSNormalization", 23, 2, 2, 1, 1, infer_layer_norm, SAVES_X_SCALE),
     ONV_OP("LRN", 1, 1, 1, 1, 1, infer_lrn, SAVES_X),
     ONV_OP("LpNormalization", 1, 1, 1, 1, 1, infer_lp_norm, SAVES_X),

@@ -154,6 +154,7 @@ struct onv_op_ctx {
     onv_op_unroll *unroll;          /* NULL: never */
     bool branches_must_fit;         /* a branch that contradicts the shapes is an error */
     uint32_t n_merged;              /* dims merged so far: the places of what merging makes */
+    onv_dim *said;                  /* the dims that its line names, once its types are inferred */
     void *driver;                   /* of the layer above */
     onv_error *err;
 };

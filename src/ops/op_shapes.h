@@ -17,6 +17,7 @@ enum {
     ONV_CUSTOM_OP_MAX_ROWS = 4096,
     ONV_CUSTOM_OP_MAX_LINE = 4096,  /* bytes of a line */
     ONV_CUSTOM_OP_MAX_LIST = 64,    /* inputs, outputs */
+    ONV_SHAPE_MAX_FORMS = 4,        /* of an input */
     ONV_CUSTOM_OP_MAX_NESTING = 32, /* of an expression */
     ONV_CUSTOM_OP_MAX_STACK = 3 * ONV_CUSTOM_OP_MAX_NESTING,
     ONV_CUSTOM_OP_MAX_CODE = ONV_CUSTOM_OP_MAX_LINE,
@@ -30,9 +31,14 @@ typedef enum onv_shape_op {
     ONV_SHAPE_VALUE,  /* of input a, element b */
     ONV_SHAPE_ATTR,   /* name, element b of a list (-1: no list) */
     ONV_SHAPE_NAMED,  /* dim a of those that have names */
-    ONV_SHAPE_NEG,
+    ONV_SHAPE_GIVEN,  /* 1 where input a is present */
+    ONV_SHAPE_WORD,   /* which of `words` attribute `name` is; absent: the first */
+    ONV_SHAPE_NEG,    /* from here on one operand */
+    ONV_SHAPE_KNOWN,  /* 1 where it is known */
     ONV_SHAPE_UP_TO, /* a size that the data decides, at most the operand; `name` or the operator's */
-    ONV_SHAPE_ADD,   /* from here on two operands */
+    ONV_SHAPE_ELSE, /* on to code a where the operand is 0 */
+    ONV_SHAPE_END,  /* on to code a where the operand before this one is a number but 0 */
+    ONV_SHAPE_ADD,  /* from here on two operands */
     ONV_SHAPE_SUB,
     ONV_SHAPE_MUL,
     ONV_SHAPE_DIV,
@@ -50,33 +56,58 @@ typedef struct onv_shape_code {
     bool may_lack; /* its input or attribute, without an error */
     int64_t a, b;
     const char *name;
+    const char *const *words; /* NULL behind the last */
 } onv_shape_code;
 
 /* One dim, or those of input `input` from axis `first` to before `end`. */
 typedef struct onv_shape_item {
     const onv_shape_code *code; /* NULL: a slice */
     uint32_t n_code;
+    bool optional; /* no dim where it is 0 */
     int32_t input;
     int64_t first, end; /* negative: from the back; end INT64_MAX: through the last */
 } onv_shape_item;
 
-/* What the dims of an input are: numbers, attributes, or names that stand for equal sizes. */
-typedef struct onv_shape_in {
-    bool listed;  /* false: it may have any shape */
+/* What a dim of an input is: a number, an attribute, or a name that stands for equal sizes; perhaps so many times that. */
+typedef struct onv_shape_axis {
+    bool is_product;
+    onv_shape_code times, is; /* NUMBER, ATTR or NAMED (a -1: any size) */
+} onv_shape_axis;
+
+/* The dims of an input. */
+typedef struct onv_shape_form {
     int32_t rest; /* the axis before which any number of others may stand; -1: none do */
-    const onv_shape_code *axis; /* NUMBER, ATTR or NAMED (a -1: any size) */
+    const onv_shape_axis *axis;
     uint32_t n_axes;
+} onv_shape_form;
+
+/* Its rank says which of several forms an input has. */
+typedef struct onv_shape_in {
+    const onv_shape_form *form; /* NULL: it may have any shape */
+    uint32_t n_forms;
 } onv_shape_in;
 
-typedef struct onv_shape_out {
-    bool known; /* false: the line says nothing of this output */
-    bool listed;
-    int32_t like;               /* the input whose shape it has, where it is not listed */
-    const onv_shape_item *item; /* listed */
+/* A name of a dim, and what it is or must agree with. */
+typedef struct onv_shape_where {
+    int64_t name;
+    onv_shape_item is;
+    const char *text; /* of what it is, for messages */
+} onv_shape_where;
+
+typedef struct onv_shape_list {
+    const onv_shape_item *item;
     uint32_t n_items;
+} onv_shape_list;
+
+typedef struct onv_shape_out {
+    bool known;                 /* false: the line says nothing of this output */
+    int32_t like;               /* the input whose shape it has, where it is not listed */
+    const onv_shape_list *list; /* NULL: not listed; one for each form of input 0 */
+    uint32_t n_lists;
     const char *dtype_attr; /* NULL, or the attribute that says another one than `dtype` */
     uint8_t dtype;          /* ONV_UNDEFINED: that of input dtype_like */
     int32_t dtype_like;     /* -1: there is no input to take one from */
+    int32_t dtype_else;     /* the input that counts where that one is absent */
 } onv_shape_out;
 
 typedef struct onv_custom_op {
@@ -90,6 +121,8 @@ typedef struct onv_custom_op {
     uint32_t n_inputs;
     const char *const *names; /* of dims */
     uint32_t n_names;
+    const onv_shape_where *wheres;
+    uint32_t n_wheres;
     onv_shape_item macs;
     const onv_shape_out *outs;
     uint32_t n_outs;

@@ -1,12 +1,16 @@
 /* The lines of an --op-shapes file. Grammar (terms: op_shapes_terms.c):
  *
- *     line    = ["!"] [domain "::"] name ["@" version] "(" [input {"," input}] ")" ":" out {"," out} [";" sum]
- *     input   = name ["[" [axis {"," axis}] "]"]
- *     axis    = "_" | "..." | number | "attr" "." name ["." number] | dim
- *     out     = "?" | "like" input [dtype] | "[" [item {"," item}] "]" [dtype]
+ *     line    = ["!"] [domain "::"] name ["@" version] "(" [input {"," input}] ")" [where] ":" out {"," out} [";" sum]
+ *     input   = name [form {"or" form}]
+ *     form    = "[" [axis {"," axis}] "]"
+ *     axis    = "..." | [size "*"] size
+ *     size    = "_" | number | "attr" "." name ["." number] | dim
+ *     where   = "where" dim "=" sum {"," dim "=" sum}
+ *     out     = "?" | "like" input [dtype] | list {"or" list} [dtype]
+ *     list    = "[" [item {"," item}] "]"
  *     dtype   = type | "attr" "." name "or" type
- *     type    = "f16", "int64" ... | "like" input
- *     item    = input "." [integer] ":" [integer] | sum
+ *     type    = "f16", "int64" ... | "like" input ["or" input]
+ *     item    = input "." [integer] ":" [integer] | sum ["?"]
  */
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +46,10 @@ static onv_status parse_item(onv_shape_parser *p, onv_shape_item *item)
 {
     bool found;
     ONV_TRY(slice(p, item, &found));
-    return found ? ONV_OK : onv_shape_term(p, item);
+    if (found) return ONV_OK;
+    ONV_TRY(onv_shape_term(p, item));
+    item->optional = onv_shape_take(p, '?');
+    return ONV_OK;
 }
 
 /* "float16", or short "f16". */
@@ -64,16 +71,24 @@ static onv_dtype dtype_of(const char *name)
     return ONV_UNDEFINED;
 }
 
+/* like x, like x or y (after "like") */
+static onv_status parse_dtype_like(onv_shape_parser *p, onv_shape_out *out)
+{
+    ONV_TRY(onv_shape_input(p, &out->dtype_like));
+    out->dtype_else = out->dtype_like;
+    return onv_shape_take_word(p, "or") ? onv_shape_input(p, &out->dtype_else) : ONV_OK;
+}
+
 static onv_status parse_dtype(onv_shape_parser *p, onv_shape_out *out)
 {
     onv_shape_code attr;
-    if (onv_shape_take_word(p, "like")) return onv_shape_input(p, &out->dtype_like);
+    if (onv_shape_take_word(p, "like")) return parse_dtype_like(p, out);
     if (onv_shape_take_word(p, "attr")) {
         ONV_TRY(onv_shape_attribute(p, &attr));
         out->dtype_attr = attr.name;
         if (!onv_shape_take_word(p, "or"))
             return onv_shape_refuse(p, "'or' and an element type are expected");
-        if (onv_shape_take_word(p, "like")) return onv_shape_input(p, &out->dtype_like);
+        if (onv_shape_take_word(p, "like")) return parse_dtype_like(p, out);
     }
     onv_shape_skip_space(p);
     const char *from = p->at, *name = onv_shape_word(p, "");
@@ -84,23 +99,41 @@ static onv_status parse_dtype(onv_shape_parser *p, onv_shape_out *out)
     return onv_shape_refuse(p, "'%.32s' is not an element type", name);
 }
 
-static onv_status parse_list(onv_shape_parser *p, onv_shape_out *out)
+static onv_status parse_list(onv_shape_parser *p, onv_shape_list *list)
 {
     onv_shape_item items[ONV_MAX_RANK];
-    out->listed = true;
+    *list = (onv_shape_list){.n_items = 0};
     while (!onv_shape_is_at(p, ']')) {
-        if (out->n_items > 0) ONV_TRY(onv_shape_need(p, ','));
-        if (out->n_items == ONV_MAX_RANK)
+        if (list->n_items > 0) ONV_TRY(onv_shape_need(p, ','));
+        if (list->n_items == ONV_MAX_RANK)
             return onv_shape_refuse(p, "more than %d dims", ONV_MAX_RANK);
-        ONV_TRY(parse_item(p, &items[out->n_items]));
-        out->n_items++;
+        ONV_TRY(parse_item(p, &items[list->n_items]));
+        list->n_items++;
     }
-    out->item = onv_arena_copy(p->arena, items, out->n_items * sizeof *items);
-    if (out->item == NULL) return onv_fail_memory(p->err);
+    list->item = onv_arena_copy(p->arena, items, list->n_items * sizeof *items);
+    if (list->item == NULL) return onv_fail_memory(p->err);
     return onv_shape_need(p, ']');
 }
 
-static onv_status parse_out(onv_shape_parser *p, onv_shape_out *out)
+/* Lists, one for each form of the first input where there are several. */
+static onv_status parse_lists(onv_shape_parser *p, uint32_t n_forms, onv_shape_out *out)
+{
+    onv_shape_list lists[ONV_SHAPE_MAX_FORMS];
+    for (;;) {
+        ONV_TRY(parse_list(p, &lists[out->n_lists]));
+        out->n_lists++;
+        if (!onv_shape_take_word(p, "or")) break;
+        if (out->n_lists == n_forms)
+            return onv_shape_refuse(p, "the first input has %u forms", n_forms);
+        ONV_TRY(onv_shape_need(p, '['));
+    }
+    if (out->n_lists > 1 && out->n_lists != n_forms)
+        return onv_shape_refuse(p, "the first input has %u forms", n_forms);
+    out->list = onv_arena_copy(p->arena, lists, out->n_lists * sizeof *lists);
+    return out->list != NULL ? ONV_OK : onv_fail_memory(p->err);
+}
+
+static onv_status parse_out(onv_shape_parser *p, const onv_custom_op *t, onv_shape_out *out)
 {
     *out = (onv_shape_out){.known = true, .dtype_like = p->n_inputs > 0 ? 0 : -1};
     if (onv_shape_take(p, '?')) {
@@ -109,9 +142,9 @@ static onv_status parse_out(onv_shape_parser *p, onv_shape_out *out)
     }
     if (onv_shape_take_word(p, "like")) {
         ONV_TRY(onv_shape_input(p, &out->like));
-        out->dtype_like = out->like;
+        out->dtype_like = out->dtype_else = out->like;
     } else if (onv_shape_take(p, '[')) {
-        ONV_TRY(parse_list(p, out));
+        ONV_TRY(parse_lists(p, t->n_inputs > 0 ? t->ins[0].n_forms : 1, out));
     } else {
         return onv_shape_refuse(p, "an output is expected: [...], like INPUT or ?");
     }
@@ -154,52 +187,108 @@ static onv_status parse_new_name(onv_shape_parser *p, const char *what, const ch
     return ONV_OK;
 }
 
-/* One of x[a, 3, attr.k, _, ...]: what the dim is. */
-static onv_status parse_axis(onv_shape_parser *p, onv_shape_code *is)
+/* The number of a dim that has a name, which may be new. */
+static onv_status parse_dim_name(onv_shape_parser *p, int64_t *number)
 {
     const char *name;
-    onv_shape_skip_space(p);
-    *is = (onv_shape_code){.op = ONV_SHAPE_NUMBER};
-    if (p->at < p->end && *p->at >= '0' && *p->at <= '9') return onv_shape_number(p, &is->a);
-    if (onv_shape_take_word(p, "attr")) return onv_shape_attribute(p, is);
     ONV_TRY(parse_new_name(p, "a dim", &name));
-    *is = (onv_shape_code){.op = ONV_SHAPE_NAMED, .a = -1};
+    *number = -1;
     if (strcmp(name, "_") == 0) return ONV_OK;
-    is->a = onv_shape_find(p->names, p->n_names, name);
-    if (is->a >= 0) return ONV_OK;
+    *number = onv_shape_find(p->names, p->n_names, name);
+    if (*number >= 0) return ONV_OK;
     if (onv_shape_find(p->inputs, p->n_inputs, name) >= 0)
         return onv_shape_refuse(p, "an input is called '%.32s'", name);
     if (p->n_names == ONV_CUSTOM_OP_MAX_LIST)
         return onv_shape_refuse(p, "more than %d names of dims", ONV_CUSTOM_OP_MAX_LIST);
-    is->a = p->n_names;
+    *number = p->n_names;
     p->names[p->n_names++] = name;
     return ONV_OK;
 }
 
-/* What stands in brackets behind an input; without them its shape may be any. */
-static onv_status parse_axes(onv_shape_parser *p, onv_shape_in *in)
+/* One of x[a, 3, attr.k, _]: what the dim is. */
+static onv_status parse_size(onv_shape_parser *p, onv_shape_code *is)
 {
-    onv_shape_code axes[ONV_MAX_RANK];
-    *in = (onv_shape_in){.rest = -1};
-    if (!onv_shape_take(p, '[')) return ONV_OK;
-    in->listed = true;
+    onv_shape_skip_space(p);
+    *is = (onv_shape_code){.op = ONV_SHAPE_NUMBER};
+    if (p->at < p->end && *p->at >= '0' && *p->at <= '9') return onv_shape_number(p, &is->a);
+    if (onv_shape_take_word(p, "attr")) return onv_shape_attribute(p, is);
+    is->op = ONV_SHAPE_NAMED;
+    return parse_dim_name(p, &is->a);
+}
+
+static onv_status parse_axis(onv_shape_parser *p, onv_shape_axis *axis)
+{
+    *axis = (onv_shape_axis){.is_product = false};
+    ONV_TRY(parse_size(p, &axis->is));
+    axis->is_product = onv_shape_take(p, '*');
+    if (!axis->is_product) return ONV_OK;
+    axis->times = axis->is;
+    if (axis->times.op == ONV_SHAPE_NAMED && axis->times.a < 0)
+        return onv_shape_refuse(p, "'_' is no factor");
+    return parse_size(p, &axis->is);
+}
+
+static onv_status parse_form(onv_shape_parser *p, onv_shape_form *form)
+{
+    onv_shape_axis axes[ONV_MAX_RANK];
+    *form = (onv_shape_form){.rest = -1};
     for (bool first = true; !onv_shape_is_at(p, ']'); first = false) {
         if (!first) ONV_TRY(onv_shape_need(p, ','));
         if (onv_shape_take(p, '.')) {
-            if (in->rest >= 0) return onv_shape_refuse(p, "'...' stands once");
+            if (form->rest >= 0) return onv_shape_refuse(p, "'...' stands once");
             ONV_TRY(onv_shape_need(p, '.'));
             ONV_TRY(onv_shape_need(p, '.'));
-            in->rest = (int32_t)in->n_axes;
+            form->rest = (int32_t)form->n_axes;
             continue;
         }
-        if (in->n_axes == ONV_MAX_RANK)
+        if (form->n_axes == ONV_MAX_RANK)
             return onv_shape_refuse(p, "more than %d dims", ONV_MAX_RANK);
-        ONV_TRY(parse_axis(p, &axes[in->n_axes]));
-        in->n_axes++;
+        ONV_TRY(parse_axis(p, &axes[form->n_axes]));
+        form->n_axes++;
     }
     p->at++;
-    in->axis = onv_arena_copy(p->arena, axes, in->n_axes * sizeof *axes);
-    return in->axis != NULL ? ONV_OK : onv_fail_memory(p->err);
+    form->axis = onv_arena_copy(p->arena, axes, form->n_axes * sizeof *axes);
+    return form->axis != NULL ? ONV_OK : onv_fail_memory(p->err);
+}
+
+/* What stands in brackets behind an input; without them its shape may be any. */
+static onv_status parse_forms(onv_shape_parser *p, onv_shape_in *in)
+{
+    onv_shape_form forms[ONV_SHAPE_MAX_FORMS];
+    *in = (onv_shape_in){.n_forms = 0};
+    if (!onv_shape_take(p, '[')) return ONV_OK;
+    for (;;) {
+        ONV_TRY(parse_form(p, &forms[in->n_forms]));
+        in->n_forms++;
+        if (!onv_shape_take_word(p, "or")) break;
+        if (in->n_forms == ONV_SHAPE_MAX_FORMS)
+            return onv_shape_refuse(p, "more than %d forms", ONV_SHAPE_MAX_FORMS);
+        ONV_TRY(onv_shape_need(p, '['));
+    }
+    in->form = onv_arena_copy(p->arena, forms, in->n_forms * sizeof *forms);
+    return in->form != NULL ? ONV_OK : onv_fail_memory(p->err);
+}
+
+/* n = a / 2, m = ... */
+static onv_status parse_wheres(onv_shape_parser *p, onv_custom_op *t)
+{
+    onv_shape_where wheres[ONV_CUSTOM_OP_MAX_LIST];
+    if (!onv_shape_take_word(p, "where")) return ONV_OK;
+    do {
+        if (t->n_wheres == ONV_CUSTOM_OP_MAX_LIST)
+            return onv_shape_refuse(p, "more than %d sizes", ONV_CUSTOM_OP_MAX_LIST);
+        onv_shape_where *where = &wheres[t->n_wheres++];
+        ONV_TRY(parse_dim_name(p, &where->name));
+        if (where->name < 0) return onv_shape_refuse(p, "the name of a dim is expected");
+        ONV_TRY(onv_shape_need(p, '='));
+        onv_shape_skip_space(p);
+        const char *from = p->at;
+        ONV_TRY(onv_shape_term(p, &where->is));
+        where->text = onv_arena_strndup(p->arena, from, (size_t)(p->at - from));
+        if (where->text == NULL) return onv_fail_memory(p->err);
+    } while (onv_shape_take(p, ','));
+    t->wheres = onv_arena_copy(p->arena, wheres, t->n_wheres * sizeof *wheres);
+    return t->wheres != NULL ? ONV_OK : onv_fail_memory(p->err);
 }
 
 static onv_status parse_inputs(onv_shape_parser *p, onv_custom_op *t)
@@ -218,9 +307,10 @@ static onv_status parse_inputs(onv_shape_parser *p, onv_custom_op *t)
         if (onv_shape_find(p->names, p->n_names, name) >= 0)
             return onv_shape_refuse(p, "a dim is called '%.32s'", name);
         p->inputs[p->n_inputs] = name;
-        ONV_TRY(parse_axes(p, &ins[p->n_inputs++]));
+        ONV_TRY(parse_forms(p, &ins[p->n_inputs++]));
     }
     p->at++;
+    ONV_TRY(parse_wheres(p, t));
     t->n_inputs = p->n_inputs;
     t->n_names = p->n_names;
     t->inputs = onv_arena_copy(p->arena, p->inputs, p->n_inputs * sizeof *p->inputs);
@@ -237,7 +327,7 @@ static onv_status parse_outs(onv_shape_parser *p, onv_custom_op *t)
     do {
         if (t->n_outs == ONV_CUSTOM_OP_MAX_LIST)
             return onv_shape_refuse(p, "more than %d outputs", ONV_CUSTOM_OP_MAX_LIST);
-        ONV_TRY(parse_out(p, &outs[t->n_outs]));
+        ONV_TRY(parse_out(p, t, &outs[t->n_outs]));
         t->n_outs++;
     } while (onv_shape_take(p, ','));
     if (onv_shape_take(p, ';')) {
@@ -253,7 +343,6 @@ static onv_status parse_signature(onv_shape_parser *p, onv_custom_op *t)
     ONV_TRY(parse_inputs(p, t));
     ONV_TRY(parse_outs(p, t));
     onv_shape_skip_space(p);
-    t->row.infer = onv_op_shapes_infer;
     return p->at == p->end ? ONV_OK : onv_shape_refuse(p, "nothing more is expected here");
 }
 
@@ -264,6 +353,7 @@ static onv_status parse_line(onv_shape_parser *p, onv_custom_op *t)
     ONV_TRY(parse_signature(p, t));
     t->file = p->path;
     t->line = p->line;
+    t->row.infer = onv_op_shapes_infer;
     t->row.in.min = (int16_t)t->n_inputs;
     t->row.in.max = t->row.out.max = ONV_OP_MAX_ARITY;
     return ONV_OK;

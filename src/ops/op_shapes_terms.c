@@ -4,6 +4,7 @@
  *     product = operand {("*" | "/" | "%") operand}
  *     operand = "-" operand | plain ["or" operand]
  *     plain   = number | "(" sum ")" | ("min" | "max") "(" sum {"," sum} ")" | "if" "(" sum "," sum "," sum ")"
+ *             | "given" "(" input ")" | "known" "(" sum ")" | "attr" "." name "in" "(" name {"," name} ")"
  *             | ("ceil" | "exact") "(" sum ")" | "upto" "(" sum ["," name] ")" | input "." (integer | "rank" | "elems")
  *             | input "[" number "]" | "attr" "." name ["." number] | dim
  */
@@ -153,11 +154,52 @@ onv_status onv_shape_attribute(onv_shape_parser *p, onv_shape_code *code)
     return onv_shape_take(p, '.') ? onv_shape_number(p, &code->b) : ONV_OK;
 }
 
+/* (forward, reverse): the words that an attribute may be. */
+static onv_status words(onv_shape_parser *p, onv_shape_code *code)
+{
+    const char *list[ONV_CUSTOM_OP_MAX_LIST + 1] = {NULL};
+    uint32_t n = 0;
+    code->op = ONV_SHAPE_WORD;
+    do {
+        ONV_TRY(onv_shape_need(p, n == 0 ? '(' : ','));
+        if (n == ONV_CUSTOM_OP_MAX_LIST || (list[n++] = onv_shape_word(p, "")) == NULL)
+            return onv_shape_refuse(p, "at most %d words are expected", ONV_CUSTOM_OP_MAX_LIST);
+    } while (onv_shape_is_at(p, ','));
+    code->words = onv_arena_copy(p->arena, list, (n + 1) * sizeof *list);
+    return code->words != NULL ? onv_shape_need(p, ')') : onv_fail_memory(p->err);
+}
+
 static onv_status attribute(onv_shape_parser *p)
 {
     onv_shape_code code;
     ONV_TRY(onv_shape_attribute(p, &code));
+    if (onv_shape_take_word(p, "in")) ONV_TRY(words(p, &code));
     return emit(p, code);
+}
+
+/* Whether what follows is a call of that name; inputs may have it, too. */
+static bool take_call(onv_shape_parser *p, const char *name)
+{
+    const char *from = p->at;
+    if (onv_shape_take_word(p, name) && onv_shape_take(p, '(')) return true;
+    p->at = from;
+    return false;
+}
+
+/* known(a), given(x) */
+static onv_status known(onv_shape_parser *p)
+{
+    ONV_TRY(sum(p));
+    ONV_TRY(emit_op(p, ONV_SHAPE_KNOWN));
+    return onv_shape_need(p, ')');
+}
+
+static onv_status given(onv_shape_parser *p)
+{
+    int32_t index;
+    ONV_TRY(onv_shape_input(p, &index));
+    ONV_TRY(emit(p, (onv_shape_code){.op = ONV_SHAPE_GIVEN, .a = index}));
+    return onv_shape_need(p, ')');
 }
 
 /* x.0, x.-1, x.rank, x.elems, x[0], and the name of a dim */
@@ -232,11 +274,16 @@ static onv_status up_to(onv_shape_parser *p)
 /* if(a, b, c) */
 static onv_status choice(onv_shape_parser *p)
 {
+    static const onv_shape_op ends[] = {ONV_SHAPE_ELSE, ONV_SHAPE_END, ONV_SHAPE_IF};
+    uint32_t after[3];
     for (int i = 0; i < 3; i++) {
         ONV_TRY(onv_shape_need(p, i == 0 ? '(' : ','));
         ONV_TRY(sum(p));
+        ONV_TRY(emit_op(p, ends[i]));
+        after[i] = p->n_code;
     }
-    ONV_TRY(emit_op(p, ONV_SHAPE_IF));
+    p->code[after[0] - 1].a = after[1];
+    p->code[after[1] - 1].a = after[2] - 1;
     return onv_shape_need(p, ')');
 }
 
@@ -259,6 +306,8 @@ static onv_status plain_operand(onv_shape_parser *p)
     if (onv_shape_take_word(p, "upto")) return up_to(p);
     if (onv_shape_take_word(p, "if")) return choice(p);
     if (onv_shape_take_word(p, "attr")) return attribute(p);
+    if (take_call(p, "known")) return known(p);
+    if (take_call(p, "given")) return given(p);
     return of_input(p);
 }
 

@@ -64,22 +64,6 @@ onv_status onv_rule_broadcast_as(onv_op_ctx *c, onv_dtype dtype)
     return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
-onv_status onv_rule_head_size(onv_op_ctx *c, onv_dim width, onv_dim heads, onv_dim *size)
-{
-    if (onv_tensor_never_splits(width, heads))
-        return onv_op_fail(c, "a width of %lld does not split into %lld heads",
-                           (long long)width.raw, (long long)heads.raw);
-    *size = onv_dim_exact_div(c->dims, width, heads);
-    return ONV_OK;
-}
-
-onv_status onv_rule_share_heads(onv_op_ctx *c, onv_dim heads, onv_dim kv_heads)
-{
-    if (!onv_tensor_never_splits(heads, kv_heads)) return ONV_OK;
-    return onv_op_fail(c, "%lld query heads do not share %lld heads of keys and values",
-                       (long long)heads.raw, (long long)kv_heads.raw);
-}
-
 onv_status onv_infer_same(onv_op_ctx *c)
 {
     return onv_op_set_out_like(c, 0, 0, onv_op_in_dtype(c, 0));

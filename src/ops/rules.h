@@ -17,10 +17,6 @@ onv_status onv_rule_broadcast(onv_op_ctx *c, uint32_t first, uint32_t count, onv
 /* The dtype that inputs [first, first + count) share: the first one that is known. */
 onv_dtype onv_rule_dtype(const onv_op_ctx *c, uint32_t first, uint32_t count);
 
-/* Attention: the size of a head where so many share a width; and whether heads of queries share those of keys and values evenly. */
-onv_status onv_rule_head_size(onv_op_ctx *c, onv_dim width, onv_dim heads, onv_dim *size);
-onv_status onv_rule_share_heads(onv_op_ctx *c, onv_dim heads, onv_dim kv_heads);
-
 /* Whole rules. */
 onv_status onv_rule_broadcast_as(onv_op_ctx *c, onv_dtype dtype); /* all inputs broadcast */
 onv_status onv_infer_same(onv_op_ctx *c);                         /* output 0 like input 0 */

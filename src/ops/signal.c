@@ -66,36 +66,20 @@ static onv_status infer_dft(onv_op_ctx *c)
     return onv_op_set_like(c, dims, rank);
 }
 
-/* --- STFT -------------------------------------------------------------------------------------- */
-
-/* STFT: signal, frame_step, window, frame_length. */
-static onv_status infer_stft(onv_op_ctx *c)
-{
-    onv_dim step, length, frame = onv_op_in_dim(c, 2, 0), signal = onv_op_in_dim(c, 0, 1);
-    ONV_TRY(onv_tensor_need_rank(c, 0, 2, 3));
-    ONV_TRY(read_length(c, 1, 1, &step));
-    ONV_TRY(onv_tensor_need_rank(c, 2, 1, 1));
-    ONV_TRY(read_length(c, 3, 1, &length));
-    ONV_TRY(onv_tensor_unify(c, "window and frame_length", &frame, length));
-    if (!onv_op_has_in(c, 2) && !onv_op_has_in(c, 3)) frame = signal;
-    if (onv_dim_always_lt(c->dims, signal, frame))
-        return onv_op_fail(c, "a frame of %s is longer than the signal of %s",
-                           onv_dim_text(c->dims, c->arena, frame),
-                           onv_dim_text(c->dims, c->arena, signal));
-    onv_dim moves = onv_dim_floordiv(c->dims, onv_dim_sub(c->dims, signal, frame), step);
-    bool onesided = onv_op_attr_int(c, "onesided", 1) != 0;
-    onv_dim dims[4] = {onv_op_in_dim(c, 0, 0), onv_dim_add(c->dims, moves, onv_dim_const(1)),
-                       onesided ? half_spectrum(c, frame) : frame, onv_dim_const(2)};
-    return onv_op_set_like(c, dims, 4);
-}
-
 #define WINDOW "(size): [size[0]] attr.output_datatype or f32"
 
 static const onv_op rows[] = {
     ONV_OP("DFT", 17, 1, 2, 1, 1, infer_dft),
     ONV_OP("DFT", 20, 1, 3, 1, 1, infer_dft),
     /* The signal is multiplied by the window, which autograd keeps. */
-    ONV_OP("STFT", 17, 2, 4, 1, 1, infer_stft, .traits = {.save_in = ONV_BIT(2)}),
+    ONV_SAYS("STFT", 17, 2, 4, 1, 1,
+             "(signal[batch, all] or [batch, all, _], frame_step, window[frame], frame_length) "
+             "where frame = frame_length[0], "
+             "frame = if(given(window), frame, if(given(frame_length), frame, all)), "
+             "step = frame_step[0], behind_the_first_frame = all - frame: "
+             "[batch, behind_the_first_frame / step + 1, "
+             "if(attr.onesided or 1, frame / 2 + 1, frame), 2]",
+             .traits = {.save_in = ONV_BIT(2)}),
     ONV_SAYS("HannWindow", 17, 1, 1, 1, 1, WINDOW),
     ONV_SAYS("HammingWindow", 17, 1, 1, 1, 1, WINDOW),
     ONV_SAYS("BlackmanWindow", 17, 1, 1, 1, 1, WINDOW),

@@ -139,12 +139,6 @@ static int64_t place_trilu(const void *how, uint32_t i, const int64_t *at)
     return (t->upper ? above >= t->k : above <= t->k) ? (int64_t)i : -1;
 }
 
-static onv_status infer_trilu(onv_op_ctx *c)
-{
-    ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
-    return onv_infer_same(c);
-}
-
 static onv_status fold_trilu(onv_op_ctx *c)
 {
     onv_dim k = onv_op_has_in(c, 1) ? onv_op_in_scalar(c, 1) : onv_dim_const(0);
@@ -181,8 +175,8 @@ static const onv_op rows[] = {
     ONV_SAYS("Size", 1, 1, 1, 1, 1, "(x): [] i64", .fold = fold_size, .flags = ONV_OP_HOST),
     ONV_OP("Where", 9, 3, 3, 1, 1, infer_where, .fold = fold_where,
            .traits = {.inplace = ONV_BIT(1) | ONV_BIT(2), .save_in = ONV_BIT(0)}),
-    ONV_OP("Trilu", 14, 1, 2, 1, 1, infer_trilu, .fold = fold_trilu,
-           .traits = {.inplace = ONV_BIT(0)}),
+    ONV_SAYS("Trilu", 14, 1, 2, 1, 1, "(x[..., _, _]): like x", .fold = fold_trilu,
+             .traits = {.inplace = ONV_BIT(0)}),
     ONV_OP("ReverseSequence", 10, 2, 2, 1, 1, infer_reverse_sequence),
 };
 

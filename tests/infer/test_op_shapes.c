@@ -127,7 +127,14 @@ TEST(expressions_mean_what_they_say)
     expect_shape("Op(x, v, w): [w.0 or x.0, x.1 or 5, attr.a or attr.b or 3]", "b=9", "[n, 4, 9]");
     expect_shape("Op(x): [if(attr.k, 1, 2), if(attr.k - 1, 1, 2), if(x.0, 3, 3)]", "k=1",
                  "[1, 2, 3]");
-    expect_shape("Op(x): [exact(x.2 / 3), upto(x.1, most)]", "", "[2, most#0]");
+    expect_shape("Op(x): [exact(x.2 / 3), upto(x.1, most), upto(0)]", "", "[2, most#0, 0]");
+    expect_shape("Op(x[a, 2 * b, ...], v) where c = b * 3, a = a: [c, a]", "", "[6, n]");
+    expect_shape("Op(x[a] or [a, b, c, attr.k * d], v): [a] or [d, c]", "k=4", "[2, 6]");
+    expect_shape("Op(x[a] or [a, ...], v): [a, 1]", "", "[n, 1]");
+    expect_shape("Op(x, v, w): [given(v), given(w), known(x.0), known(w.0)]", "", "[1, 0, 1, 0]");
+    expect_shape("Op(x, v): [x.0, 0?, 0 * x.0?, 5?]", "", "[n, 5]");
+    expect_shape("Op(x, v): [if(v[0], 3, exact(7 / 2)), if(0, attr.none, 4)]", "", "[3, 4]");
+    expect_shape("Op(x): [attr.mode in (a, b, c), attr.none in (a, b)]", "mode='c'", "[2, 0]");
 }
 
 TEST(element_types_and_work_are_said)
@@ -189,6 +196,15 @@ TEST(bad_lines_are_named)
     expect_parse_error("Op(x): [99999999999999999999]", "too large");
     expect_parse_error("Op(x, x): []", "two inputs");
     expect_parse_error("Op(attr): []", "can be called");
+    expect_parse_error("Op(x[_ * a]): []", "'_' is no factor");
+    expect_parse_error("Op(x[a] or): []", "file:1:11: '[' is expected");
+    expect_parse_error("Op(x[a] or [] or [] or [] or []): []", "more than 4 forms");
+    expect_parse_error("Op(x[a] or []): [] or [1] or [2]", "the first input has 2 forms");
+    expect_parse_error("Op(x[a] or [] or []): [] or [1]", "the first input has 3 forms");
+    expect_parse_error("Op(x) where x = 1: []", "an input is called 'x'");
+    expect_parse_error("Op(x) where a 1: []", "'=' is expected");
+    expect_parse_error("Op(x): [attr.k in ()]", "64 words are expected");
+    expect_parse_error("Op(x): [given(3)]", "the name of an input");
     expect_parse_error("Op@0(x): []", "not a version");
     expect_parse_error("Op(x): []\nOp(y): []", "file:2:1: 'Op' is already declared in line 1");
 }
@@ -224,8 +240,10 @@ TEST(limits_hold)
 /* Every prefix and every text with a byte changed is read, or refused with a place. */
 TEST(damaged_text_is_refused)
 {
-    static const char text[] = "!a.b::Op@3(x, y): [x.:-1, min(x.0, y[1]) % -2, attr.a.1 or 3], "
-                               "like y f16, [upto(ceil(x.0 / 2))] like x # end\n";
+    static const char text[] =
+        "!a.b::Op@3(x[a, 2 * b] or [a], y) where c = if(a, 1, b), a = 2: [x.:-1, min(x.0, y[1]) % "
+        "-2, attr.a.1 or 3] or [c?], like y f16, [upto(ceil(x.0 / 2)), attr.k in (l, m)] like x or "
+        "y, [given(y), known(c)]; c # end\n";
     static const char signs[] = {'\0', '(', ']', ':', '-', '.', '9', 'x', '\n', '\xff'};
     for (size_t i = 0; i < sizeof text; i++) {
         for (size_t k = 0; k <= sizeof signs; k++) {
@@ -270,12 +288,21 @@ TEST(models_that_contradict_are_errors)
     expect_model_error("Op(x): [x.1 / (4 - x.1)]", "", ":1: a division by 0");
     expect_model_error("Op(x): [x.1 - 5]", "", "a dim would be -1");
     expect_model_error("Op(x, y): [1]", "", "takes 2 to");
+    expect_model_error("Op(x[_, 3 * a]): []", "",
+                       ":1: axis 1 of input x is 4, which does not split");
+    expect_model_error("Op(x[_, attr.k * a]): []", "k=-2", "which does not split into -2");
+    expect_model_error("Op(x[_] or [_, _, _]): []", "", "a rank that is not allowed");
+    expect_model_error("Op(x[_, a]) where a = 5: []", "", ":1: 5 is 5, not a = 4");
+    expect_model_error("Op(x) where a = x.1 - 5: []", "", ":1: a: -1 is not a size");
+    expect_model_error("Op(x): [attr.k in (a, b, c)]", "k='d'",
+                       ":1: attribute 'k' is 'd', not a, b or c");
 }
 
 #ifdef ONV_FAULT_INJECTION
 TEST(no_memory_is_no_crash)
 {
-    static const char text[] = "a::Op(x, y): [x.0, attr.k or 2] f16, like y\nB(x): [x.:1]\n";
+    static const char text[] = "a::Op(x[n] or [n, 2 * m], y) where k = n: [x.0, attr.k or 2] or "
+                               "[attr.l in (a, b)] f16, like y\nB(x): [x.:1]\n";
     const char *path = write_file(text, sizeof text - 1);
     for (long n = 0;; n++) {
         onv_arena arena;

@@ -43,7 +43,7 @@ const onv_case onv_cases_contrib_nn[] = {
     {MS "GroupNorm", 1, "f16[b,320,32,32] f32[320] f32[320]",
      "groups=32 activation=1 channels_last=0", "f16[b,320,32,32]"},
     {MS "GroupNorm", 1, "f16[b,32,32,321] f32[321] f32[321]", "groups=32 activation=1",
-     "!321 channels do not split"},
+     "!channels_per_group: 321 does not split into 32"},
     {MS "GroupNorm", 1, "f16[b,32,32,320] f32[320] f32[320]", "activation=1", "!groups"},
     {MS "SkipGroupNorm", 1, "f16[b,32,32,320] f32[320] f32[320] f16[b,320]",
      "groups=32 activation=1", "f16[b,32,32,320] f16[b,32,32,320]"},

@@ -77,8 +77,9 @@ const onv_case onv_cases_nn_conv[] = {
     {"CausalConvWithState", 27, "f32[1,8,9] f32[...] - f32[?,?,3]", "", "f32[1,8,9] f32[1,8,3]",
      "?"},
     {"CausalConvWithState", 27, "f32[1,8,9] f32[9,1,4]", "", "!channels"},
-    {"CausalConvWithState", 27, "f32[1,8,9] f32[8,1,4] - f32[1,8,4]", "", "!length of the state"},
-    {"CausalConvWithState", 27, "f32[1,8,9] f32[8,1,0]", "", "!kernel is empty"},
+    {"CausalConvWithState", 27, "f32[1,8,9] f32[8,1,4] - f32[1,8,4]", "",
+     "!kernel - 1 is 3, not state = 4"},
+    {"CausalConvWithState", 27, "f32[1,8,9] f32[8,1,0]", "", "!state: -1 is not a size"},
 
     {"ConvInteger", 10, "u8[1,3,8,8] i8[4,3,3,3]", "", "i32[1,4,6,6]", "3888", "save_in="},
     {"ConvInteger", 10, "u8[n,3,8,8] u8[4,3,3,3] u8[] u8[4]", "pads=[1,1,1,1]", "i32[n,4,8,8]"},

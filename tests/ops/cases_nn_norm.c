@@ -51,8 +51,9 @@ const onv_case onv_cases_nn_norm[] = {
      "save_in=0,1"},
     {"GroupNormalization", 21, "f32[n,8,4,4] f32[8] f32[8]", "num_groups=2", "f32[n,8,4,4]"},
     {"GroupNormalization", 21, "f32[n,8,4,4] f32[2] f32[2]", "num_groups=2", "!scale"},
-    {"GroupNormalization", 21, "f32[n,8,4,4] f32[8] f32[8]", "num_groups=3", "!groups"},
-    {"GroupNormalization", 21, "f32[n,8,4,4] f32[8] f32[8]", "", "!num_groups is missing"},
+    {"GroupNormalization", 21, "f32[n,8,4,4] f32[8] f32[8]", "num_groups=3",
+     "!channels_per_group: 8 does not split into 3"},
+    {"GroupNormalization", 21, "f32[n,8,4,4] f32[8] f32[8]", "", "!num_groups' is missing"},
 
     {"RMSNormalization", 23, "f16[b,s,64] f16[64]", "", "f16[b,s,64]", NULL, "save_in=0,1"},
     {"RMSNormalization", 23, "f32[2,3,4] f32[3,4]", "axis=1", "f32[2,3,4]"},
