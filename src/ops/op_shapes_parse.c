@@ -224,7 +224,7 @@ static onv_status parse_axis(onv_shape_parser *p, onv_shape_axis *axis)
     if (!axis->is_product) return ONV_OK;
     axis->times = axis->is;
     if (axis->times.op == ONV_SHAPE_NAMED && axis->times.a < 0)
-        return onv_shape_refuse(p, "'_' is no factor");
+        return onv_shape_refuse(p, "'_' is not a factor");
     return parse_size(p, &axis->is);
 }
 

@@ -196,7 +196,7 @@ TEST(bad_lines_are_named)
     expect_parse_error("Op(x): [99999999999999999999]", "too large");
     expect_parse_error("Op(x, x): []", "two inputs");
     expect_parse_error("Op(attr): []", "can be called");
-    expect_parse_error("Op(x[_ * a]): []", "'_' is no factor");
+    expect_parse_error("Op(x[_ * a]): []", "'_' is not a factor");
     expect_parse_error("Op(x[a] or): []", "file:1:11: '[' is expected");
     expect_parse_error("Op(x[a] or [] or [] or [] or []): []", "more than 4 forms");
     expect_parse_error("Op(x[a] or []): [] or [1] or [2]", "the first input has 2 forms");
