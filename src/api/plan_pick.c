@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "runtime/fit.h"
 
-enum { ID_LENGTH = 8 };
+enum { ID_LENGTH = 8, LEAST_BYTES = 1 << 20 };
 
 static bool is_id(const char *text)
 {
@@ -27,7 +27,9 @@ onv_status onv_plan_pick_read(const char *checkpoint, onv_plan_pick *pick, onv_e
     pick->percent = strtod(at + 1, &end);
     pick->is_percent = strspn(at + 1, "0123456789.") == (size_t)(end - at - 1) && end > at + 1 &&
                        strcmp(end, "%") == 0;
-    if (pick->is_percent || onv_size_parse(at + 1, &pick->bytes)) return ONV_OK;
+    /* "5" is a percentage or gigabytes, and no size of a plan. */
+    if (pick->is_percent || (onv_size_parse(at + 1, &pick->bytes) && pick->bytes >= LEAST_BYTES))
+        return ONV_OK;
     return onv_fail(err, ONV_ERR_USAGE,
                     "--checkpoint: expected an overhead as in @5%%, a size as in @12GiB or the "
                     "eight digits of a plan behind the @, found '%.40s'",

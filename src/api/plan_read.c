@@ -133,11 +133,8 @@ static onv_status read_document(reader *r, const onv_doc *from, onv_plan_text *p
 {
     const onv_doc *version = onv_doc_get(from, "plan_version");
     if (!onv_doc_is(version, ONV_DOC_INTEGER))
-        return onv_fail(
-            r->err, ONV_ERR_FORMAT,
-            "is not a plan: expected plan_version, found %s; --plan-out FILE.json writes "
-            "a plan",
-            kind_of(version));
+        return onv_fail(r->err, ONV_ERR_FORMAT, "is not a plan: expected plan_version, found %s",
+                        kind_of(version));
     if (version->integer != 1)
         return onv_fail(r->err, ONV_ERR_FORMAT, "plan_version: expected 1, found %lld",
                         (long long)version->integer);
@@ -166,7 +163,8 @@ onv_status onv_plan_read(const char *path, onv_arena *arena, onv_plan_text *plan
     if (status == ONV_OK) {
         status = read_text(&r, &bytes, plan);
         if (status != ONV_OK && status != ONV_ERR_CANCELLED)
-            onv_fail(err, status, "%s: %s", path, local.message);
+            onv_fail(err, status, "%s: %s%s", path, local.message,
+                     status == ONV_ERR_FORMAT ? "; --plan-out FILE.json writes a plan" : "");
     }
     onv_vec_cleanup(&bytes);
     return status;

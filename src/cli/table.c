@@ -80,7 +80,7 @@ const onv_cli_row onv_cli_rows[] = {
      "compare with a file of torch.cuda.memory._dump_snapshot(); exit status 4 if it is outside",
      AT(analysis.snapshot)},
     {0, "measured", "SIZE", "compare with what the device was seen to hold, as in 7421MiB",
-     SIZE(analysis.measured, "7421MiB, as nvidia-smi says")},
+     SIZE(analysis.measured, "7421MiB, as nvidia-smi says"), .least = 1 << 20},
     {0, "json", "[=FILE]", "write everything as JSON", OUTPUT(JSON),
      TOPIC("outputs", "Other outputs")},
     {0, "timelines", NULL, "with --json: the steps, buffers and offsets of each runtime, too",

@@ -38,7 +38,7 @@ typedef struct onv_cli_row {
     const char *arg; /* as --help shows it: NULL: takes none; "[=...]": may be left out */
     const char *help;
     /* How it is read: by a function; else into the field of onv_cli at `at`: a flag, a number from `least` to
-     * `most` where `most` is not 0, a size, a choice, or text. Text is appended to a list where `count` is not 0. */
+     * `most` where `most` is not 0, a size above `least`, a choice, or text. Text is appended to a list where `count` is not 0. */
     onv_cli_verdict (*read)(onv_cli *cli, const char *text);
     size_t at, count;
     unsigned least, most;

@@ -251,6 +251,10 @@ onv_cli_verdict onv_cli_add_layers(onv_cli *cli, const char *depth)
 onv_cli_verdict onv_cli_set_batch(onv_cli *cli, const char *text)
 {
     if (onv_cli_takes_list(cli, text)) return onv_cli_add_axis(cli, NULL, text);
+    if (strchr(text, ',') != NULL || strstr(text, "..") != NULL)
+        return onv_cli_reject("--batch takes one number, and '%s' are several: onnxvram sweep "
+                              "answers at each",
+                              text);
     if (!parse_whole(text, &cli->analysis.batch) || cli->analysis.batch < 1)
         return onv_cli_reject("--batch takes a number of at least 1, as in --batch 8, not '%s'",
                               text);
@@ -283,7 +287,7 @@ onv_cli_verdict onv_cli_set_wide(uint64_t *to, const onv_cli_row *row, const cha
 
 onv_cli_verdict onv_cli_set_size(uint64_t *to, const onv_cli_row *row, const char *text)
 {
-    if (onv_size_parse(text, to) && *to > 0) return ONV_CLI_RUN;
+    if (onv_size_parse(text, to) && *to > row->least) return ONV_CLI_RUN;
     return onv_cli_reject("--%s takes a size above 0 like %s, not '%s'", row->name, row->size,
                           text);
 }

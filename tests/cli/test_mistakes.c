@@ -63,6 +63,7 @@ static const mistake mistakes[] = {
     /* Sizes and names of dims and inputs */
     {"--batch 0 " MODEL, 2, "'0'", "a number of at least 1", "--batch 8"},
     {"--batch -3 " MODEL, 2, "'-3'", "a number of at least 1", "--batch 8"},
+    {"--batch 8,16 " MODEL, 2, "'8,16'", "one number", "onnxvram sweep"},
     {"--batch x " MODEL, 2, "'x'", "a number of at least 1", "--batch 8"},
     {"--dim n " MODEL, 2, "'n'", "NAME=N", "--dim batch=8"},
     {"--dim n=-1 " MODEL, 2, "'n=-1'", "NAME=N", "--dim batch=8"},
@@ -96,6 +97,10 @@ static const mistake mistakes[] = {
     {TRAIN "-b 1 --checkpoint save=conv", 2, "found 'conv'", "product+attention", NULL},
     {TRAIN "-b 1 --checkpoint modules=layer9.*", 2, "'layer9.*'", "no module", NULL},
     {TRAIN "-b 1 --checkpoint modules=layer1.*/0", 2, "'layer1.*/0'", "layers.*/2", NULL},
+    {TRAIN "-b 1 --checkpoint optimal@5", 2, "'5'", "an overhead as in @5%", "@12GiB"},
+    {"compare " B1 "--measured 7421", 2, "'7421'", "a size above", "7421MiB"},
+    {TRAIN "--plan " ONV_SOURCE_DIR "/README.md", 1, "README.md", "is not valid JSON",
+     "--plan-out FILE.json"},
     {TRAIN "--ddp=vew --world 2", 2, "'vew'", "from copy, view", "did you mean 'view'?"},
     {TRAIN "--offload disk", 2, "'disk'", "choose from optimizer, gradients", NULL},
     {TRAIN "--zero-grad never", 2, "'never'", "choose from before-forward, before-backward, keep",
