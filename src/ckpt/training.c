@@ -392,27 +392,42 @@ static onv_status shard(onv_network *n, onv_training_options *how, onv_error *er
     return ONV_OK;
 }
 
-/* Plans, of the network as it is lowered for checkpoints: fewer operations overwrite their input there. */
+/* `eager` is to be cleaned up. */
+static onv_status open_tape(onv_network *n, onv_eager *eager, const onv_live *live,
+                            const bool *is_host, const onv_lower_options *lower,
+                            onv_training_options *how, onv_error *err)
+{
+    ONV_TRY(onv_eager_lower(n->model, live, is_host, lower, eager, err));
+    n->eager = eager;
+    ONV_TRY(onv_eager_check(eager, err));
+    ONV_TRY(onv_figures_count_runs(n, eager, how, err));
+    return shard(n, how, err);
+}
+
+static bool asks_for_plans(const onv_training_options *options)
+{
+    return options->checkpoint != NULL || options->plan != NULL;
+}
+
+/* Plans, of the network as it is lowered for checkpoints: where fewer operations overwrite their input there, it is once more. */
 static onv_status checkpoint(const onv_network *plain, const onv_live *live, const bool *is_host,
                              const onv_training_options *options, onv_training *result,
                              onv_error *err)
 {
-    onv_eager eager;
+    onv_eager own = {0};
     onv_network n = *plain;
     onv_training_options how = *options;
     onv_lower_options lower = options->train.lower;
-    if (options->checkpoint == NULL && options->plan == NULL) return ONV_OK;
+    onv_status status = ONV_OK;
+    if (!asks_for_plans(options)) return ONV_OK;
     lower.checkpoints = true;
     lower.reports = false;
-    ONV_TRY(onv_eager_lower(n.model, live, is_host, &lower, &eager, err));
-    n.eager = &eager;
-    onv_status status = onv_eager_check(&eager, err);
-    if (status == ONV_OK) status = onv_figures_count_runs(&n, &eager, options, err);
-    if (status == ONV_OK) status = shard(&n, &how, err);
+    if (n.eager == NULL || n.eager->differs_checkpoints)
+        status = open_tape(&n, &own, live, is_host, &lower, &how, err);
     if (status == ONV_OK) status = compute_plans(&n, plain, &how, result, err);
     if (status == ONV_OK && options->lists_units)
-        status = onv_unit_list_make(n.model, &eager, &how.train, &result->units, err);
-    onv_eager_cleanup(&eager);
+        status = onv_unit_list_make(n.model, n.eager, &how.train, &result->units, err);
+    onv_eager_cleanup(&own);
     return status;
 }
 
@@ -482,8 +497,7 @@ static onv_status compute_plain(onv_network *n, onv_eager *eager, const onv_live
                                 onv_training *result, onv_error *err)
 {
     onv_model *model = n->model;
-    ONV_TRY(onv_eager_lower(model, live, is_host, &how->train.lower, eager, err));
-    n->eager = eager;
+    ONV_TRY(open_tape(n, eager, live, is_host, &how->train.lower, how, err));
     result->loss = eager->loss_name;
     result->folded_norms = eager->folded_norms;
     result->restored_norms = eager->restored_norms;
@@ -493,9 +507,6 @@ static onv_status compute_plain(onv_network *n, onv_eager *eager, const onv_live
     result->recurrent = eager->recurrent;
     result->reserve_bytes = eager->reserve_bytes;
     result->opaque = eager->opaque;
-    ONV_TRY(onv_eager_check(eager, err));
-    ONV_TRY(onv_figures_count_runs(n, eager, how, err));
-    ONV_TRY(shard(n, how, err));
     result->n_units = n->n_units;
     onv_training_warn_of_units(model, how, n->n_units);
     return measure_plain(n, live, is_host, how, result, err);
@@ -516,7 +527,11 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     ONV_TRY(onv_mark_host_values(model, live, &is_host, err));
     onv_status status = ONV_OK;
     if (asks_for_plain(&how)) status = compute_plain(&n, &eager, live, is_host, &how, result, err);
-    if (how.take == NULL) onv_eager_cleanup(&eager); /* plans have a tape of their own */
+    /* Plans may have a tape of their own. */
+    if (how.take == NULL && (eager.differs_checkpoints || !asks_for_plans(&how))) {
+        onv_eager_cleanup(&eager);
+        n.eager = NULL;
+    }
     if (status == ONV_OK && how.compiles)
         status = onv_compiling_open(model, live, is_host, &how.train, &n.compiling, err);
     if (status == ONV_OK) status = checkpoint(&n, live, is_host, &how, result, err);

@@ -186,6 +186,7 @@ typedef struct onv_eager {
     uint32_t opaque; /* nodes of unknown operators, of which only the results are seen */
     /* Lowering asked for what `least` or, likewise, `locals` and `relu_makes_new` decide: with these the tape is another. */
     bool differs_least, differs_most;
+    bool differs_checkpoints;  /* likewise, what `checkpoints` decides */
     onv_parameter_order order; /* once it is complete */
 } onv_eager;
 

@@ -391,8 +391,12 @@ void onv_list_forms(onv_finder *s, uint64_t rule)
 static bool find_form(onv_finder *s, const onv_node *last, const form *f)
 {
     if (!is_written(f, last)) return false;
-    matching m = {
-        .s = s, .last = last, .of_loss = is_loss(f->name), .is_noted = f->found == DECOMPOSED};
+    matching m; /* large, and most forms end at their first operand */
+    m.s = s;
+    m.last = last;
+    m.of_loss = is_loss(f->name);
+    m.is_noted = f->found == DECOMPOSED;
+    m.g.count = 0;
     if (!matches(&m, f->text)) return false;
     if (m.of_loss) last = reduction_of(&m, last);
     bool of_integers = onv_is_value(onv_form_value(&m.form, 'w')),

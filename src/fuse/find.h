@@ -8,6 +8,7 @@
 typedef struct onv_finder {
     onv_model *model;
     onv_fusions *f;
+    ONV_VEC(onv_fusion) at; /* those so far */
     onv_fusing fusing;
     onv_fusing_kernels kernels;
     uint32_t unrolled_end; /* behind the last call of nn.RNN that was looked at */
@@ -52,6 +53,8 @@ onv_fusion onv_find_unary(onv_finder *s, onv_fusion_kind kind, onv_value_id x,
                           const onv_node *last);
 /* Adds `* w` and `+ b` with vectors of the file to a normalisation whose result is `out`. */
 void onv_find_affine(onv_finder *s, onv_group *g, onv_fusion *fusion);
+/* Its number in `of_node`; without memory `failed` is set. */
+uint32_t onv_find_add(onv_finder *s, onv_fusion fusion);
 /* Nothing of the group is another one's by now. */
 void onv_find_publish(onv_finder *s, const onv_group *g, onv_fusion fusion);
 

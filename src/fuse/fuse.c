@@ -110,14 +110,17 @@ uint32_t onv_find_n_reads(const onv_finder *s, onv_node_id id)
     return n;
 }
 
+uint32_t onv_find_add(onv_finder *s, onv_fusion fusion)
+{
+    if (!onv_vec_push(&s->at, fusion)) s->failed = true;
+    s->f->at = s->at.at;
+    return (uint32_t)s->at.count;
+}
+
 void onv_find_publish(onv_finder *s, const onv_group *g, onv_fusion fusion)
 {
-    if (!onv_vec_push(&s->f->at, fusion)) {
-        s->failed = true;
-        return;
-    }
-    for (uint32_t i = 0; i < g->count; i++)
-        s->f->of_node[g->nodes[i].index] = (uint32_t)s->f->at.count;
+    uint32_t number = onv_find_add(s, fusion);
+    for (uint32_t i = 0; i < g->count; i++) s->f->of_node[g->nodes[i].index] = number;
 }
 
 onv_fusion onv_find_unary(onv_finder *s, onv_fusion_kind kind, onv_value_id x, const onv_node *last)
@@ -246,8 +249,8 @@ static bool take_arrangement(onv_finder *s, onv_group *g, onv_value_id value)
 bool onv_fusions_arrange(const onv_fusions *f, onv_node_id node)
 {
     uint32_t n = f->of_node[node.index];
-    return n != 0 && f->at.at[n - 1].kind == ONV_FUSION_RECURRENT &&
-           f->at.at[n - 1].last.index != node.index;
+    return n != 0 && f->at[n - 1].kind == ONV_FUSION_RECURRENT &&
+           f->at[n - 1].last.index != node.index;
 }
 
 static void match_recurrent(onv_finder *s, const onv_node *layer)
@@ -335,25 +338,44 @@ static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
     return ONV_OK;
 }
 
-onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fusing fusing,
-                            onv_fusing_kernels kernels, onv_fusions *fusions, onv_error *err)
+static onv_status find(onv_finder *s, const onv_timeline *order, onv_error *err)
 {
-    *fusions = (onv_fusions){0};
-    ONV_TRY(count_uses(model, fusions, err));
-    onv_finder s = {.model = model, .f = fusions, .fusing = fusing, .kernels = kernels};
-    bool fuses = fusing != ONV_FUSE_NOTHING;
-    list_rules(&s);
+    bool fuses = s->fusing != ONV_FUSE_NOTHING;
+    ONV_TRY(count_uses(s->model, s->f, err));
+    list_rules(s);
     bool decomposes = fuses && onv_rule_is_on("fuse.decomposed");
-    for (uint32_t i = 0; decomposes && i < order->steps.count && !s.failed; i++)
-        onv_find_decomposed(&s, onv_model_node(model, order->steps.at[i].node));
-    for (uint32_t i = 0; fuses && i < order->steps.count && !s.failed; i++)
-        match(&s, onv_model_node(model, order->steps.at[i].node));
-    if (!s.failed) return ONV_OK;
-    onv_fusions_cleanup(fusions);
-    return onv_fail_memory(err);
+    for (uint32_t i = 0; decomposes && i < order->steps.count && !s->failed; i++)
+        onv_find_decomposed(s, onv_model_node(s->model, order->steps.at[i].node));
+    for (uint32_t i = 0; fuses && i < order->steps.count && !s->failed; i++)
+        match(s, onv_model_node(s->model, order->steps.at[i].node));
+    s->f->at = onv_arena_copy(&s->model->arena, s->at.at, s->at.count * sizeof *s->at.at);
+    return s->failed || s->f->at == NULL ? onv_fail_memory(err) : ONV_OK;
 }
 
-void onv_fusions_cleanup(onv_fusions *fusions)
+/* Kernels of layers make no difference to what has none. */
+static bool is_same(const onv_fusions *f, const onv_fusions *as)
 {
-    onv_vec_cleanup(&fusions->at);
+    return f->steps == as->steps && f->fusing == as->fusing &&
+           f->kernels.rms_norm == as->kernels.rms_norm &&
+           (f->kernels.layers == as->kernels.layers ||
+            (f->kernels.layers && f->n_fast_layers == 0)) &&
+           f->kernels.cells == as->kernels.cells && f->kernels.low == as->kernels.low &&
+           f->kernels.packed == as->kernels.packed;
+}
+
+onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fusing fusing,
+                            onv_fusing_kernels kernels, const onv_fusions **fusions, onv_error *err)
+{
+    const onv_fusions as = {.steps = order->steps.at, .fusing = fusing, .kernels = kernels};
+    for (*fusions = model->fusions; *fusions != NULL; *fusions = (*fusions)->next)
+        if (is_same(*fusions, &as)) return ONV_OK;
+    onv_fusions *made = onv_arena_copy(&model->arena, &as, sizeof as);
+    if (made == NULL) return onv_fail_memory(err);
+    onv_finder s = {.model = model, .f = made, .fusing = fusing, .kernels = kernels};
+    onv_status status = find(&s, order, err);
+    onv_vec_cleanup(&s.at);
+    if (status != ONV_OK) return status;
+    made->next = model->fusions;
+    *fusions = model->fusions = made;
+    return ONV_OK;
 }

@@ -89,23 +89,6 @@ typedef struct onv_attention_mark {
     onv_value_id attended;     /* of the query's scale: the values; else ONV_NO_VALUE */
 } onv_attention_mark;
 
-typedef struct onv_fusions {
-    ONV_VEC(onv_fusion) at;
-    uint32_t *of_node; /* by node: 1 + its fusion, 0: none */
-    uint32_t *n_uses;  /* by value: how often nodes of the main graph and its outputs read it */
-    uint32_t *n_layer_uses;        /* by value: how often recurrent layers read it as a weight */
-    onv_node_id *user;             /* by value: the first node that reads it */
-    onv_attention_mark *attention; /* by node */
-    uint32_t n_functions;          /* calls of the network's own torch.autograd.Functions */
-    uint32_t n_functions_apart;    /* nodes of others, that stay as they are */
-    const char *function;          /* the last one of all */
-    uint32_t n_by_form;            /* operations that their form alone tells: decomposed.c */
-    const char *by_form;           /* the first one */
-    uint32_t n_fast_layers;        /* of nn.TransformerEncoder, and attention alone */
-    uint32_t n_grouped; /* calls of attention whose kernel has more queries than keys and values */
-    uint32_t n_apart; /* calls of scaled_dot_product_attention that stay apart, but have a kernel */
-} onv_fusions;
-
 typedef enum onv_fusing {
     ONV_FUSE_NOTHING,   /* only the uses are counted */
     ONV_FUSE,           /* attention stays apart */
@@ -122,10 +105,32 @@ typedef struct onv_fusing_kernels {
     bool packed; /* masks of samples that follow each other in a row stay where there are none */
 } onv_fusing_kernels;
 
-/* Arrays live in the model's arena. */
+typedef struct onv_fusions {
+    const onv_fusion *at;
+    uint32_t *of_node; /* by node: 1 + its fusion, 0: none */
+    uint32_t *n_uses;  /* by value: how often nodes of the main graph and its outputs read it */
+    uint32_t *n_layer_uses;        /* by value: how often recurrent layers read it as a weight */
+    onv_node_id *user;             /* by value: the first node that reads it */
+    onv_attention_mark *attention; /* by node */
+    uint32_t n_functions;          /* calls of the network's own torch.autograd.Functions */
+    uint32_t n_functions_apart;    /* nodes of others, that stay as they are */
+    const char *function;          /* the last one of all */
+    uint32_t n_by_form;            /* operations that their form alone tells: decomposed.c */
+    const char *by_form;           /* the first one */
+    uint32_t n_fast_layers;        /* of nn.TransformerEncoder, and attention alone */
+    uint32_t n_grouped; /* calls of attention whose kernel has more queries than keys and values */
+    uint32_t n_apart; /* calls of scaled_dot_product_attention that stay apart, but have a kernel */
+    /* What they were found by, and those that were found before. */
+    const onv_step *steps;
+    onv_fusing fusing;
+    onv_fusing_kernels kernels;
+    const struct onv_fusions *next;
+} onv_fusions;
+
+/* Found once for each order and way of fusing; what is found is the model's, in its arena. */
 onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fusing fusing,
-                            onv_fusing_kernels kernels, onv_fusions *fusions, onv_error *err);
-void onv_fusions_cleanup(onv_fusions *fusions);
+                            onv_fusing_kernels kernels, const onv_fusions **fusions,
+                            onv_error *err);
 
 /* Does the node arrange weights of a recurrent layer, and is counted as part of one? Others may read them, too. */
 bool onv_fusions_arrange(const onv_fusions *f, onv_node_id node);

@@ -97,7 +97,7 @@ static onv_value_id pooled(const onv_finder *s, const onv_node *look_up)
 
 void onv_find_adaptive_pool(onv_finder *s, const onv_node *last)
 {
-    parts p = {.mark = (uint32_t)s->f->at.count + 1};
+    parts p = {.mark = (uint32_t)s->at.count + 1};
     if (!is_part(last, last) || last->source_op == NULL) return;
     bool found = gather(s, &p, last);
     if (found) {

@@ -135,12 +135,13 @@ void onv_find_unrolled(onv_finder *s, const onv_node *node)
     onv_recurrence *recurrence = ONV_ARENA_ARRAY(&s->model->arena, onv_recurrence, 1);
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_UNROLLED, u.r.x, &s->model->nodes.at[u.last]);
     fusion.recurrence = recurrence;
-    if (recurrence == NULL || !onv_vec_push(&s->f->at, fusion)) {
+    if (recurrence == NULL) {
         s->failed = true;
         return;
     }
+    uint32_t number = onv_find_add(s, fusion);
     u.r.first = (onv_node_id){(uint32_t)u.first};
     u.r.end = (onv_node_id){(uint32_t)u.end};
     *recurrence = u.r;
-    for (size_t i = u.first; i <= u.last; i++) s->f->of_node[i] = (uint32_t)s->f->at.count;
+    for (size_t i = u.first; i <= u.last; i++) s->f->of_node[i] = number;
 }

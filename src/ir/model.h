@@ -280,7 +280,8 @@ typedef struct onv_model {
     /* The model is the view of a program (src/program): node i is call i, value i is value i, and eager
      * PyTorch runs the program's calls. NULL: it is what a file of ONNX says. */
     const struct onv_program *program;
-    struct onv_source *source;                       /* its file, see load/source.h */
+    const struct onv_fusions *fusions; /* that were found in it (fuse/fuse.h); NULL: none yet */
+    struct onv_source *source;         /* its file, see load/source.h */
     void (*source_close)(struct onv_source *source); /* NULL: the file is another model's */
 } onv_model;
 

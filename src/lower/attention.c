@@ -10,7 +10,7 @@
 
 onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node)
 {
-    return (onv_attention_part)l->fusions.attention[node - l->emit.model->nodes.at].part;
+    return (onv_attention_part)l->fusions->attention[node - l->emit.model->nodes.at].part;
 }
 
 static bool is_low(const onv_emitter *e, uint32_t x)
@@ -31,7 +31,7 @@ uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k)
     if (onv_node_attention(l, node) == ONV_ATTENTION_NONE || x == ONV_NO_TENSOR) return x;
     onv_node_id from = onv_model_value(l->emit.model, node->inputs[k])->producer;
     bool is_own =
-        onv_is_node(from) && l->fusions.attention[from.index].part == ONV_ATTENTION_INSIDE;
+        onv_is_node(from) && l->fusions->attention[from.index].part == ONV_ATTENTION_INSIDE;
     uint32_t done = l->values[node->inputs[k].index].widened;
     if (done > 0 && k == 1 && onv_node_attention(l, node) == ONV_ATTENTION_LAST) return done - 1;
     if (is_own || !onv_tensor_is_float(&l->emit, x) || !widens(&l->emit, x)) return x;
@@ -40,7 +40,7 @@ uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k)
 
 void onv_widen_attended(onv_lowering *l, const onv_node *node)
 {
-    onv_value_id value = l->fusions.attention[node - l->emit.model->nodes.at].attended;
+    onv_value_id value = l->fusions->attention[node - l->emit.model->nodes.at].attended;
     if (!onv_is_value(value) || l->emit.options->as_exported) return;
     uint32_t x = onv_value_tensor(l, value);
     if (x == ONV_NO_TENSOR || !onv_tensor_is_float(&l->emit, x) || !widens(&l->emit, x)) return;

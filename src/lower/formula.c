@@ -6,8 +6,8 @@
 /* Does a product by a number of the file alone read the value? */
 static bool is_multiplied(const onv_lowering *l, onv_value_id value)
 {
-    onv_node_id user = l->fusions.user[value.index];
-    if (!onv_is_node(user) || l->fusions.n_uses[value.index] != 1) return false;
+    onv_node_id user = l->fusions->user[value.index];
+    if (!onv_is_node(user) || l->fusions->n_uses[value.index] != 1) return false;
     const onv_node *node = onv_model_node(l->emit.model, user);
     if (node->code != ONV_OP_Mul || !onv_node_is_aten(node, "mul")) return false;
     onv_value_id other = node->inputs[node->inputs[0].index == value.index];

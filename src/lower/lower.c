@@ -70,7 +70,7 @@ static bool is_kernel(const onv_lowering *l, uint32_t fusion)
     static const char *const kernels[] = {"affine_grid_generator", "logcumsumexp", "im2col",
                                           "multi_margin_loss"};
     bool is_named = false;
-    const onv_fusion *f = fusion != 0 ? &l->fusions.at.at[fusion - 1] : NULL;
+    const onv_fusion *f = fusion != 0 ? &l->fusions->at[fusion - 1] : NULL;
     if (f == NULL) return false;
     for (size_t i = 0; f->kind == ONV_FUSION_POINTWISE && i < sizeof kernels / sizeof kernels[0];
          i++)
@@ -80,10 +80,10 @@ static bool is_kernel(const onv_lowering *l, uint32_t fusion)
 
 static bool is_for_kernel(const onv_lowering *l, uint32_t value)
 {
-    onv_node_id user = l->fusions.user[value];
-    uint32_t fusion = onv_is_node(user) ? l->fusions.of_node[user.index] : 0;
+    onv_node_id user = l->fusions->user[value];
+    uint32_t fusion = onv_is_node(user) ? l->fusions->of_node[user.index] : 0;
     if (!is_kernel(l, fusion)) return false;
-    const onv_fusion *f = &l->fusions.at.at[fusion - 1];
+    const onv_fusion *f = &l->fusions->at[fusion - 1];
     return f->x.index != value && f->key.index != value;
 }
 
@@ -112,7 +112,7 @@ static void lower_inputs(onv_lowering *l)
 /* The dropout inside scaled_dot_product_attention, which the newer exporter leaves out. */
 static void lower_lost_dropout(onv_lowering *l, const onv_node *node)
 {
-    if (l->emit.options->inference || !l->fusions.attention[l->emit.node.index].lost_dropout)
+    if (l->emit.options->inference || !l->fusions->attention[l->emit.node.index].lost_dropout)
         return;
     onv_eager_tensor t = onv_tensor_at(&l->emit, onv_value_tensor(l, node->outputs[0]));
     if (!onv_noted(node)->tells_dropout && l->emit.options->attention_dropout < 0)
@@ -139,7 +139,7 @@ static void make_missing(onv_lowering *l, const onv_node *node)
         onv_shape shape;
         bool is_list = value->type.kind == ONV_TYPE_SEQUENCE && !l->emit.options->inference;
         if (is_list && !is_result) continue;
-        if (!is_result && l->fusions.n_uses[id.index] == 0) continue;
+        if (!is_result && l->fusions->n_uses[id.index] == 0) continue;
         if (!onv_value_shape(l, id, &shape)) return;
         uint64_t elems = 1; /* the product fits where the tensor does, which is looked at below */
         for (uint32_t i = 0; i < shape.rank && elems <= MAX_HOST_ELEMS; i++)
@@ -157,9 +157,9 @@ static void make_missing(onv_lowering *l, const onv_node *node)
 
 void onv_lower_once(onv_lowering *l, onv_node_id id)
 {
-    uint32_t fusion = l->fusions.of_node[id.index];
+    uint32_t fusion = l->fusions->of_node[id.index];
     if (fusion != 0)
-        onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
+        onv_lower_fusion(l, &l->fusions->at[fusion - 1]);
     else
         lower_node(l, onv_model_node(l->emit.model, id));
 }
@@ -178,7 +178,7 @@ void onv_lower_at(onv_emitter *e, onv_node_id id)
 static void lower_in_order(onv_lowering *l, onv_node_id id)
 {
     const onv_node *node = onv_model_node(l->emit.model, id);
-    uint32_t fusion = l->fusions.of_node[id.index];
+    uint32_t fusion = l->fusions->of_node[id.index];
     onv_lower_at(&l->emit, id);
     onv_repeat_base(l, node);
     /* What the forward pass makes is made before the operation that reads it. */
@@ -191,8 +191,8 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
     if (fusion == 0) {
         lower_node(l, node);
         if (l->emit.options->inference) make_missing(l, node);
-    } else if (l->fusions.at.at[fusion - 1].last.index == id.index) {
-        onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
+    } else if (l->fusions->at[fusion - 1].last.index == id.index) {
+        onv_lower_fusion(l, &l->fusions->at[fusion - 1]);
     } else {
         return;
     }
@@ -220,7 +220,7 @@ static void lower_loss(onv_lowering *l)
         outputs[i] =
             (onv_loss_output){.name = onv_model_value(l->emit.model, graph->outputs[i])->name,
                               .tensor = onv_value_tensor(l, graph->outputs[i]),
-                              .n_uses = l->fusions.n_uses[graph->outputs[i].index]};
+                              .n_uses = l->fusions->n_uses[graph->outputs[i].index]};
     onv_emit_loss(&l->emit, outputs, graph->n_outputs);
 }
 
@@ -264,7 +264,8 @@ static void find_fusions(onv_lowering *l)
     if (options->as_exported) fusing = ONV_FUSE_NOTHING;
     l->emit.status = onv_fusions_find(l->emit.model, &l->live->timeline, fusing, kernels,
                                       &l->fusions, l->emit.err);
-    l->emit.eager->slow_attentions = l->fusions.n_apart;
+    if (l->emit.status != ONV_OK) return;
+    l->emit.eager->slow_attentions = l->fusions->n_apart;
 }
 
 /* Operations of a loop's body stand for all of its iterations. */
@@ -323,7 +324,6 @@ static void clean_up(onv_lowering *l)
 {
     onv_heap_free(l->values);
     onv_heap_free(l->weights.values);
-    onv_fusions_cleanup(&l->fusions);
     onv_ptr_map_cleanup(&l->weights.layers);
     onv_ptr_map_cleanup(&l->signature.buffers);
     onv_vec_cleanup(&l->weights.reads);

@@ -81,7 +81,7 @@ struct onv_lowering {
     const onv_live *live;
     const bool *is_host; /* by value */
 
-    onv_fusions fusions;
+    const onv_fusions *fusions;
     onv_value_state *values; /* by value */
     onv_list_place *lists;   /* by value; NULL: no list was made yet */
 

@@ -9,10 +9,10 @@
 
 /* Does nobody but one node read the value, nor what it is a view of? What holds is kept, as in a chain
  * that is overwritten all along every node asks. */
-static bool has_one_reader(onv_lowering *l, onv_value_id value, uint32_t storage)
+static bool has_one_reader(onv_lowering *l, onv_value_id value, uint32_t n_uses, uint32_t storage)
 {
     bool *known = &l->values[value.index].has_one_reader;
-    while (l->fusions.n_uses[value.index] == 1) {
+    while (n_uses == 1) {
         if (l->values[value.index].has_one_reader) return *known = true;
         const onv_node *node = onv_model_maker(l->emit.model, value);
         if (node == NULL) return *known = true;
@@ -23,6 +23,7 @@ static bool has_one_reader(onv_lowering *l, onv_value_id value, uint32_t storage
             k++;
         if (k == node->n_inputs) return *known = true;
         value = node->inputs[k];
+        n_uses = l->fusions->n_uses[value.index];
     }
     return false;
 }
@@ -41,21 +42,19 @@ bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k)
     uint32_t x = onv_node_in(l, node, k);
     if (x == ONV_NO_TENSOR) return false;
     uint32_t storage = onv_tensor_at(&l->emit, x).storage;
-    return is_free(l, x) && has_one_reader(l, node->inputs[k], storage);
+    onv_value_id value = node->inputs[k];
+    return is_free(l, x) && has_one_reader(l, value, l->fusions->n_uses[value.index], storage);
 }
 
 bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, uint32_t n_reads)
 {
-    uint32_t *n_uses = &l->fusions.n_uses[value.index], all = *n_uses;
     uint32_t x = onv_value_tensor(l, value);
     if (!l->emit.options->inference || l->emit.options->no_inplace || x == ONV_NO_TENSOR ||
-        all != n_reads || !onv_is_inplace(l, node, true))
+        l->fusions->n_uses[value.index] != n_reads || !onv_is_inplace(l, node, true))
         return false;
     uint32_t storage = onv_tensor_at(&l->emit, x).storage;
-    *n_uses = 1; /* what reads it is one operation */
-    bool may = is_free(l, x) && has_one_reader(l, value, storage);
-    *n_uses = all;
-    return may;
+    /* What reads it is one operation. */
+    return is_free(l, x) && has_one_reader(l, value, 1, storage);
 }
 
 /* --- Reductions -------------------------------------------------------------------------------- */

@@ -77,8 +77,8 @@ static void count_call(const onv_lowering *l, search *s, const onv_node *node)
     uint32_t number;
     numbered *kind = node->source_op != NULL ? kind_of(s, node->source_op, &number) : NULL;
     if (kind == NULL || node->n_outputs == 0 || !onv_is_value(node->outputs[0])) return;
-    uint32_t fusion = l->fusions.of_node[node - l->emit.model->nodes.at];
-    onv_value_id out = fusion != 0 ? l->fusions.at.at[fusion - 1].out : node->outputs[0];
+    uint32_t fusion = l->fusions->of_node[node - l->emit.model->nodes.at];
+    onv_value_id out = fusion != 0 ? l->fusions->at[fusion - 1].out : node->outputs[0];
     uint64_t bytes = onv_tensor_at(&l->emit, l->values[out.index].tensor).bytes;
     if (bytes > kind->most_bytes) kind->most_bytes = bytes;
     if (number >= kind->end) kind->end = number + 1;

@@ -167,7 +167,7 @@ static void lower_dropout(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     bool is_live = node->traits.view_of == 0 ||
-                   l->fusions.attention[node - l->emit.model->nodes.at].live_dropout;
+                   l->fusions->attention[node - l->emit.model->nodes.at].live_dropout;
     if (!is_live || l->emit.options->inference) {
         onv_node_set(l, node, 0, x);
         return;
@@ -212,10 +212,10 @@ onv_lower_fn onv_lower_nn(onv_op_name op)
 static uint32_t operand(onv_lowering *l, const onv_fusion *f, onv_value_id id, uint32_t nth)
 {
     enum { LOOK_BACK = 32 };
-    uint32_t fusion = l->fusions.of_node[f->last.index];
+    uint32_t fusion = l->fusions->of_node[f->last.index];
     for (uint32_t back = 0; onv_is_value(id) && back < LOOK_BACK && back <= f->last.index; back++) {
         const onv_node *node = onv_model_node(l->emit.model, (onv_node_id){f->last.index - back});
-        if (l->fusions.of_node[f->last.index - back] != fusion) continue;
+        if (l->fusions->of_node[f->last.index - back] != fusion) continue;
         for (uint32_t k = 0; k < node->n_inputs; k++)
             if (node->inputs[k].index == id.index && nth-- == 0) return onv_node_in(l, node, k);
     }

@@ -179,7 +179,9 @@ static bool overwrites(onv_lowering *l, const onv_node *node, uint32_t k)
     bool is_module = !o->inference && is_relu6(&l->emit, node) &&
                      onv_tensor_needs_grad(&l->emit, onv_node_in(l, node, 0));
     if (!is_told && !is_module) return false;
-    bool may = o->inference || !o->checkpoints || !is_copied(l, node);
+    bool is_open = !o->inference && is_copied(l, node);
+    l->emit.eager->differs_checkpoints |= is_open;
+    bool may = !is_open || !o->checkpoints;
     return may && !o->no_inplace && has_result_of(l, node, k) && onv_may_overwrite(l, node, k);
 }
 

@@ -20,8 +20,8 @@ static uint32_t attention_product(onv_lowering *l, const onv_node *node)
     if (onv_node_attention(l, node) != ONV_ATTENTION_LAST) return out;
     if (l->emit.options->inference)
         onv_emit_release(
-            &l->emit,
-            onv_value_tensor(l, l->fusions.attention[node - l->emit.model->nodes.at].scaled_query));
+            &l->emit, onv_value_tensor(
+                          l, l->fusions->attention[node - l->emit.model->nodes.at].scaled_query));
     uint8_t dtype = onv_tensor_at(&l->emit, onv_node_in(l, node, 1)).dtype;
     return onv_emit_attention_result(&l->emit, dtype, in[0], out);
 }

@@ -64,6 +64,6 @@ void onv_repeat_base(onv_lowering *l, const onv_node *node)
     if (!scatters && !onv_node_is_recurrent(node)) return;
     if (node->n_inputs <= base || node->graph.index != 0) return;
     onv_value_id id = node->inputs[base];
-    if (onv_is_value(id) && l->fusions.user[id.index].index != l->emit.node.index)
+    if (onv_is_value(id) && l->fusions->user[id.index].index != l->emit.node.index)
         onv_fill_again(l, id);
 }

@@ -108,7 +108,7 @@ static void say_of_inference(onv_lowering *l)
 {
     const onv_eager *e = l->emit.eager;
     const onv_node *fast = find_fast_path(l->emit.model);
-    uint32_t layers = l->fusions.n_fast_layers;
+    uint32_t layers = l->fusions->n_fast_layers;
     say_once(l->said, ONV_SAID_fast_layers, layers, NULL, 0, fast);
     if (layers == 0 && fast != NULL && onv_emit_takes_fast_path(&l->emit))
         say_once(l->said, ONV_SAID_fast_path, 1, NULL, 0, fast);
@@ -196,7 +196,7 @@ static void say_of_nodes(onv_lowering *l)
 
 static void say_of_training(onv_lowering *l)
 {
-    const onv_fusions *f = &l->fusions;
+    const onv_fusions *f = l->fusions;
     onv_cells_report(l);
     say_of_nodes(l);
     say_of_mode(l);
@@ -213,7 +213,7 @@ void onv_lowering_report(onv_lowering *l)
 {
     say_once(l->said, ONV_SAID_cudnn_benchmark, l->emit.benchmark_high > 0, NULL,
              l->emit.benchmark_high, NULL);
-    say_once(l->said, ONV_SAID_grouped_queries, l->fusions.n_grouped, NULL, 0, NULL);
+    say_once(l->said, ONV_SAID_grouped_queries, l->fusions->n_grouped, NULL, 0, NULL);
     say_of_caches(l);
     onv_signature_report(l);
     if (l->emit.options->inference) {

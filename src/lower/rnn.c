@@ -51,7 +51,7 @@ static void gather_weights(onv_lowering *l, onv_value_id id, tensors *weights)
 {
     if (!onv_is_value(id)) return;
     onv_node_id from = onv_model_value(l->emit.model, id)->producer;
-    if (onv_is_node(from) && onv_fusions_arrange(&l->fusions, from)) {
+    if (onv_is_node(from) && onv_fusions_arrange(l->fusions, from)) {
         const onv_node *node = onv_model_node(l->emit.model, from);
         for (uint32_t k = 0; k < node->n_inputs; k++) gather_weights(l, node->inputs[k], weights);
         return;
@@ -267,7 +267,7 @@ void onv_cells_report(onv_lowering *l)
     for (size_t i = 0; i < l->emit.model->nodes.count && !l->emit.options->on_cpu; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
         if (node->module_class == NULL || node->code != ONV_OP_Tanh) continue;
-        if (l->fusions.of_node[i] != 0) continue;
+        if (l->fusions->of_node[i] != 0) continue;
         for (size_t k = 0; k < 2; k++) {
             if (strcmp(node->module_class, cells[k].class) != 0) continue;
             uint64_t more;

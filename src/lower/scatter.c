@@ -57,11 +57,11 @@ static bool find_untransposed(const onv_lowering *l, const onv_node *node, const
                               int64_t *strides)
 {
     uint32_t value = node->outputs[0].index;
-    onv_node_id user = l->fusions.user[value];
+    onv_node_id user = l->fusions->user[value];
     const onv_node *reader = onv_is_node(user) ? onv_model_node(l->emit.model, user) : NULL;
     const onv_attr *perm = reader != NULL ? onv_node_attr(reader, "perm") : NULL;
     bool own = perm != NULL && perm->kind == ONV_ATTR_INTS && perm->count == shape->rank &&
-               l->fusions.n_uses[value] == 1 && reader->code == ONV_OP_Transpose &&
+               l->fusions->n_uses[value] == 1 && reader->code == ONV_OP_Transpose &&
                reader->source_op == node->source_op;
     int64_t step = 1;
     for (uint32_t i = shape->rank; own && i-- > 0;) {
@@ -131,8 +131,8 @@ static uint64_t alpha_bytes(const onv_lowering *l, const onv_node *node)
     const onv_node *mul = onv_model_maker(l->emit.model, node->inputs[2]);
     if (mul != NULL && mul->code == ONV_OP_Transpose)
         mul = onv_model_maker(l->emit.model, mul->inputs[0]);
-    uint32_t fusion = mul != NULL ? l->fusions.of_node[mul - l->emit.model->nodes.at] : 0;
-    bool is_alpha = fusion != 0 && l->fusions.at.at[fusion - 1].kind == ONV_FUSION_SAME;
+    uint32_t fusion = mul != NULL ? l->fusions->of_node[mul - l->emit.model->nodes.at] : 0;
+    bool is_alpha = fusion != 0 && l->fusions->at[fusion - 1].kind == ONV_FUSION_SAME;
     return is_alpha ? onv_tensor_at(&l->emit, l->values[node->inputs[2].index].tensor).bytes : 0;
 }
 

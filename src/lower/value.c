@@ -61,7 +61,7 @@ bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
 /* Places by which the exporter writes a view, which has none; and factors of a size. */
 static bool is_place(const onv_lowering *l, onv_value_id id)
 {
-    onv_node_id user = l->fusions.user[id.index];
+    onv_node_id user = l->fusions->user[id.index];
     if (!onv_is_node(user) || l->emit.options->as_exported) return false;
     const onv_node *node = onv_model_node(l->emit.model, user);
     bool resizes = node->code == ONV_OP_Resize && node->inputs[0].index != id.index;
@@ -183,12 +183,12 @@ static uint32_t compute_weight(onv_emitter *e, onv_weight_use use, const onv_wei
 /* Of a x + (1 - a) y, whose a the exporter computed of a parameter: the a of "sub". */
 static uint32_t complemented(onv_lowering *l, onv_value_id id)
 {
-    onv_node_id user = l->fusions.user[id.index];
+    onv_node_id user = l->fusions->user[id.index];
     const onv_node *product = onv_is_node(user) ? onv_model_node(l->emit.model, user) : NULL;
     if (product == NULL || product->code != ONV_OP_Mul || product->n_inputs != 2 ||
         !onv_is_call_of(onv_model_value(l->emit.model, id)->name, "sub"))
         return ONV_NO_TENSOR;
-    onv_node_id reader = l->fusions.user[product->outputs[0].index];
+    onv_node_id reader = l->fusions->user[product->outputs[0].index];
     const onv_node *sum = onv_is_node(reader) ? onv_model_node(l->emit.model, reader) : NULL;
     if (sum == NULL || sum->code != ONV_OP_Add || sum->n_inputs != 2) return ONV_NO_TENSOR;
     onv_value_id other = sum->inputs[sum->inputs[0].index == product->outputs[0].index];

@@ -41,10 +41,10 @@ static void lower_identity(onv_lowering *l, const onv_node *node)
 static bool is_promotion(const onv_lowering *l, const onv_node *node, uint32_t x)
 {
     static const char prefix[] = "prims.convert_element_type";
-    onv_node_id user = l->fusions.user[node->outputs[0].index];
+    onv_node_id user = l->fusions->user[node->outputs[0].index];
     bool is_own = node->aten_op != NULL && strncmp(node->aten_op, prefix, sizeof prefix - 1) == 0 &&
-                  onv_is_node(user) && l->fusions.n_uses[node->outputs[0].index] == 1 &&
-                  l->fusions.of_node[user.index] == 0;
+                  onv_is_node(user) && l->fusions->n_uses[node->outputs[0].index] == 1 &&
+                  l->fusions->of_node[user.index] == 0;
     uint8_t to = onv_model_value(l->emit.model, node->outputs[0])->type.dtype;
     if (!is_own || onv_tensor_is_float(&l->emit, x) || !onv_dtype_is_float((onv_dtype)to))
         return false;

@@ -35,7 +35,7 @@ static bool has_plain_indices(const onv_emitter *e, uint64_t elems)
 static uint64_t indexed_bytes(const onv_lowering *l, onv_value_id id)
 {
     const onv_tensor *tensor = onv_model_value(l->emit.model, id)->tensor;
-    onv_node_id user = l->fusions.user[id.index];
+    onv_node_id user = l->fusions->user[id.index];
     if (!onv_is_node(user) || tensor->elems == 0) return 0;
     const onv_node *node = onv_model_node(l->emit.model, user);
     int64_t rank = tensor->type.rank, axis = onv_node_axis(node, 0, rank);
