@@ -35,11 +35,8 @@ NONE, XYW, XY, W, PAD_XYW, PAD_XY, PAD_W, POWER_XYW = 0, 1, 4, 7, 8, 11, 14, 24
 ARCHS, MODES = ["90", "80", "86", "89"], ["tf32", "ieee", "nhwc", "half", "half-nhwc", "B-tf32", "B-ieee", "B-half", "most", "E-ieee"]
 LEAVES = {"90-tf32": 5000, "80-tf32": 2500, "86-tf32": 2500, "89-tf32": 2500, "90-half": 3000, "90-ieee": 600, "90-nhwc": 600,
           "90-half-nhwc": 400, "90-B-tf32": 2000, "86-E-ieee": 1000}  # others: 60; before pruning
-# Tile of kernels for compute capability 9.0, by pass, engine and its knob 2; knobs 27 and 28 are the blocks of a cluster.
-TILES = {("f", 67): {0: (128, 128), 1: (128, 64), 3: (256, 128), 5: (64, 64), 7: (64, 128), 20: (256, 96)},
-         ("d", 71): {0: (128, 128), 1: (128, 64), 3: (256, 128), 5: (64, 64)},
-         ("w", 68): {0: (128, 128), 1: (128, 64), 4: (256, 64), 5: (64, 64), 7: (64, 128)},
-         ("w", 65): {0: (128, 128), 1: (128, 64), 3: (256, 128), 4: (256, 64), 5: (64, 64), 6: (128, 256), 7: (64, 128), 9: (64, 256)}}
+# Tiles of kernels that divide sums on compute capability 9.0, by their knob 2; knobs 27 and 28 are the blocks of a cluster.
+TILES = {0: (128, 128), 1: (128, 64), 3: (256, 128), 4: (256, 64), 5: (64, 64), 6: (128, 256), 7: (64, 128), 9: (64, 256), 20: (256, 96)}
 PATCH_LEAVES = {"90-tf32": 800, "90-half": 500}  # others: 250
 DIVIDES = 25  # the knob that is 0 where sums are divided
 # Rows of mean weight that a leaf has to meet more than its neighbour would, and one of the patches' tree; others: 2.5
@@ -49,9 +46,9 @@ WORTH = {"90-tf32": (2.0, 1.0), "90-B-tf32": (2.0, 1.0), "80-tf32": (4.0, 2.0), 
 
 
 class Row:
-    def __init__(self, fields, answer, engine=0, knobs=""):
+    def __init__(self, fields, answer, knobs=""):
         self.id, self.which, self.elem = fields[0], fields[1], 4 if fields[2] == "0" else 2
-        self.channels_last, self.rank = fields[3] == "1", int(fields[5])
+        self.is_bf16, self.channels_last, self.rank = fields[2] == "9", fields[3] == "1", int(fields[5])
         numbers, r = list(map(int, fields[6:])), self.rank
         self.n, self.c, self.k, self.g = numbers[:4]
         dims = [numbers[4 + i * r:4 + (i + 1) * r] for i in range(6)]
@@ -64,7 +61,7 @@ class Row:
         quantum = 16 // self.elem
         self.pad_c, self.pad_k = -(-self.cg // quantum) * quantum, -(-self.kg // quantum) * quantum
         self.forms = forms_of(self)
-        self.tiles = tiles_of(self.which, engine, knobs)
+        self.tiles = tiles_of(knobs)
         self.label = label_of(self)
 
 
@@ -87,34 +84,26 @@ def winograd_bytes(r):
     return 144 * (tiles * (r.cg + r.kg) + r.cg * r.kg) * min(r.g, 8)
 
 
-def tiles_of(which, engine, knobs):
+def tiles_of(knobs):
     """Rows and columns of a tile, and of a cluster in tiles; nothing for kernels that do not divide sums."""
-    tiles = TILES.get((which, engine))
-    knob = dict(map(int, part.split("=")) for part in knobs.split(",")) if tiles and knobs else {}
+    knob = dict(map(int, part.split("=")) for part in knobs.split(",")) if knobs else {}
     cluster = knob.get(27), knob.get(28)
-    return (*tiles[knob[2]], *cluster) if knob.get(DIVIDES) == 0 and None not in cluster and knob[2] in tiles else None
+    return (*TILES[knob[2]], *cluster) if knob.get(DIVIDES) == 0 and None not in cluster and knob[2] in TILES else None
 
 
 def blocks(n, size):
     return -(-n // size)
 
 
-def splits_of(tail, steps, waves, clusters, least):
-    """Among how many clusters each of `tail` tiles is divided, whose sum has `steps` steps."""
-    most = clusters // tail
-    if most < 2:
-        return 1
-    if waves and (steps >= 90 or steps >= 48 and most <= 10):
+def splits_of(most, steps, rounds, least, each):
+    """Among how many clusters a tile is divided whose sum has `steps` steps."""
+    if rounds and steps >= 3 * least:
         return blocks(steps, max(4, blocks(steps, most)))
-    splits = 1
-    if waves:
-        while 2 * splits <= most and steps >= 16 * splits:
-            splits *= 2
-        return splits
-    if least == 16 and most >= 9 and steps >= 9 * 33:
-        return min(most, steps // 33)
-    while splits < most and blocks(steps, splits) - blocks(steps, min(2 * splits, most)) >= least:
-        splits = min(2 * splits, most)
+    if not rounds and most >= 9 and steps >= 9 * each:
+        return min(most, steps // each)
+    splits, more = 1, min(2, most)
+    while splits < more and (steps >= least * splits if rounds else blocks(steps, splits) - blocks(steps, more) >= least):
+        splits, more = more, min(2 * more, most)
     return splits
 
 
@@ -123,14 +112,15 @@ def partial_bytes(r, tiles):
     if tiles is None:
         return 0
     height, width, down, across = tiles
+    deep, each, leasts = (32, 33, (16, 20, 28)) if r.elem == 4 else (64, 17, (61, 77, 109) if r.is_bf16 else (8, 10, 14))
     if r.which == "w":
-        rows, columns, steps = blocks(r.kg, height), r.taps * blocks(r.cg, width), blocks(r.n * r.o, 32)
+        rows, columns, steps = blocks(r.kg, height), r.taps * blocks(r.cg, width), blocks(r.n * r.o, deep)
     else:
         pixels, made, read = (r.n * r.o, r.kg, r.cg) if r.which == "f" else (r.n * r.i, r.cg, r.kg)
-        rows, columns, steps = blocks(pixels, height), blocks(made, width), blocks(read, 32) * r.taps
+        rows, columns, steps = blocks(pixels, height), blocks(made, width), blocks(read, deep) * r.taps
     count, clusters = blocks(rows, down) * blocks(columns, across) * r.g, 7 * (18 // (down * across))
-    tail, least = count % clusters, 16 if height * width >= 128 * 128 else 20 if height * width > 64 * 64 else 28
-    splits = splits_of(tail, steps, count > clusters, clusters, least) if tail else 1
+    tail, least = count % clusters, leasts[0 if height * width >= 128 * 128 else 1 if height * width > 64 * 64 else 2]
+    splits = splits_of(clusters // tail, steps, count > clusters, least, each) if tail else 1
     return splits * tail * down * across * height * width * 4 if splits > 1 else 0
 
 
@@ -221,7 +211,7 @@ def features(r):
             blocks(pixels, 128) * blocks(r.kg, 128), align(r.i), r.in_dims[-1], max(r.pad),
             blocks(r.n * r.i, 128) * blocks(r.cg, 128), blocks(reach, 64) * blocks(r.kg, 64), 16 * r.kg // r.cg,
             16 * pixels // reach, 16 * pixels // r.kg, r.out_dims[-1], r.n * r.i, r.kernel[-1],
-            int(r.kernel == r.stride and r.taps > 1 and not any(r.pad))]
+            int(r.kernel == r.stride and r.taps > 1 and not any(r.pad)), int(r.is_bf16)]
 
 
 def read(name, which):
@@ -234,7 +224,7 @@ def read(name, which):
         for line in file:
             fields = line.split()
             if len(fields) >= 6 and int(fields[4]) >= 0 and fields[0] in problems:  # an engine without knobs has six
-                answer = int(fields[4]), int(fields[3].removeprefix("eng")), fields[5] if len(fields) > 6 else ""
+                answer = int(fields[4]), fields[5] if len(fields) > 6 else ""
                 answers[fields[0]] = max(answer, answers.get(fields[0], answer))
     for key in sorted(answers):
         yield Row(problems[key].split(), *answers[key])

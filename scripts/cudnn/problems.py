@@ -1,7 +1,8 @@
 """Writes convolution problems as ask.c reads them, for the sets that fit.py fits to and checks on.
 
     python problems.py NETWORKS.json SET... > problems     # SET: layers=N, varied=N, near=N, designs=N, patches=N, stems=N,
-                                                           # large=N, grouped=N, depthwise=N, video=N, dilated=N, expanding=N, pointwise=N
+                                                           # large=N, grouped=N, depthwise=N, video=N, dilated=N, expanding=N, pointwise=N,
+                                                           # heads=N, narrow=N, lines=N, upscaling=N
     options: --dtype fp32|fp16|bf16 --channels-last --no-tf32 --passes fdw --depthwise --seed N --batches N
 
 layers=N: each layer of networks.json at N batches drawn from 1 to 128; --batches N: to 2^N. varied=N: N layers of the fitted half with sizes,
@@ -9,7 +10,8 @@ channels and batch changed at random. patches=N, stems=N: N patch embeddings (ke
 channels) of random sizes. near=N: layers of the fitted half with one or two of their sizes changed a little. designs=N: layers of
 sizes that networks are usually made of. Families of random sizes: large=N, images of more than 448 x 448 pixels; grouped=N; depthwise=N,
 kernels of 3 to 13; video=N, three dims, whole or factored kernels; dilated=N, backbones and heads of segmentation; expanding=N, k x k to several
-times the channels; pointwise=N, 1 x 1 of many channels and few pixels.  --depthwise: also those that PyTorch computes without cuDNN.
+times the channels; pointwise=N, 1 x 1 of many channels and few pixels; heads=N, to or from few channels; narrow=N, few channels on both sides; lines=N, one dim;
+upscaling=N, what transposed layers have.  --depthwise: also those that PyTorch computes without cuDNN.
 
 The first letter of an id says what the row is for: t a layer of the networks of scripts/export/training_models.py, whatever the batch, to
 which nothing is fitted; f fitted to; h held out (a layer that no fitted network has); v made here, fitted to, and no layer of the two
@@ -298,7 +300,51 @@ def pointwise():
     return made(channels, width, 1, [side] * 2, [1, 1], [random.choice([1] * 7 + [2])] * 2)
 
 
-FAMILIES = {"patches": patch, "stems": stem, "large": large, "grouped": grouped, "depthwise": depthwise, "video": video, "dilated": dilated,
+def heads():
+    """Few channels on one side, of many pixels: what restores images, segments them, or makes them."""
+    few, many = random.choice([1, 1, 2, 3, 3, 3, 4, 5, 6, 8, 12, 16]), random.choice([n for n in (*CHANNELS, *USUAL_CHANNELS) if 8 <= n <= 512])
+    side = side_near(random.choice([n for n in USUAL_SIDES if n >= 24]) * random.choice([1, 1, 1, 2, 3]))
+    if side * side * many > 2 ** 23:
+        return None
+    kernel = random.choice([1, 1, 3, 3, 3, 3, 5, 7, 9])
+    channels, width = (many, few) if random.random() < .75 else (few, many)
+    return made(channels, width, 1, [side] * 2, [kernel] * 2, [random.choice([1, 1, 1, 2])] * 2)
+
+
+def narrow():
+    """Few channels on both sides: first stages of U-Nets and of small networks."""
+    usual = [4, 6, 8, 8, 10, 12, 16, 16, 16, 20, 24, 24, 28, 30, 32, 32, 36, 40, 48, 48, 56, 64, 64, 72, 80, 96]
+    channels, width = random.choice(usual), random.choice(usual)
+    side = side_near(random.choice([n for n in USUAL_SIDES if n >= 28]) * random.choice([1, 1, 2, 2]))
+    kernel, stride = random.choice([(3, 1)] * 8 + [(3, 2)] * 3 + [(1, 1)] * 4 + [(5, 1), (5, 2), (7, 1), (2, 2), (4, 2)])
+    return made(channels, channels if random.random() < .4 else width, 1, [side] * 2, [kernel] * 2, [stride] * 2)
+
+
+def line():
+    """One dim: sound and series, which cuDNN sees as images of height 1."""
+    length, kernel = round(2 ** random.uniform(5, 15)), random.choice([1, 1, 1, 2, 3, 3, 3, 3, 4, 5, 7, 7, 8, 10, 11, 16, 31])
+    usual = [1, 2, 16, 32, 64, 64, 80, 96, 128, 128, 192, 256, 256, 384, 512, 512, 768, 1024]
+    channels, width = random.choice(usual), random.choice(usual)
+    if random.random() < .4:
+        width = channels
+    if length * max(channels, width) > 2 ** 22:
+        return None
+    stride = random.choice([1, kernel // 2, kernel // 2, kernel]) if kernel in (2, 4, 8, 10, 16) else random.choice([1, 1, 1, 1, 2])
+    dilation = random.choice([1, 1, 1, 2, 4, 9, 27]) if kernel in (3, 7) and stride == 1 else 1
+    return made(channels, width, 1, [1, length], [1, kernel], [1, stride], dilation)
+
+
+def upscaling():
+    """Kernels of two strides, as transposed layers have them: from many channels to fewer, read backwards."""
+    stride = random.choice([2, 2, 2, 4, 8])
+    channels, width = random.choice([1, 2, 3, 3, 16, 17, 21, 32, 34, 48, 64, 96, 128, 256]), random.choice(USUAL_CHANNELS)
+    side = side_near(random.choice(USUAL_SIDES)) * stride
+    kernel, padding = random.choice([(2 * stride, stride // 2), (2 * stride, stride // 2), (stride, 0), (stride + 1, stride // 2)])
+    rest = [[kernel] * 2, [stride] * 2, [padding] * 2, [1, 1]]
+    return [False, 2, channels, width, 1, [side] * 2, out_of([side] * 2, *rest), *rest] if side * side * max(channels, width) < 2 ** 24 else None
+
+
+FAMILIES = {"patches": patch, "heads": heads, "narrow": narrow, "lines": line, "upscaling": upscaling, "stems": stem, "large": large, "grouped": grouped, "depthwise": depthwise, "video": video, "dilated": dilated,
             "expanding": expanding, "pointwise": pointwise}
 
 

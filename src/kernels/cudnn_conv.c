@@ -269,50 +269,53 @@ static uint64_t base_bytes(const conv *c, conv_base base)
     return 0;
 }
 
-/* Among how many clusters each of `tail` tiles is divided, whose sum has `steps` steps: as measured. Smaller tiles are worth
- * it from more steps on, and the last of several rounds from fewer. */
-static uint64_t splits_of(uint64_t tail, uint64_t steps, bool rounds, uint64_t clusters,
-                          uint64_t least)
+/* Among how many clusters, `most` at the most, a tile is divided whose sum has `steps` steps: where that saves `least` of
+ * them, and in the last of several rounds sooner. */
+static uint64_t splits_of(uint64_t most, uint64_t steps, bool rounds, uint64_t least, uint64_t each)
 {
-    uint64_t most = clusters / tail, splits = 1;
     if (most < 2) return 1;
-    if (rounds && (steps >= 90 || (steps >= 48 && most <= 10))) {
-        uint64_t each = ceil_div(steps, most);
-        return ceil_div(steps, each > 4 ? each : 4);
+    if (rounds && steps >= mul(3, least)) {
+        uint64_t part = ceil_div(steps, most);
+        return ceil_div(steps, part > 4 ? part : 4);
     }
-    if (rounds) {
-        while (2 * splits <= most && steps >= 16 * splits) splits *= 2;
-        return splits;
-    }
-    if (least == 16 && most >= 9 && steps >= (uint64_t)9 * 33)
-        return steps / 33 < most ? steps / 33 : most;
+    if (!rounds && most >= 9 && steps >= 9 * each) return steps / each < most ? steps / each : most;
+    uint64_t splits = 1;
     while (splits < most) {
         uint64_t next = 2 * splits < most ? 2 * splits : most;
-        if (ceil_div(steps, splits) - ceil_div(steps, next) < least) break;
+        bool pays = rounds ? steps >= least * splits
+                           : ceil_div(steps, splits) - ceil_div(steps, next) >= least;
+        if (!pays) break;
         splits = next;
     }
     return splits;
 }
 
 /* Kernels of compute capability 9.0 give whole tiles to clusters of blocks, round after round; in the last round, which
- * they do not fill, several share a tile and leave their parts of it in float32. */
+ * they do not fill, several share a tile and leave their parts of it in float32. What pays was measured, by type: tiles of
+ * 128 x 128 and more, of half that, and less. */
 static uint64_t partial_bytes(const conv *c, const onv_conv_tiles *t)
 {
-    enum { PARTS = 7, BLOCKS = 18, STEP = 32 }; /* 132 multiprocessors, as cuDNN counts them */
+    enum { PARTS = 7, BLOCKS = 18 }; /* 132 multiprocessors, as cuDNN counts them */
+    static const struct {
+        uint64_t deep, each, least[3];
+    } types[] = {{32, 33, {16, 20, 28}}, {64, 17, {8, 10, 14}}, {64, 17, {61, 77, 109}}};
     if (t->height == 0) return 0;
+    size_t type = c->elem == 4 ? 0 : c->problem->dtype == ONV_BFLOAT16 ? 2 : 1;
+    uint64_t deep = types[type].deep;
     bool weights = c->pass == ONV_CONV_BACKWARD_WEIGHT, forward = c->pass == ONV_CONV_FORWARD;
     uint64_t pixels = mul(c->n, forward ? c->out : c->in), made = forward ? c->k : c->c;
     uint64_t rows = ceil_div(weights ? c->k : pixels, t->height);
     uint64_t columns =
         weights ? mul(c->kernel, ceil_div(c->c, t->width)) : ceil_div(made, t->width);
-    uint64_t steps = weights ? ceil_div(mul(c->n, c->out), STEP)
-                             : mul(ceil_div(forward ? c->c : c->k, STEP), c->kernel);
+    uint64_t steps = weights ? ceil_div(mul(c->n, c->out), deep)
+                             : mul(ceil_div(forward ? c->c : c->k, deep), c->kernel);
     uint64_t cluster = (uint64_t)t->down * t->across, clusters = PARTS * (BLOCKS / cluster);
     uint64_t count = mul3(ceil_div(rows, t->down), ceil_div(columns, t->across), c->groups);
     uint64_t tail = count % clusters, area = (uint64_t)t->height * t->width;
     if (tail == 0) return 0;
-    uint64_t least = area >= UINT64_C(128) * 128 ? 16 : area > UINT64_C(64) * 64 ? 20 : 28;
-    uint64_t splits = splits_of(tail, steps, count > clusters, clusters, least);
+    size_t size = area >= UINT64_C(128) * 128 ? 0 : area > UINT64_C(64) * 64 ? 1 : 2;
+    uint64_t splits = splits_of(clusters / tail, steps, count > clusters, types[type].least[size],
+                                types[type].each);
     return splits > 1 ? splits * tail * cluster * area * sizeof(float) : 0;
 }
 

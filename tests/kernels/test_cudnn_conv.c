@@ -238,6 +238,28 @@ TEST(a_stem_is_copied_and_split)
     assert_true(bytes >= 34872464 / 100 * 95 && bytes <= 34872464 / 100 * 105);
 }
 
+/* Sums that blocks share are divided by what each type takes for a step: weight gradients of 3 x 3. */
+TEST(bfloat16_divides_fewer_sums_than_float16)
+{
+    static const struct {
+        int64_t batch, channels, width, in[2];
+        uint64_t bytes[2]; /* bfloat16, float16 */
+    } cases[] = {{8, 128, 256, {8, 40}, {2555920, 4915519}},
+                 {8, 64, 256, {48, 48}, {13271287, 16220839}},
+                 {1, 64, 256, {64, 64}, {2916368, 4227407}}};
+    onv_cuda_library_settings s = onv_cuda_library_defaults();
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+        onv_conv_problem p = vgg;
+        p.dtype = i % 2 == 0 ? ONV_BFLOAT16 : ONV_FLOAT16;
+        p.batch = cases[i / 2].batch;
+        p.in_channels = cases[i / 2].channels;
+        p.out_channels = cases[i / 2].width;
+        for (int k = 0; k < 2; k++) p.in[k] = p.out[k] = cases[i / 2].in[k];
+        uint64_t bytes = onv_cudnn_conv_workspace(&p, ONV_CONV_BACKWARD_WEIGHT, &s);
+        assert_true(away(bytes, cases[i / 2].bytes[i % 2]) < 1024);
+    }
+}
+
 /* cuDNN 8.9 answers an FFT of 764,411,904 bytes where it may not use TF32, and so does 8.5, which PyTorch 2.0 brings, on
  * a device that is younger than itself. */
 TEST(an_old_library_does_not_know_a_new_device)
