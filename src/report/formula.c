@@ -340,44 +340,48 @@ const char *onv_binding_option(const onv_page *page, const onv_free_dim *dim, in
     return onv_page_print(page, "--dim %s", onv_shell_word(page, binding));
 }
 
-static void write_line(const onv_report_job *job, const char *name, onv_dim value)
+static void put(const onv_report_job *job, const char *text)
 {
-    const onv_view *view = &job->views[0];
-    const char *text = onv_dim_text(&view->model->dims, job->arena, value);
-    onv_write_format(job->out, "%s = ", name);
-    onv_write_clean(job->out, text != NULL ? text : "", ONV_CLEAN_ASCII);
-    onv_write_text(job->out, "\n");
+    onv_write_clean(job->out, onv_page_kept(text), ONV_CLEAN_ASCII);
 }
 
-static void write_figure(const onv_report_job *job, const onv_sampled_figure *of)
+/* The largest of some dims; `ranges`: where each of several is it, or NULL. */
+static void write_lines(const onv_report_job *job, const char *name, const onv_dim *pieces,
+                        uint32_t n, const onv_piece *ranges)
 {
-    const char *name = figure_name(job->arena, of);
-    onv_write_text(job->out, name != NULL ? name : "");
-    if (of->n_pieces == 0) {
-        onv_write_text(job->out, ": ");
-        onv_write_clean(job->out, of->why_not != NULL ? of->why_not : "no point has a figure",
-                        ONV_CLEAN_ASCII);
+    const onv_view *view = &job->views[0];
+    onv_write_format(job->out, n > 1 ? "%s = max(\n" : "%s = ", onv_page_kept(name));
+    for (uint32_t i = 0; i < n; i++) {
+        const char *where =
+            ranges != NULL && n > 1 ? onv_range_text(view, job->arena, &ranges[i]) : "";
+        onv_write_text(job->out, n > 1 ? "    " : "");
+        put(job, onv_dim_text(&view->model->dims, job->arena, pieces[i]));
+        onv_write_text(job->out, n == 1 ? "" : i + 1 < n ? "," : ")");
+        onv_write_text(job->out, onv_page_kept(where)[0] != '\0' ? "  # " : "");
+        put(job, where);
+        onv_write_text(job->out, "\n");
     }
-    for (uint32_t i = 0; i < of->n_pieces; i++) {
-        const char *text = onv_dim_text(&job->views[0].model->dims, job->arena, of->pieces[i]);
-        const char *before = i > 0 ? "," : of->n_pieces > 1 ? " = max(" : " = ";
-        onv_write_format(job->out, "%s%s", before, of->n_pieces > 1 ? "\n    " : "");
-        onv_write_clean(job->out, text != NULL ? text : "", ONV_CLEAN_ASCII);
-    }
-    onv_write_text(job->out, of->n_pieces > 1 ? ")\n" : "\n");
 }
 
 /* What runtimes hold, where that was asked for. */
 static void write_sampled(const onv_report_job *job)
 {
     const onv_sampled *s = job->views[0].sampled;
-    const char *text = s->why_not != NULL ? s->why_not : seen_where(s, job->arena);
     if (s->n_figures == 0) return;
     onv_write_text(job->out, "# ");
-    onv_write_clean(job->out, text != NULL ? text : "", ONV_CLEAN_ASCII);
+    put(job, s->why_not != NULL ? s->why_not : seen_where(s, job->arena));
     onv_write_text(job->out, "\n");
-    for (uint32_t i = 0; i < s->n_figures && s->why_not == NULL; i++)
-        write_figure(job, &s->figures[i]);
+    for (uint32_t i = 0; i < s->n_figures && s->why_not == NULL; i++) {
+        const onv_sampled_figure *of = &s->figures[i];
+        const char *name = figure_name(job->arena, of);
+        if (of->n_pieces > 0) {
+            write_lines(job, name, of->pieces, of->n_pieces, NULL);
+            continue;
+        }
+        onv_write_format(job->out, "%s: ", onv_page_kept(name));
+        put(job, of->why_not != NULL ? of->why_not : "no point has a figure");
+        onv_write_text(job->out, "\n");
+    }
 }
 
 onv_status onv_format_formula_write(const onv_report_job *job)
@@ -386,33 +390,23 @@ onv_status onv_format_formula_write(const onv_report_job *job)
         return onv_fail(job->err, ONV_ERR_USAGE, "a formula is of one model at a time");
     const onv_view *view = &job->views[0];
     const onv_formula *f = view->formula;
+    onv_dim pieces[ONV_MAX_PIECES];
     onv_write_format(job->out, "weight_bytes = %llu\n",
                      (unsigned long long)view->live->weight_bytes);
     if (f->why_not != NULL) {
         onv_write_text(job->out, "peak_bytes: ");
-        onv_write_clean(job->out, f->why_not, ONV_CLEAN_ASCII);
+        put(job, f->why_not);
         onv_write_text(job->out, "\n");
     }
-    if (f->n_pieces == 1) write_line(job, "peak_bytes", f->pieces[0].bytes);
-    if (f->n_pieces > 1) onv_write_text(job->out, "peak_bytes = max(\n");
-    for (uint32_t i = 0; f->n_pieces > 1 && i < f->n_pieces; i++) {
-        const char *text = onv_dim_text(&view->model->dims, job->arena, f->pieces[i].bytes);
-        const char *where = onv_range_text(view, job->arena, &f->pieces[i]);
-        if (text == NULL || where == NULL) return onv_fail_memory(job->err);
-        onv_write_text(job->out, "    ");
-        onv_write_clean(job->out, text, ONV_CLEAN_ASCII);
-        onv_write_text(job->out, i + 1 < f->n_pieces ? "," : ")");
-        if (where[0] != '\0') {
-            onv_write_text(job->out, "  # ");
-            onv_write_clean(job->out, where, ONV_CLEAN_ASCII);
-        }
-        onv_write_text(job->out, "\n");
+    for (uint32_t i = 0; i < f->n_pieces; i++) pieces[i] = f->pieces[i].bytes;
+    if (f->n_pieces > 0) {
+        write_lines(job, "peak_bytes", pieces, f->n_pieces, f->pieces);
+        onv_write_text(job->out, "total_bytes = weight_bytes + peak_bytes\n");
     }
-    if (f->n_pieces > 0) onv_write_text(job->out, "total_bytes = weight_bytes + peak_bytes\n");
-    write_line(job, "input_bytes", f->input_bytes);
-    write_line(job, "output_bytes", f->output_bytes);
-    write_line(job, "activation_bytes", f->activation_bytes);
-    write_line(job, "macs", f->macs);
+    write_lines(job, "input_bytes", &f->input_bytes, 1, NULL);
+    write_lines(job, "output_bytes", &f->output_bytes, 1, NULL);
+    write_lines(job, "activation_bytes", &f->activation_bytes, 1, NULL);
+    write_lines(job, "macs", &f->macs, 1, NULL);
     write_sampled(job);
     return ONV_OK;
 }

@@ -233,6 +233,20 @@ void onv_json_i64(onv_json *json, int64_t value)
     onv_write_format(json->out, "%" PRId64, value);
 }
 
+void onv_json_put_texts(onv_json *json, const char *key, const char *const *texts, size_t n)
+{
+    onv_json_put_open(json, key, '[', ONV_JSON_INLINE);
+    for (size_t i = 0; i < n; i++) onv_json_string(json, texts[i]);
+    onv_json_close(json);
+}
+
+void onv_json_put_numbers(onv_json *json, const char *key, const uint64_t *numbers, size_t n)
+{
+    onv_json_put_open(json, key, '[', ONV_JSON_INLINE);
+    for (size_t i = 0; i < n; i++) onv_json_u64(json, numbers[i]);
+    onv_json_close(json);
+}
+
 void onv_json_put_ratio(onv_json *json, const char *key, uint64_t part, uint64_t whole)
 {
     const uint64_t million = 1000000;

@@ -119,6 +119,10 @@ static inline void onv_json_put_string(onv_json *json, const char *key, const ch
 #define ONV_JSON_7(json, of, a, ...) ONV_JSON_1(json, of, a), ONV_JSON_6(json, of, __VA_ARGS__)
 #define ONV_JSON_8(json, of, a, ...) ONV_JSON_1(json, of, a), ONV_JSON_7(json, of, __VA_ARGS__)
 
+/* A list of them on one line. */
+void onv_json_put_texts(onv_json *json, const char *key, const char *const *texts, size_t n);
+void onv_json_put_numbers(onv_json *json, const char *key, const uint64_t *numbers, size_t n);
+
 /* part / whole as a fraction with six digits; 0 of nothing. */
 void onv_json_put_ratio(onv_json *json, const char *key, uint64_t part, uint64_t whole);
 

@@ -99,9 +99,7 @@ void onv_json_write_answer(const onv_json_part *job)
     else
         onv_json_bool(json, answer->verdict == ONV_VERDICT_FITS);
     onv_json_put_string(json, "set_by", row != NULL ? row->set_by : NULL);
-    onv_json_put_open(json, "warnings", '[', ONV_JSON_INLINE);
-    for (uint32_t i = 0; i < answer->n_warnings; i++) onv_json_string(json, answer->warnings[i]);
-    onv_json_close(json);
+    onv_json_put_texts(json, "warnings", answer->warnings, answer->n_warnings);
     onv_json_put_open(json, "runtimes", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < answer->n_rows; i++) write_row(json, &answer->rows[i]);
     onv_json_close(json);

@@ -14,13 +14,6 @@ static void write_faults(onv_json *json, const onv_replay_result *r)
     onv_json_close(json);
 }
 
-static void write_series(onv_json *json, const char *key, const uint64_t *values, uint32_t count)
-{
-    onv_json_put_open(json, key, '[', ONV_JSON_INLINE);
-    for (uint32_t i = 0; i < count; i++) onv_json_u64(json, values[i]);
-    onv_json_close(json);
-}
-
 static void write_memory(onv_json *json, const onv_replay_result *r)
 {
     onv_json_key(json, "device_free_bytes");
@@ -46,10 +39,10 @@ static void write_result(onv_json *json, const onv_replay_result *r)
     write_memory(json, r);
     write_faults(json, r);
     onv_json_put_open(json, "timeline", '{', ONV_JSON_LINES);
-    write_series(json, "predicted_bytes", r->predicted_held_at, r->n_steps);
-    write_series(json, "measured_bytes", r->measured_held_at, r->n_steps);
-    write_series(json, "predicted_live_bytes", r->predicted_live_at, r->n_steps);
-    write_series(json, "measured_live_bytes", r->measured_live_at, r->n_steps);
+    onv_json_put_numbers(json, "predicted_bytes", r->predicted_held_at, r->n_steps);
+    onv_json_put_numbers(json, "measured_bytes", r->measured_held_at, r->n_steps);
+    onv_json_put_numbers(json, "predicted_live_bytes", r->predicted_live_at, r->n_steps);
+    onv_json_put_numbers(json, "measured_live_bytes", r->measured_live_at, r->n_steps);
     onv_json_close(json);
     onv_json_close(json);
 }

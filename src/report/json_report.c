@@ -429,10 +429,8 @@ static void open_document(onv_json *json)
 /* The page shows how to ask on. */
 static void write_command(const onv_report_options *options, onv_json *json)
 {
-    if (options->n_command == 0 || !json->is_embedded) return;
-    onv_json_put_open(json, "command", '[', ONV_JSON_INLINE);
-    for (size_t i = 0; i < options->n_command; i++) onv_json_string(json, options->command[i]);
-    onv_json_close(json);
+    if (options->n_command > 0 && json->is_embedded)
+        onv_json_put_texts(json, "command", options->command, options->n_command);
 }
 
 static void write_object(onv_json *json, const onv_view *view, onv_arena *scratch)

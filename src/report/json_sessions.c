@@ -27,13 +27,6 @@ static void write_advice(const onv_ort_advice *advice, onv_json *json)
     onv_json_close(json);
 }
 
-static void write_policies(onv_json *json, const char *key, const uint64_t *bytes)
-{
-    onv_json_put_open(json, key, '[', ONV_JSON_INLINE);
-    for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++) onv_json_u64(json, bytes[p]);
-    onv_json_close(json);
-}
-
 static void write_request(const onv_shape_requests *r, uint32_t i, onv_json *json)
 {
     const onv_ort_shape_figures *f = &r->result.requests[i];
@@ -45,7 +38,7 @@ static void write_request(const onv_shape_requests *r, uint32_t i, onv_json *jso
     }
     onv_json_close(json);
     onv_json_put_u64(json, "in_use_bytes", f->peak);
-    write_policies(json, "reserved_bytes", f->reserved);
+    onv_json_put_numbers(json, "reserved_bytes", f->reserved, ONV_ORT_MOST_POLICIES);
     onv_json_close(json);
 }
 
@@ -56,10 +49,10 @@ static void write_requests(const onv_shape_requests *r, onv_json *json)
     for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++)
         onv_json_string(json, onv_ort_policy_name(p));
     onv_json_close(json);
-    write_policies(json, "created_bytes", r->result.created);
-    write_policies(json, "most_bytes", r->result.most);
-    write_policies(json, "best_order_bytes", r->result.best);
-    write_policies(json, "worst_order_bytes", r->result.worst);
+    onv_json_put_numbers(json, "created_bytes", r->result.created, ONV_ORT_MOST_POLICIES);
+    onv_json_put_numbers(json, "most_bytes", r->result.most, ONV_ORT_MOST_POLICIES);
+    onv_json_put_numbers(json, "best_order_bytes", r->result.best, ONV_ORT_MOST_POLICIES);
+    onv_json_put_numbers(json, "worst_order_bytes", r->result.worst, ONV_ORT_MOST_POLICIES);
     onv_json_put_open(json, "out_of_memory", '[', ONV_JSON_INLINE);
     for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++)
         onv_json_bool(json, r->result.out_of_memory[p]);

@@ -363,13 +363,6 @@ static void write_modules(onv_json *json, naming *names, const onv_view *view)
 
 /* --- All of it --------------------------------------------------------------------------------- */
 
-static void put_words(onv_json *json, const char *key, const char *const *words, size_t n)
-{
-    onv_json_put_open(json, key, '[', ONV_JSON_INLINE);
-    for (size_t i = 0; i < n; i++) onv_json_string(json, words[i]);
-    onv_json_close(json);
-}
-
 void onv_json_write_timelines(const onv_json_part *job, const onv_view *named)
 {
     const onv_executions *executions = job->view->executions;
@@ -382,8 +375,8 @@ void onv_json_write_timelines(const onv_json_part *job, const onv_view *named)
     onv_json *json = job->json;
     name_tensors(&names, named);
     onv_json_put_open(json, "timelines", '{', ONV_JSON_LINES);
-    put_words(json, "phases", phases, ONV_N_PHASES);
-    put_words(json, "kinds", kinds, ONV_N_BUFFER_KINDS);
+    onv_json_put_texts(json, "phases", phases, ONV_N_PHASES);
+    onv_json_put_texts(json, "kinds", kinds, ONV_N_BUFFER_KINDS);
     if (!names.failed) write_modules(json, &names, job->view);
     if (!names.failed) write_executions(json, &names, executions);
     onv_json_put_open(json, "labels", '[', ONV_JSON_LINES);

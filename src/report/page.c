@@ -366,7 +366,7 @@ static void write_markdown_row(const onv_page *page, const char *const *cells, s
 {
     for (size_t c = 0; c < n; c++) {
         onv_write_text(page->out, c == 0 ? "| " : " | ");
-        onv_write_clean(page->out, cells[c] + strspn(cells[c], " "), page->mode);
+        onv_page_put(page, cells[c] + strspn(cells[c], " "));
     }
     onv_write_text(page->out, " |\n");
 }

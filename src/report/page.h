@@ -68,6 +68,11 @@ void onv_page_text(const onv_page *page, onv_style style, const char *text);
 size_t onv_page_fitted(const onv_page *page, onv_style style, const char *text, size_t columns);
 /* A name, whose end tells most. */
 size_t onv_page_name(const onv_page *page, onv_style style, const char *name, size_t columns);
+/* Text of the model, cleaned. */
+static inline void onv_page_put(const onv_page *page, const char *text)
+{
+    onv_write_clean(page->out, text, page->mode);
+}
 void onv_page_line(const onv_page *page); /* ends the line */
 void onv_page_item(
     const onv_page *page); /* begins a line of a list: indents it, or a dash in Markdown */

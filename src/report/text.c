@@ -324,7 +324,7 @@ static void write_largest(const onv_view *view, const onv_page *page, size_t top
 
 static void write_quiet(const onv_view *view, const onv_page *page)
 {
-    onv_write_clean(page->out, onv_view_path(view), page->mode);
+    onv_page_put(page, onv_view_path(view));
     onv_write_text(page->out, ": ");
     onv_write_answer_line(view, page);
     onv_write_growth_verdict(view, page);

@@ -115,7 +115,7 @@ void onv_write_answer_line(const onv_view *view, const onv_page *page)
     const onv_answer *answer = view->answer;
     if (answer->n_rows == 0) {
         onv_write_text(page->out, "not sized: ");
-        onv_write_clean(page->out, unsized_text(view, page), page->mode);
+        onv_page_put(page, unsized_text(view, page));
         return;
     }
     for (uint32_t i = 0; i < answer->n_rows; i++) {
@@ -125,12 +125,12 @@ void onv_write_answer_line(const onv_view *view, const onv_page *page)
     }
     if (answer->gpu != NULL) {
         onv_write_text(page->out, " on ");
-        onv_write_clean(page->out, answer->gpu, page->mode);
+        onv_page_put(page, answer->gpu);
         onv_write_text(page->out, answer->is_assumed ? " (assumed)" : "");
     }
     /* A search for the largest size needs one to begin with, which may be nobody's choice. */
     if (answer->n_devices > 0 && answer->devices[0].fit->has_max_batch)
-        onv_write_clean(page->out, onv_sizes_text(view, page), page->mode);
+        onv_page_put(page, onv_sizes_text(view, page));
     write_plan(view, page);
     onv_write_fit_line(answer, page);
 }

@@ -168,7 +168,7 @@ static void write_several(const onv_answer *answer, const onv_page *page)
         onv_write_format(page->out, ", less a margin of %u%%", first->fit->margin_percent);
     if (first->fit->has_max_batch) {
         onv_write_text(page->out, ", and the largest ");
-        onv_write_clean(page->out, searched(first), page->mode);
+        onv_page_put(page, searched(first));
     } else {
         onv_write_text(page->out, ", each with its own libraries");
     }
@@ -235,7 +235,7 @@ void onv_write_fit_line(const onv_answer *answer, const onv_page *page)
     for (uint32_t i = 0; i < answer->n_devices && answer->devices[i].fit->has_max_batch; i++) {
         const onv_answer_device *device = &answer->devices[i];
         onv_write_text(page->out, "; largest ");
-        onv_write_clean(page->out, searched(device), page->mode);
+        onv_page_put(page, searched(device));
         onv_write_format(page->out, " on %s: %s", device_text(device, page),
                          batches_text(answer, device, page));
         const char *best = best_text(&device->fit->best, page);

@@ -54,5 +54,5 @@ void onv_write_growth_verdict(const onv_view *view, const onv_page *page)
         onv_write_text(page->out, ", no growth since ");
     else
         onv_write_format(page->out, ", %s %s since ", most->what, text);
-    onv_write_clean(page->out, gate->baseline, page->mode);
+    onv_page_put(page, gate->baseline);
 }

@@ -108,7 +108,7 @@ static void write_word(const onv_page *page, const char *word, size_t *at)
         *at = 5;
     }
     onv_write_char(page->out, ' ');
-    onv_write_clean(page->out, word, page->mode);
+    onv_page_put(page, word);
     *at += 1 + columns;
 }
 

@@ -156,7 +156,7 @@ void onv_write_replay_verdict(const onv_view *view, const onv_page *page)
     const onv_replays *replays = view->replays;
     if (replays == NULL || replays->kind == NULL) return;
     onv_write_format(page->out, "; %s on ", is_self_check(replays) ? "self-check" : "replay");
-    onv_write_clean(page->out, replays->device.name, page->mode);
+    onv_page_put(page, replays->device.name);
     const char *verdict = replays->out_of_memory ? "no memory, as predicted" : "agrees";
     onv_write_format(page->out, ": %s", replays->agrees ? verdict : "contradicts the prediction");
 }
