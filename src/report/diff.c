@@ -141,7 +141,7 @@ static const char *path_of(onv_arena *arena, const onv_modules *modules, uint32_
 static bool add_modules(const onv_view *view, const onv_page *page, bool is_after,
                         onv_diff_row **rows, uint32_t *n)
 {
-    onv_modules modules;
+    onv_modules modules = {0};
     onv_footprint footprint;
     bool done = onv_footprint_make(&footprint, view, page) &&
                 onv_modules_init(&modules, view, &footprint, 0, page->arena);
@@ -160,7 +160,7 @@ static bool add_modules(const onv_view *view, const onv_page *page, bool is_afte
         *(is_after ? &row->after : &row->before) = module->activation.fixed;
         *(is_after ? &row->params_after : &row->params_before) = module->params;
     }
-    if (done) onv_modules_cleanup(&modules);
+    onv_modules_cleanup(&modules);
     *rows = more;
     return more != NULL;
 }

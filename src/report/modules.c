@@ -1,5 +1,6 @@
 #include "report/modules.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -7,32 +8,23 @@
 
 /* --- The tree ---------------------------------------------------------------------------------- */
 
-static uint64_t hash_child(uint32_t parent, const char *name, size_t length)
+/* What a child is interned under; NULL without memory. */
+static const char *key_of(onv_modules *modules, uint32_t parent, const char *name, size_t length)
 {
-    return onv_hash_bytes(name, length, onv_hash_u64(parent + 1));
+    enum { PARENT = 16 };
+    modules->key.count = 0;
+    if (!onv_vec_reserve(&modules->key, PARENT + length)) return NULL;
+    int n = snprintf(modules->key.at, PARENT, "%lu/", (unsigned long)parent);
+    memcpy(modules->key.at + n, name, length);
+    modules->key.at[(size_t)n + length] = '\0';
+    return modules->key.at;
 }
 
-static bool grow_slots(onv_modules *modules)
-{
-    size_t n = modules->n_slots == 0 ? 256 : modules->n_slots * 4;
-    uint32_t *slots = ONV_ARENA_ARRAY(modules->arena, uint32_t, n);
-    if (slots == NULL) return false;
-    for (size_t i = 1; i < modules->list.count; i++) {
-        const onv_module *module = &modules->list.at[i];
-        uint64_t slot = hash_child(module->parent, module->name, strlen(module->name)) & (n - 1);
-        while (slots[slot] != 0) slot = (slot + 1) & (n - 1);
-        slots[slot] = (uint32_t)i + 1;
-    }
-    modules->slots = slots;
-    modules->n_slots = n;
-    return true;
-}
-
-static uint32_t add_module(onv_modules *modules, uint32_t parent, const char *name, size_t length)
+static uint32_t add_module(onv_modules *modules, uint32_t parent, const char *name)
 {
     uint32_t index = (uint32_t)modules->list.count;
     onv_module module = {
-        .name = onv_arena_strndup(modules->arena, name, length),
+        .name = name,
         .parent = parent,
         .first_child = ONV_NO_MODULE,
         .last_child = ONV_NO_MODULE,
@@ -40,8 +32,7 @@ static uint32_t add_module(onv_modules *modules, uint32_t parent, const char *na
         .macs_known = true,
     };
     if (parent != ONV_NO_MODULE) module.depth = modules->list.at[parent].depth + 1;
-    if (module.name == NULL || index == ONV_NO_MODULE - 1 || !onv_vec_push(&modules->list, module))
-        return ONV_NO_MODULE;
+    if (index == ONV_NO_MODULE - 1 || !onv_vec_push(&modules->list, module)) return ONV_NO_MODULE;
     if (parent == ONV_NO_MODULE) return index;
     onv_module *above = &modules->list.at[parent];
     if (above->first_child == ONV_NO_MODULE)
@@ -52,29 +43,14 @@ static uint32_t add_module(onv_modules *modules, uint32_t parent, const char *na
     return index;
 }
 
-/* The slot of the child of that name, or the empty one where it belongs. */
-static uint32_t *find_slot(const onv_modules *modules, uint32_t parent, const char *name,
-                           size_t length)
-{
-    uint64_t slot = hash_child(parent, name, length) & (modules->n_slots - 1);
-    for (; modules->slots[slot] != 0; slot = (slot + 1) & (modules->n_slots - 1)) {
-        const onv_module *module = &modules->list.at[modules->slots[slot] - 1];
-        if (module->parent == parent && strncmp(module->name, name, length) == 0 &&
-            module->name[length] == '\0')
-            break;
-    }
-    return &modules->slots[slot];
-}
-
 /* The child of that name, made if new; ONV_NO_MODULE without memory. */
 static uint32_t find_child(onv_modules *modules, uint32_t parent, const char *name, size_t length)
 {
-    if (modules->list.count * 2 >= modules->n_slots && !grow_slots(modules)) return ONV_NO_MODULE;
-    uint32_t *slot = find_slot(modules, parent, name, length);
-    if (*slot != 0) return *slot - 1;
-    uint32_t index = add_module(modules, parent, name, length);
-    if (index != ONV_NO_MODULE) *slot = index + 1;
-    return index;
+    const char *key = key_of(modules, parent, name, length);
+    size_t before = modules->keys.count;
+    if (key == NULL || (key = onv_intern(&modules->keys, key)) == NULL) return ONV_NO_MODULE;
+    if (modules->keys.count == before) return onv_string_number(key) + 1;
+    return add_module(modules, parent, strchr(key, '/') + 1);
 }
 
 /* The module at the end of a path with slashes; empty parts are skipped. */
@@ -112,9 +88,11 @@ static uint32_t find_dotted(onv_modules *modules, const char *path, size_t lengt
         const char *stop = part_end(path, end);
         /* list.0 without the list, where slashes have named it so. */
         const char *next = stop < end ? part_end(stop + 1, end) : end;
-        if (stop < end && is_number(stop + 1, next) && modules->n_slots > 0 &&
-            *find_slot(modules, at, begin, (size_t)(next - begin)) != 0)
-            stop = next;
+        if (stop < end && is_number(stop + 1, next)) {
+            const char *key = key_of(modules, at, begin, (size_t)(next - begin));
+            if (key == NULL) return ONV_NO_MODULE;
+            if (onv_interned(&modules->keys, key) != NULL) stop = next;
+        }
         if (stop > begin) at = find_child(modules, at, begin, (size_t)(stop - begin));
         path = stop < end ? stop + 1 : end;
         /* A number is named together with what stands before it. */
@@ -300,11 +278,12 @@ bool onv_modules_init(onv_modules *modules, const onv_view *view, const onv_foot
 {
     const onv_live *live = view->live;
     *modules = (onv_modules){.arena = arena};
+    onv_strings_init(&modules->keys, arena);
     if (max_depth == 0 || max_depth > ONV_MODULE_MAX_DEPTH) max_depth = ONV_MODULE_MAX_DEPTH;
     uint32_t *module_of = ONV_ARENA_ARRAY(arena, uint32_t, live->timeline.steps.count);
     bool *is_counted = ONV_ARENA_ARRAY(arena, bool, view->model->values.count);
     if (module_of == NULL || is_counted == NULL) return false;
-    if (add_module(modules, ONV_NO_MODULE, "", 0) == ONV_NO_MODULE) return false;
+    if (add_module(modules, ONV_NO_MODULE, "") == ONV_NO_MODULE) return false;
     if (!place_by_scope(modules, view, max_depth, module_of)) return false;
     if (modules->list.count == 1 && !place_by_operator(modules, view, module_of)) return false;
     modules->of_step = module_of;
@@ -323,4 +302,6 @@ bool onv_modules_init(onv_modules *modules, const onv_view *view, const onv_foot
 void onv_modules_cleanup(onv_modules *modules)
 {
     onv_vec_cleanup(&modules->list);
+    onv_vec_cleanup(&modules->key);
+    onv_strings_cleanup(&modules->keys);
 }

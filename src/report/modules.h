@@ -13,6 +13,7 @@
 #ifndef ONV_REPORT_MODULES_H
 #define ONV_REPORT_MODULES_H
 
+#include "base/strings.h"
 #include "report/footprint.h"
 
 #define ONV_NO_MODULE UINT32_MAX
@@ -34,8 +35,8 @@ typedef struct onv_module {
 /* modules.at[0] is the model; a module stands behind its parent. */
 typedef struct onv_modules {
     ONV_VEC(onv_module) list;
-    uint32_t *slots; /* hash table: index + 1, 0 where empty */
-    size_t n_slots;
+    onv_strings keys; /* "PARENT/NAME" of each but the model, in the order of the list */
+    ONV_VEC(char) key;
     onv_arena *arena;
     uint32_t *of_step;      /* which module each step belongs to */
     uint64_t unused_params; /* of weights that no node reads */
