@@ -281,19 +281,6 @@ const onv_block *onv_allocator_block(const onv_allocator *a, uint32_t id)
     return onv_space_block(&a->space, a->owned.at[id]);
 }
 
-const onv_segment *onv_allocator_next_segment(const onv_allocator *a, const onv_segment *after)
-{
-    uint32_t next = after == NULL ? a->space.first_segment : after->next;
-    return next == ONV_NO_BLOCK ? NULL : &a->space.segments.at[next];
-}
-
-const onv_block *onv_allocator_next_block(const onv_allocator *a, const onv_segment *segment,
-                                          const onv_block *after)
-{
-    uint32_t next = after == NULL ? segment->first : after->next;
-    return next == ONV_NO_BLOCK ? NULL : onv_space_block(&a->space, next);
-}
-
 void onv_allocator_figures(const onv_allocator *a, onv_held_figures *figures)
 {
     const onv_stat *allocated = &a->stats.of[ONV_STAT_ALLOCATED_BYTES][ONV_POOL_ALL];
@@ -312,74 +299,4 @@ void onv_allocator_figures(const onv_allocator *a, onv_held_figures *figures)
                                   .out_of_memory = a->out_of_memory,
                                   .oom_event = a->oom_event,
                                   .oom_bytes = a->oom_bytes};
-}
-
-/* --- Check ------------------------------------------------------------------------------------- */
-
-typedef struct sums {
-    uint64_t mapped, used, requested, n_used, inactive, n_inactive;
-} sums;
-
-static void sum_block(const onv_allocator *a, const onv_segment *s, uint32_t index, sums *sum)
-{
-    const onv_block *b = onv_space_block(&a->space, index);
-    if (b->state != ONV_BLOCK_UNMAPPED) sum->mapped += b->bytes;
-    if (b->state == ONV_BLOCK_USED) {
-        sum->used += counted_bytes(a, b);
-        sum->requested += b->requested;
-        sum->n_used++;
-    } else if (b->state == ONV_BLOCK_FREE && !s->expandable &&
-               !onv_space_is_whole(&a->space, index)) {
-        sum->inactive += b->bytes;
-        sum->n_inactive++;
-    }
-}
-
-static uint64_t current(const onv_allocator *a, onv_alloc_metric metric, onv_alloc_pool pool)
-{
-    return a->stats.of[metric][pool].current;
-}
-
-/* The statistics of one pool against the sums over its blocks. */
-static bool agrees(const onv_allocator *a, onv_alloc_pool pool, const sums *sum)
-{
-    if (a->model->counts_inactive &&
-        (sum->inactive != current(a, ONV_STAT_INACTIVE_BYTES, pool) ||
-         sum->n_inactive != current(a, ONV_STAT_INACTIVE_BLOCKS, pool)))
-        return false;
-    return sum->mapped == current(a, ONV_STAT_RESERVED_BYTES, pool) &&
-           sum->used == current(a, ONV_STAT_ALLOCATED_BYTES, pool) &&
-           sum->requested == current(a, ONV_STAT_REQUESTED_BYTES, pool) &&
-           sum->n_used == current(a, ONV_STAT_ALLOCATIONS, pool);
-}
-
-onv_status onv_allocator_check(const onv_allocator *a, onv_error *err)
-{
-    ONV_TRY(onv_space_check(&a->space, err));
-    sums pools[ONV_N_POOLS] = {0};
-    for (uint32_t i = a->space.first_segment; i != ONV_NO_BLOCK; i = a->space.segments.at[i].next) {
-        const onv_segment *s = &a->space.segments.at[i];
-        for (uint32_t b = s->first; b != ONV_NO_BLOCK; b = a->space.blocks.at[b].next) {
-            sum_block(a, s, b, &pools[ONV_POOL_ALL]);
-            if (s->pool != ONV_POOL_ALL) sum_block(a, s, b, &pools[s->pool]);
-        }
-    }
-    uint64_t owners = 0;
-    for (uint32_t id = 0; id < a->owned.count; id++) {
-        const onv_block *b = onv_allocator_block(a, id);
-        if (b == NULL) continue;
-        owners++;
-        if (b->state != ONV_BLOCK_USED || b->id != id)
-            return onv_fail(err, ONV_ERR_MODEL, "id %" PRIu32 " owns a block that is not its", id);
-    }
-    if (owners != current(a, ONV_STAT_ALLOCATIONS, ONV_POOL_ALL))
-        return onv_fail(err, ONV_ERR_MODEL, "the count of allocations is not that of owners");
-    if (a->space.first_segment == ONV_NO_BLOCK)
-        return ONV_OK; /* nothing, or blocks without place */
-    for (unsigned p = 0; p < ONV_N_POOLS; p++) {
-        if (!agrees(a, p, &pools[p]))
-            return onv_fail(err, ONV_ERR_MODEL, "pool %u: the statistics disagree with the blocks",
-                            p);
-    }
-    return ONV_OK;
 }

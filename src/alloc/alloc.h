@@ -193,15 +193,6 @@ onv_status onv_allocator_leave_pool(onv_allocator *a, onv_error *err);
  * event. */
 const onv_block *onv_allocator_block(const onv_allocator *a, uint32_t id);
 
-/* Iteration in address order: segments from first (NULL: the first one) on, blocks in a segment.
- * Blocks in state ONV_BLOCK_UNMAPPED have no memory behind them. */
-const onv_segment *onv_allocator_next_segment(const onv_allocator *a, const onv_segment *after);
-const onv_block *onv_allocator_next_block(const onv_allocator *a, const onv_segment *segment,
-                                          const onv_block *after);
-
-/* The image of memory is whole and agrees with the statistics. */
-onv_status onv_allocator_check(const onv_allocator *a, onv_error *err);
-
 /* A table of current, peak, added and removed for every statistic, in the manner of
  * torch.cuda.memory_summary(). */
 bool onv_allocator_summary(const onv_allocator *a, onv_write_fn write, void *context);

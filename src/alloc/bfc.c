@@ -394,28 +394,21 @@ static void preset_same(onv_alloc_options *options)
     options->bfc.extend = ONV_BFC_SAME_AS_REQUESTED;
 }
 
+#define BFC                                                                                        \
+    .state_bytes = sizeof(bfc_state), .init = bfc_init, .alloc = bfc_alloc,                        \
+    .reserve = bfc_reserve, .free = bfc_free, .end_streams = bfc_end_streams,                      \
+    .release_cached = bfc_release
+
 const onv_alloc_model onv_alloc_bfc = {
     .name = "bfc",
     .alias = "ort",
     .summary = "ONNX Runtime's arena, which grows by powers of two",
-    .state_bytes = sizeof(bfc_state),
-    .init = bfc_init,
-    .alloc = bfc_alloc,
-    .reserve = bfc_reserve,
-    .free = bfc_free,
-    .end_streams = bfc_end_streams,
-    .release_cached = bfc_release,
+    BFC,
 };
 
 const onv_alloc_model onv_alloc_bfc_same = {
     .name = "bfc-same",
     .summary = "the same with arena_extend_strategy kSameAsRequested",
-    .state_bytes = sizeof(bfc_state),
     .preset = preset_same,
-    .init = bfc_init,
-    .alloc = bfc_alloc,
-    .reserve = bfc_reserve,
-    .free = bfc_free,
-    .end_streams = bfc_end_streams,
-    .release_cached = bfc_release,
+    BFC,
 };

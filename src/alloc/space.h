@@ -107,7 +107,4 @@ onv_status onv_space_split(onv_space *space, uint32_t block, uint64_t bytes, uin
 /* Joins a block with the one that follows it; `low` stays. */
 void onv_space_merge(onv_space *space, uint32_t low);
 
-/* Tiling, links, order. For tests and debug builds: the cost is linear. */
-onv_status onv_space_check(const onv_space *space, onv_error *err);
-
 #endif

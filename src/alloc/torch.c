@@ -375,25 +375,19 @@ static void preset_expandable(onv_alloc_options *options)
     options->torch.expandable_segments = true;
 }
 
+#define TORCH                                                                                      \
+    .state_bytes = sizeof(onv_torch_state), .counts_inactive = true, .init = torch_init,           \
+    .alloc = torch_alloc, .free = torch_free, .release_cached = release_cached
+
 const onv_alloc_model onv_alloc_torch = {
     .name = "torch",
     .summary = "PyTorch's CUDA caching allocator",
-    .state_bytes = sizeof(onv_torch_state),
-    .counts_inactive = true,
-    .init = torch_init,
-    .alloc = torch_alloc,
-    .free = torch_free,
-    .release_cached = release_cached,
+    TORCH,
 };
 
 const onv_alloc_model onv_alloc_torch_expandable = {
     .name = "torch-expandable",
     .summary = "the same with expandable_segments:True",
-    .state_bytes = sizeof(onv_torch_state),
-    .counts_inactive = true,
     .preset = preset_expandable,
-    .init = torch_init,
-    .alloc = torch_alloc,
-    .free = torch_free,
-    .release_cached = release_cached,
+    TORCH,
 };

@@ -94,9 +94,4 @@ static inline bool onv_buffer_has_content(const onv_timeline *t, const onv_buffe
            (b->within == ONV_NO_BUFFER || t->buffers.at[b->within].kind == ONV_BUFFER_POOL);
 }
 
-/* The placement is one of the timeline: every buffer is allocated and freed once, in its steps, and
- * lies for that time inside a segment that is there; the segments are what is held at each step.
- * Whether buffers overlap is for the replay to find. */
-onv_status onv_placement_check(const onv_placement *p, const onv_timeline *t, onv_error *err);
-
 #endif

@@ -2,6 +2,7 @@
 #include "alloc/bfc.h"
 #include "alloc/traces.h"
 #include "base/strings.h"
+#include "support/held.h"
 #include "support/test.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -31,7 +32,7 @@ static void take(onv_allocator *a, uint32_t id, uint64_t bytes)
 static void end(onv_allocator *a)
 {
     onv_error err = {0};
-    if (onv_allocator_check(a, &err) != ONV_OK) fail_msg("%s", err.message);
+    if (allocator_check(a, &err) != ONV_OK) fail_msg("%s", err.message);
     onv_placement_cleanup(a->record);
     onv_allocator_cleanup(a);
 }

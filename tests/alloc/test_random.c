@@ -4,6 +4,7 @@
 #include "alloc/traces.h"
 #include "base/heap.h"
 #include "support/capture.h"
+#include "support/held.h"
 #include "support/test.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -24,7 +25,7 @@ static void feed(onv_allocator *a, const onv_trace_event *event)
 static void check(const onv_allocator *a)
 {
     onv_error err = {0};
-    if (onv_allocator_check(a, &err) != ONV_OK) fail_msg("%s: %s", a->model->name, err.message);
+    if (allocator_check(a, &err) != ONV_OK) fail_msg("%s: %s", a->model->name, err.message);
 }
 
 static uint64_t now(const onv_allocator *a, onv_alloc_metric metric)
@@ -139,7 +140,7 @@ TEST(pattern_like_naive)
 
 /* --- All models -------------------------------------------------------------------------------- */
 
-/* Requests are inside of blocks, blocks inside of segments that do not overlap (onv_allocator_check
+/* Requests are inside of blocks, blocks inside of segments that do not overlap (allocator_check
  * holds the tiling), and nothing is smaller than what is live. */
 TEST(invariants)
 {
@@ -190,13 +191,13 @@ TEST(all_freed)
         assert_int_equal(now(&a, ONV_STAT_INACTIVE_BYTES), 0);
         assert_int_equal(now(&a, ONV_STAT_INACTIVE_BLOCKS), 0);
         const onv_segment *s = NULL;
-        while ((s = onv_allocator_next_segment(&a, s)) != NULL) {
-            const onv_block *b = onv_allocator_next_block(&a, s, NULL);
+        while ((s = allocator_next_segment(&a, s)) != NULL) {
+            const onv_block *b = allocator_next_block(&a, s, NULL);
             assert_int_equal(b->state, ONV_BLOCK_FREE);
-            b = onv_allocator_next_block(&a, s, b);
+            b = allocator_next_block(&a, s, b);
             if (b == NULL) continue;
             assert_int_equal(b->state, ONV_BLOCK_UNMAPPED); /* the tail of an expandable segment */
-            assert_null(onv_allocator_next_block(&a, s, b));
+            assert_null(allocator_next_block(&a, s, b));
         }
         onv_error err = {0};
         assert_int_equal(onv_allocator_release_cached(&a, &err), ONV_OK);
@@ -247,7 +248,7 @@ TEST(placements_add_up)
         assert_int_equal(p.figures.allocated_peak, figures.allocated_peak);
         assert_int_equal(p.figures.segments_peak, figures.segments_peak);
         bool has_places = strcmp(name, "ideal") != 0;
-        if (has_places && onv_placement_check(&p, &t, &err) != ONV_OK)
+        if (has_places && placement_check(&p, &t, &err) != ONV_OK)
             fail_msg("%s: %s", name, err.message);
         onv_placement_cleanup(&p);
     }

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 
 #include "alloc/torch.h"
+#include "support/held.h"
 #include "support/test.h"
 
 typedef struct live {
@@ -71,7 +72,7 @@ static void place_segment(player *p, uint64_t address, uint64_t bytes, bool is_s
 static uint32_t free_block(const player *p, uint64_t address)
 {
     const onv_segment *s = NULL;
-    while ((s = onv_allocator_next_segment(&p->a, s)) != NULL)
+    while ((s = allocator_next_segment(&p->a, s)) != NULL)
         for (uint32_t b = s->first; b != ONV_NO_BLOCK; b = onv_space_block(&p->a.space, b)->next) {
             const onv_block *at = onv_space_block(&p->a.space, b);
             if (at->state == ONV_BLOCK_FREE && at->address <= address &&
@@ -143,7 +144,7 @@ static void drop(player *p, uint64_t address)
 static bool has_segment(const player *p, uint64_t address)
 {
     const onv_segment *s = NULL;
-    while ((s = onv_allocator_next_segment(&p->a, s)) != NULL)
+    while ((s = allocator_next_segment(&p->a, s)) != NULL)
         if (s->address == ONV_SPACE_BASE + address) return true;
     return false;
 }

@@ -4,6 +4,7 @@
 
 #include "alloc/alloc.h"
 #include "alloc/traces.h"
+#include "support/held.h"
 #include "support/test.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -30,7 +31,7 @@ static void drop(onv_allocator *a, uint32_t id)
 static void end(onv_allocator *a)
 {
     onv_error err = {0};
-    if (onv_allocator_check(a, &err) != ONV_OK) fail_msg("%s", err.message);
+    if (allocator_check(a, &err) != ONV_OK) fail_msg("%s", err.message);
     onv_allocator_cleanup(a);
 }
 
@@ -156,16 +157,16 @@ TEST(small_segment)
     start(&a, NULL);
     for (uint32_t i = 0; i < 5; i++) take(&a, i, sizes[i]);
     drop(&a, 3);
-    const onv_segment *s = onv_allocator_next_segment(&a, NULL);
-    assert_null(onv_allocator_next_segment(&a, s));
+    const onv_segment *s = allocator_next_segment(&a, NULL);
+    assert_null(allocator_next_segment(&a, s));
     const onv_block *b = NULL;
     for (int i = 0; i < 6; i++) {
-        b = onv_allocator_next_block(&a, s, b);
+        b = allocator_next_block(&a, s, b);
         assert_non_null(b);
         assert_int_equal(b->bytes, want[i]);
         assert_int_equal(b->state, i == 3 || i == 5 ? ONV_BLOCK_FREE : ONV_BLOCK_USED);
     }
-    assert_null(onv_allocator_next_block(&a, s, b));
+    assert_null(allocator_next_block(&a, s, b));
     assert_int_equal(now(&a, ONV_STAT_INACTIVE_BYTES), 512 + 2051072);
     assert_int_equal(now(&a, ONV_STAT_INACTIVE_BLOCKS), 2);
     end(&a);
@@ -375,7 +376,7 @@ TEST(expandable_grows_in_pages)
     for (uint32_t i = 1; i < 4; i++) drop(&a, i);
     assert_int_equal(onv_allocator_release_cached(&a, &err), ONV_OK);
     assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 0);
-    assert_null(onv_allocator_next_segment(&a, NULL));
+    assert_null(allocator_next_segment(&a, NULL));
     end(&a);
 }
 

@@ -1,5 +1,6 @@
 /* Faults planted in timelines and placements: each is found, and called by its name. */
 #include "device/make_replay.h"
+#include "support/held.h"
 #include "support/test.h"
 
 static onv_device device;
@@ -315,10 +316,10 @@ TEST(the_check_finds_what_needs_no_device)
         onv_replay replay;
         bool visible = m->kind != ONV_FAULT_OVERLAP && m->kind != ONV_FAULT_FIGURE;
         make(&f, m->runtime, &replay);
-        if (onv_placement_check(&replay.placement, &replay.timeline, &err) != ONV_OK)
+        if (placement_check(&replay.placement, &replay.timeline, &err) != ONV_OK)
             fail_msg("%s before: %s", m->name, err.message);
         m->plant(&replay);
-        if (visible && onv_placement_check(&replay.placement, &replay.timeline, &err) == ONV_OK)
+        if (visible && placement_check(&replay.placement, &replay.timeline, &err) == ONV_OK)
             fail_msg("%s passes", m->name);
         onv_replay_cleanup(&replay);
     }

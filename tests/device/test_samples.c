@@ -2,6 +2,7 @@
  * the byte, and every buffer keeps what was written to it. */
 #include "device/each_sample.h"
 #include "support/alike.h"
+#include "support/held.h"
 #include "support/test.h"
 
 static void try_one(const onv_replay *replay, const char *file, void *context)
@@ -10,7 +11,7 @@ static void try_one(const onv_replay *replay, const char *file, void *context)
     uint64_t n_buffers = 0;
     for (size_t i = 0; i < replay->timeline.buffers.count; i++)
         n_buffers += onv_buffer_has_content(&replay->timeline, &replay->timeline.buffers.at[i]);
-    if (onv_placement_check(&replay->placement, &replay->timeline, &err) != ONV_OK)
+    if (placement_check(&replay->placement, &replay->timeline, &err) != ONV_OK)
         fail_msg("%s %s: %s", file, replay->runtime, err.message);
     onv_replay_result r;
     if (onv_replay_run(replay, context, NULL, &r, &err) != ONV_OK)

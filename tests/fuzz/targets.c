@@ -14,6 +14,7 @@
 #include "load/load.h"
 #include "onnxvram/onnxvram.h"
 #include "plan/plan_csv.h"
+#include "support/held.h"
 
 typedef struct text {
     char *at;
@@ -329,7 +330,7 @@ static void simulate(const uint8_t *data, size_t size, const onv_timeline *t,
     if (status == ONV_OK) {
         onv_held_figures figures;
         onv_allocator_figures(&f.allocator, &figures);
-        hold(onv_allocator_check(&f.allocator, &error) == ONV_OK);
+        hold(allocator_check(&f.allocator, &error) == ONV_OK);
         hold(figures.allocated_end <= figures.allocated_peak);
         hold(figures.reserved_end <= figures.reserved_peak);
         hold(onv_allocator_summary(&f.allocator, drop, NULL));
@@ -337,7 +338,7 @@ static void simulate(const uint8_t *data, size_t size, const onv_timeline *t,
         hold(onv_alloc_run(t, model, options, &p, &error) == ONV_OK);
         hold(p.figures.reserved_peak == figures.reserved_peak);
         hold(p.figures.out_of_memory || model->counts_requested ||
-             onv_placement_check(&p, t, &error) == ONV_OK);
+             placement_check(&p, t, &error) == ONV_OK);
         onv_placement_cleanup(&p);
     } else {
         check_failure(status, &error);

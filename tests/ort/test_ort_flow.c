@@ -6,6 +6,7 @@
 #include "ort/ort.h"
 #include "support/capture.h"
 #include "support/flow.h"
+#include "support/held.h"
 #include "support/nested.h"
 #include "support/test.h"
 
@@ -208,7 +209,7 @@ TEST(random_nested_graphs_are_placed)
                 onv_runtime_execute(onv_runtimes[i], &f.model, &f.live, NULL, &result, &made, &err),
                 ONV_OK);
             if (onv_timeline_check(&made.timeline, &err) != ONV_OK ||
-                onv_placement_check(&made.placement, &made.timeline, &err) != ONV_OK)
+                placement_check(&made.placement, &made.timeline, &err) != ONV_OK)
                 fail_msg("seed %llu, %s: %s", (unsigned long long)seed, onv_runtimes[i]->name,
                          err.message);
             onv_execution_cleanup(&made);

@@ -4,6 +4,7 @@
 #include "plan/brute.h"
 #include "plan/instances.h"
 #include "plan/plan.h"
+#include "support/held.h"
 #include "support/test.h"
 
 static onv_plan plan_with(const onv_plan_buffer *buffers, size_t count,
@@ -356,7 +357,7 @@ TEST(chains_have_one_place)
     assert_int_equal(p.places.at[0].offset, p.places.at[1].offset);
     assert_int_equal(p.places.at[0].offset, p.places.at[2].offset);
     assert_int_not_equal(p.places.at[0].offset, p.places.at[3].offset);
-    assert_int_equal(onv_placement_check(&p, &t, &err), ONV_OK);
+    assert_int_equal(placement_check(&p, &t, &err), ONV_OK);
     onv_placement_cleanup(&p);
     onv_plan_cleanup(&plan);
 }
