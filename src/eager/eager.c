@@ -63,12 +63,25 @@ void onv_eager_init(onv_eager *eager)
     onv_arena_init(&eager->arena, SIZE_MAX);
 }
 
+uint64_t onv_backward_temps_most(const onv_backward_temp temps[ONV_BACKWARD_TEMPS])
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < ONV_BACKWARD_TEMPS; i++) {
+        uint64_t there = 0;
+        for (uint32_t k = 0; k <= i; k++)
+            if (temps[k].until > i) there = onv_u64_plus(there, temps[k].bytes);
+        if (there > most) most = there;
+    }
+    return most;
+}
+
 void onv_eager_cleanup(onv_eager *eager)
 {
     onv_vec_cleanup(&eager->storages);
     onv_vec_cleanup(&eager->tensors);
     onv_vec_cleanup(&eager->ops);
     onv_vec_cleanup(&eager->rnns);
+    onv_vec_cleanup(&eager->temps);
     onv_vec_cleanup(&eager->outputs);
     onv_vec_cleanup(&eager->regions);
     onv_vec_cleanup(&eager->checkpoints);

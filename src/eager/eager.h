@@ -100,6 +100,17 @@ typedef struct onv_rnn_backward {
     bool copies_zeros;     /* what stands for that where there is none */
 } onv_rnn_backward;
 
+enum { ONV_BACKWARD_TEMPS = 6 };
+
+/* One of the temporaries of a backward that has so many, in the order in which they are made. */
+typedef struct onv_backward_temp {
+    uint64_t bytes;
+    uint32_t until; /* it goes before that one of them is made; ONV_BACKWARD_TEMPS: with the last */
+} onv_backward_temp;
+
+/* Bytes, the most at once; UINT64_MAX where they do not fit. */
+uint64_t onv_backward_temps_most(const onv_backward_temp temps[ONV_BACKWARD_TEMPS]);
+
 typedef struct onv_eager_arg {
     uint32_t tensor;
     uint8_t grad;   /* onv_grad */
@@ -126,14 +137,17 @@ typedef struct onv_eager_op {
     uint32_t *out;   /* tensors */
     uint32_t *saved; /* storages, those of parameters too; an extra one stands here alone */
     uint32_t n_in, n_out, n_saved;
+    uint32_t
+        temps;    /* 1 + the first of its ONV_BACKWARD_TEMPS among `temps`; 0: it has none there */
     uint32_t rnn; /* 1 + its place among `rnns`, where its backward is that of a module; else 0 */
     onv_eager_workspace workspace; /* of its forward */
     uint64_t forward_temp_bytes;   /* while it runs */
-    uint64_t backward_temp_bytes;  /* while its backward runs, beside all gradients that it makes */
-    bool has_backward;             /* it is a node of autograd's graph */
-    bool zeroes_grads; /* a backward that fills missing gradients of outputs with zeros */
-    bool in_place;     /* its output overwrites its first input */
-    uint8_t life;      /* onv_life */
+    uint64_t
+        backward_temp_bytes; /* most at once while its backward runs, beside all gradients it makes */
+    bool has_backward;       /* it is a node of autograd's graph */
+    bool zeroes_grads;       /* a backward that fills missing gradients of outputs with zeros */
+    bool in_place;           /* its output overwrites its first input */
+    uint8_t life;            /* onv_life */
     bool swaps_grads;  /* its backward makes the gradient of its second input before its first's */
     bool extras_first; /* what backward alone reads stands before its results */
     bool copies_first; /* its temporaries are copies of what comes in: made first, gone last */
@@ -163,6 +177,7 @@ typedef struct onv_eager {
     ONV_VEC(onv_eager_tensor) tensors;
     ONV_VEC(onv_eager_op) ops;
     ONV_VEC(onv_rnn_backward) rnns;
+    ONV_VEC(onv_backward_temp) temps;
     uint32_t first_loss_op;    /* ops from here on are the loss */
     uint32_t loss;             /* tensor, ONV_NO_TENSOR: backward starts at the outputs */
     const char *loss_name;     /* "cross-entropy", "mse", "none" */

@@ -77,36 +77,6 @@ bool onv_attention_is_efficient(const onv_emitter *e, uint32_t query, uint32_t m
     return choose_kernel(e, &q, mask) == EFFICIENT;
 }
 
-/* Sums of backward in float32: of the gradient of the query, and one for each row. The memory-efficient
- * kernel has that gradient in tiles, with a lock for each; 8.6 and 8.9 have smaller tiles in 32 bits. Before
- * them come, but in 16 bits, products of the result and its gradient, their sums, and these in another order. */
-static uint64_t backward_bytes(const onv_emitter *e, kernel k, rows r, uint64_t n_keys, bool low)
-{
-    enum { TILE = 64, TILE_LOCK = 16, CUDNN_BYTES = 256 };
-    uint64_t sums = float_bytes(r, 1, 1), bytes;
-    if (k == FLASH) return float_bytes(r, 128, round_up(r.head, 32) + 1);
-    if (k == CUDNN) {
-        bool fits = onv_u64_add(float_bytes(r, 1, r.head + 1), CUDNN_BYTES, &bytes);
-        return fits ? bytes : UINT64_MAX;
-    }
-    uint32_t device = e->options->cuda.compute_capability;
-    bool is_small = device == 86 || device == 89;
-    uint64_t block = r.head <= TILE || (!low && is_small) ? TILE : 2 * TILE;
-    uint64_t width = round_up(r.head, r.head <= TILE || r.head > 128 ? TILE : 128);
-    uint64_t tiles = round_up(r.count, block) / block, locks;
-    if (!low || r.head > 128) tiles *= width / TILE;
-    bool fits = onv_u64_mul(r.groups, tiles, &locks) && onv_u64_mul(locks, TILE_LOCK, &locks) &&
-                onv_u64_add(float_bytes(r, block, width), sums, &bytes) &&
-                onv_u64_add(bytes, locks, &bytes);
-    /* Heads that no block holds whole: tiles of the gradients of keys and values, too. */
-    rows keys = {.groups = r.groups, .count = n_keys};
-    if (fits && low && r.head > (is_small ? 96 : 128))
-        fits = onv_u64_add(bytes, float_bytes(keys, 128, 2 * round_up(r.head, 128)), &bytes);
-    uint64_t products = low ? 0 : float_bytes(r, 1, r.head + 2);
-    if (!fits) return UINT64_MAX;
-    return bytes > products ? bytes : products;
-}
-
 /* Backward gives each of the query's heads a gradient of keys and values, and adds up those of a group. */
 static uint64_t spread_bytes(const onv_emitter *e, uint32_t x, const onv_eager_tensor *query)
 {
@@ -117,6 +87,55 @@ static uint64_t spread_bytes(const onv_emitter *e, uint32_t x, const onv_eager_t
     uint64_t heads = (uint64_t)t.dims[t.rank - HEADS], all = (uint64_t)query->dims[t.rank - HEADS];
     if (heads == all || heads == 0) return 0;
     return onv_u64_mul(t.bytes / heads, all, &bytes) ? bytes : UINT64_MAX;
+}
+
+/* Sums of the memory-efficient kernel's backward: the gradient of the query in tiles, with a lock for each; 8.6 and 8.9 have
+ * smaller tiles in 32 bits. */
+static uint64_t tiles_bytes(const onv_emitter *e, rows r, uint64_t n_keys, bool low)
+{
+    enum { TILE = 64, TILE_LOCK = 16 };
+    uint64_t bytes;
+    uint32_t device = e->options->cuda.compute_capability;
+    bool is_small = device == 86 || device == 89;
+    uint64_t block = r.head <= TILE || (!low && is_small) ? TILE : 2 * TILE;
+    uint64_t width = round_up(r.head, r.head <= TILE || r.head > 128 ? TILE : 128);
+    uint64_t tiles = round_up(r.count, block) / block, locks;
+    if (!low || r.head > 128) tiles *= width / TILE;
+    bool fits = onv_u64_mul(r.groups, tiles, &locks) && onv_u64_mul(locks, TILE_LOCK, &locks) &&
+                onv_u64_add(float_bytes(r, block, width), locks, &bytes);
+    /* Heads that no block holds whole: tiles of the gradients of keys and values, too. */
+    rows keys = {.groups = r.groups, .count = n_keys};
+    if (fits && low && r.head > (is_small ? 96 : 128))
+        fits = onv_u64_add(bytes, float_bytes(keys, 128, 2 * round_up(r.head, 128)), &bytes);
+    return fits ? bytes : UINT64_MAX;
+}
+
+/* In the order of PyTorch's flash_api.cpp, MHA.cpp and attention_backward.cu: gradients of each head's keys and values, where heads
+ * share them; a sum in float32 for each row; the gradient of the query in float32. Before its sums the memory-efficient kernel
+ * has, but in 16 bits, products of the result and its gradient, and their sums in another order. */
+static void emit_backward_temps(onv_emitter *e, kernel chosen, uint32_t query, uint32_t key,
+                                uint32_t value)
+{
+    enum { PRODUCT = 2, SUMS, DENSE_SUMS, TILES, CUDNN_BYTES = 256, N = ONV_BACKWARD_TEMPS };
+    onv_eager_tensor q = onv_tensor_at(e, query), v = onv_tensor_at(e, value);
+    rows r = rows_of(&q);
+    bool low = onv_dtype_bits((onv_dtype)q.dtype) == 16;
+    uint64_t n_keys = v.rank >= 2 ? (uint64_t)v.dims[v.rank - 2] : 0, tiles;
+    onv_backward_temp temps[ONV_BACKWARD_TEMPS] = {{spread_bytes(e, key, &q), N},
+                                                   {spread_bytes(e, value, &q), N}};
+    if (chosen == CUDNN) {
+        tiles = onv_u64_plus(float_bytes(r, 1, r.head + 1), CUDNN_BYTES);
+    } else if (chosen == FLASH) {
+        temps[DENSE_SUMS] = (onv_backward_temp){float_bytes(r, 128, 1), N};
+        tiles = float_bytes(r, 128, round_up(r.head, 32));
+    } else {
+        temps[PRODUCT] = (onv_backward_temp){low ? 0 : float_bytes(r, 1, r.head), TILES};
+        temps[SUMS] = (onv_backward_temp){low ? 0 : float_bytes(r, 1, 1), TILES};
+        temps[DENSE_SUMS] = (onv_backward_temp){float_bytes(r, 1, 1), N};
+        tiles = tiles_bytes(e, r, n_keys, low);
+    }
+    temps[TILES] = (onv_backward_temp){tiles, N};
+    onv_emit_backward_temps(e, temps);
 }
 
 /* FlashAttention and cuDNN lay their result out like the query, the third kernel with the heads before the values. */
@@ -160,7 +179,6 @@ static uint32_t emit_kernel(onv_emitter *e, kernel chosen, uint32_t query, uint3
                                         "efficient_attention"};
     onv_eager_tensor q = onv_tensor_at(e, query);
     rows r = rows_of(&q);
-    bool low = onv_dtype_bits((onv_dtype)q.dtype) == 16;
     onv_emit_begin(e, names[chosen]);
     onv_emit_in(e, query, ONV_GRAD_NEW);
     onv_emit_in(e, key, ONV_GRAD_NEW);
@@ -177,13 +195,7 @@ static uint32_t emit_kernel(onv_emitter *e, kernel chosen, uint32_t query, uint3
     uint64_t is_there = chosen != EFFICIENT || e->dropout <= 0;
     onv_emit_extra(e, is_there * (chosen == FLASH ? 2 : 1), sizeof(uint64_t), "seed");
     onv_emit_extra(e, is_there, sizeof(uint64_t), "offset");
-    onv_eager_tensor v = onv_tensor_at(e, value);
-    uint64_t n_keys = v.rank >= 2 ? (uint64_t)v.dims[v.rank - 2] : 0;
-    uint64_t temps = backward_bytes(e, chosen, r, n_keys, low);
-    if (!onv_u64_add(temps, spread_bytes(e, key, &q), &temps) ||
-        !onv_u64_add(temps, spread_bytes(e, value, &q), &temps))
-        temps = UINT64_MAX;
-    onv_emit_temps(e, 0, temps);
+    emit_backward_temps(e, chosen, query, key, value);
     e->op.extras_first = true;
     e->op.macs = count_macs(e, query, key, value);
     onv_emit_end(e);

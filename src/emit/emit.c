@@ -289,6 +289,14 @@ void onv_emit_extra(onv_emitter *e, uint64_t count, uint64_t bytes_each, const c
     if (!onv_vec_push(&e->extra, extra)) onv_emit_fail_memory(e);
 }
 
+void onv_emit_backward_temps(onv_emitter *e, const onv_backward_temp temps[ONV_BACKWARD_TEMPS])
+{
+    e->op.temps = 1 + (uint32_t)e->eager->temps.count;
+    e->op.backward_temp_bytes = onv_backward_temps_most(temps);
+    for (uint32_t i = 0; i < ONV_BACKWARD_TEMPS; i++)
+        if (!onv_vec_push(&e->eager->temps, temps[i])) onv_emit_fail_memory(e);
+}
+
 uint32_t onv_emit_out(onv_emitter *e, uint32_t tensor)
 {
     if (tensor != ONV_NO_TENSOR && !onv_vec_push(&e->out, tensor)) onv_emit_fail_memory(e);

@@ -343,6 +343,40 @@ TEST(functions_in_archives_keep_what_they_are_given)
     keeps_at("truth/programs/separable.archive", AT, "cross-entropy", KEPT);
 }
 
+/* Backward of memory-efficient attention makes its temporaries one by one, as PyTorch's attention_backward.cu does: small ones come of
+ * the allocator's small pool, and the products of the result and its gradient are gone before the sums in tiles. */
+TEST(backward_of_attention_makes_temporaries_one_by_one)
+{
+    onv_analysis *analysis;
+    onv_error err = {0};
+    onv_options options = onv_options_default();
+    uint32_t n = 0, together = 0;
+    (void)state;
+    options.batch = BATCH;
+    options.train = "momentum";
+    options.runtimes = "torch";
+    options.timelines = true;
+    assert_int_equal(onv_analysis_new(ONV_SOURCE_DIR
+                                      "/tests/tape/programs/falcon.recording.json.gz",
+                                      &options, &analysis, &err),
+                     ONV_OK);
+    const onv_timeline *t = &analysis->training.timeline;
+    for (size_t i = 0; i < t->buffers.count; i++) {
+        if (t->buffers.at[i].kind != ONV_BUFFER_TEMPORARY ||
+            strcmp(t->buffers.at[i].label, "efficient_attention") != 0)
+            continue;
+        n++;
+        for (size_t k = 0; k < i; k++)
+            together += t->buffers.at[k].kind == ONV_BUFFER_TEMPORARY &&
+                        strcmp(t->buffers.at[k].label, "efficient_attention") == 0 &&
+                        t->buffers.at[k].last >= t->buffers.at[i].first;
+    }
+    /* Of the 15 pairs of each call all but the tiles with the products and with their sums. */
+    assert_true(n > 0 && n % ONV_BACKWARD_TEMPS == 0);
+    assert_int_equal(together, n / ONV_BACKWARD_TEMPS * 13);
+    onv_analysis_destroy(analysis);
+}
+
 /* cosine_similarity() of one tensor and several keeps as many quotients of each. */
 TEST(cosines_expand_both)
 {
