@@ -203,6 +203,10 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
         return onv_cli_reject("--runtime cpu takes the host's memory, and '%s' is a GPU: give a "
                               "size, as in --budget 64GiB",
                               cli->budgets[0].name);
+    const char *runtimes = cli->analysis.runtimes != NULL ? cli->analysis.runtimes : "";
+    if (cli->has_profile && strstr(runtimes, "tensorrt") == NULL)
+        return onv_cli_reject("--profile is what an engine of TensorRT is built for: add --runtime "
+                              "tensorrt, or give a size, as in --dim batch=8");
     if (cli->analysis.kv_cache != NULL && cli->analysis.train != NULL)
         return onv_cli_reject("--kv-cache is of inference: leave --train or --kv-cache out");
     if (cli->analysis.weights != NULL && cli->analysis.train == NULL && cli->analysis.onnx_out)

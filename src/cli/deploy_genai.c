@@ -398,8 +398,7 @@ static bool find_need(folder *f, request r, need *n, onv_error *error)
     if (f->g.n_decoders > 1 && r.batch > 1) {
         *error = (onv_error){.code = ONV_ERR_USAGE};
         snprintf(error->message, sizeof error->message,
-                 "a decoder with a draft serves a batch of 1, not of %" PRId64
-                 ": leave out --batch",
+                 "a decoder with a draft has a batch of 1, not of %" PRId64 ": leave out --batch",
                  r.batch);
         return false;
     }

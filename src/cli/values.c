@@ -99,6 +99,53 @@ onv_cli_verdict onv_cli_add_shape(onv_cli *cli, const char *text)
     return ONV_CLI_RUN;
 }
 
+/* MIN:OPT:MAX of a profile of TensorRT: an engine is planned at MAX. Each of one rank, none below the one before. */
+static int64_t *parse_profile(onv_cli *cli, const char *text, size_t *rank)
+{
+    char *own = onv_cli_copy(cli, text, strlen(text));
+    int64_t *before = NULL, *dims = NULL;
+    int n = 0;
+    for (char *at; (at = strtok_r(own, ":", &own)) != NULL; n++, before = dims) {
+        size_t now;
+        dims = parse_shape(cli, at, &now);
+        if (dims == NULL || n == 3 || (n > 0 && now != *rank)) return NULL;
+        *rank = now;
+        for (size_t i = 0; n > 0 && i < now; i++)
+            if (dims[i] < before[i]) return NULL;
+    }
+    return n == 3 ? dims : NULL;
+}
+
+onv_cli_verdict onv_cli_add_profile(onv_cli *cli, const char *text)
+{
+    const char *value;
+    size_t rank = 0;
+    char *name = split(cli, text, &value);
+    int64_t *dims = name != NULL ? parse_profile(cli, value, &rank) : NULL;
+    if (dims == NULL || rank == 0)
+        return onv_cli_reject(
+            "--profile takes NAME=MIN:OPT:MAX of a dim or an input, sizes that do not fall, as in "
+            "--profile batch=1:8:16 or --profile input=1x3x224x224:8x3x224x224:16x3x224x224, not "
+            "'%s'",
+            text);
+    bool is_given = false;
+    for (size_t i = 0; i < cli->analysis.n_dims; i++)
+        is_given |= strcmp(cli->dims[i].name, name) == 0;
+    for (size_t i = 0; i < cli->analysis.n_shapes; i++)
+        is_given |= strcmp(cli->shapes[i].name, name) == 0;
+    if (is_given)
+        return onv_cli_reject("--profile: '%s' has a size already: an engine with several profiles "
+                              "has contexts for the "
+                              "largest of them, so give each a run of its own",
+                              name);
+    cli->has_profile = true;
+    if (rank > 1)
+        cli->shapes[cli->analysis.n_shapes++] = (onv_shape_binding){name, dims, rank};
+    else
+        cli->dims[cli->analysis.n_dims++] = (onv_dim_binding){name, dims[0]};
+    return ONV_CLI_RUN;
+}
+
 static double *parse_numbers(onv_cli *cli, const char *text, size_t *count)
 {
     *count = 0;

@@ -71,6 +71,40 @@ TEST(instances_fit_together_or_not)
            "--sequential needs several sessions");
 }
 
+/* An engine is planned at the largest sizes of its profile. */
+TEST(a_profile_is_of_tensorrt)
+{
+    static const char sizes[] = "--profile batch=1:8:16";
+    static const char shapes[] = "--profile input=1x3x224x224:8x3x224x224:16x3x224x224";
+    static const struct {
+        const char *options, *says;
+    } refused[] = {
+        {"", "add --runtime tensorrt"},
+        {"--runtime ort", "add --runtime tensorrt"},
+        {"--runtime tensorrt --profile batch=1:2:3", "'batch' has a size already"},
+    };
+    static const char *const mistakes[] = {"batch=8:1:16", "batch=1:8", "batch=1:2:3:4",
+                                           "batch=a:b:c",  "batch=",    "input=1x3:8x3x4:8x3x4",
+                                           "=1:2:3"};
+    static const char *const given[] = {"-b 16", sizes, shapes};
+    char arguments[256];
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        snprintf(arguments, sizeof arguments, "-q --runtime tensorrt %s " SAMPLES "resnet18.onnx",
+                 given[i]);
+        EXPECT(arguments, 0, "tensorrt 371–715 MiB on H100");
+    }
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        snprintf(arguments, sizeof arguments, "%s %s " SAMPLES "resnet18.onnx", sizes,
+                 refused[i].options);
+        EXPECT(arguments, 2, refused[i].says);
+    }
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+        snprintf(arguments, sizeof arguments, "--runtime tensorrt --profile %s m.onnx",
+                 mistakes[i]);
+        EXPECT(arguments, 2, "--profile takes NAME=MIN:OPT:MAX");
+    }
+}
+
 TEST(branches_and_loops_run_everywhere)
 {
     static const char *const models[] = {"if-nested", "if-in-scan", "loop-state-and-stack",

@@ -111,7 +111,7 @@ TEST(a_draft_is_a_second_decoder)
            "  weights                    32.0 MiB", "  cache, one buffer          16.0 MiB",
            "  libraries                  192.5 MiB");
     EXPECT("--genai llm -q -d prompt=128 -d context=4096 -b 2", 2,
-           "a decoder with a draft serves a batch of 1, not of 2: leave out --batch");
+           "a decoder with a draft has a batch of 1, not of 2: leave out --batch");
     write_config("{\"model\": {" WORDS ", \"decoder\": {\"filename\": \"model.onnx\", " CACHES
                  ", \"draft\": {\"filename\": \"draft.onnx\"}}}");
     EXPECT("--genai llm", 1, "\"draft\" is to have a \"filename\" and the provider of \"decoder\"");
