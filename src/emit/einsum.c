@@ -200,9 +200,7 @@ static uint32_t emit_permuted(onv_emitter *e, uint32_t x, const uint32_t *order,
         strides[i] = t.strides[order[i]];
     }
     x = onv_emit_view(e, "permute", x, t.rank, dims, strides, ONV_GRAD_ALIAS);
-    x = onv_emit_reshape(e, x, 3, shape);
-    bool low = e->amp != ONV_UNDEFINED && onv_tensor_is_float(e, x);
-    return low ? onv_emit_cast(e, x, (uint8_t)e->amp) : x;
+    return onv_emit_reshape(e, x, 3, shape);
 }
 
 static uint32_t emit_pair(onv_emitter *e, uint32_t a, uint32_t b, const bool *summed)
@@ -256,7 +254,8 @@ uint32_t onv_emit_einsum(onv_emitter *e, const char *equation, const uint32_t *i
     for (uint32_t k = 0; plain && k < m.n_operands; k++)
         plain = in[k] != ONV_NO_TENSOR && onv_tensor_at(e, in[k]).rank == strlen(m.terms[k]);
     if (!plain) return ONV_NO_TENSOR;
-    for (uint32_t k = 0; k < m.n_operands; k++) operands[k] = arrange(e, &m, k, in[k]);
+    for (uint32_t k = 0; k < m.n_operands; k++) operands[k] = onv_amp_low(e, in[k]);
+    for (uint32_t k = 0; k < m.n_operands; k++) operands[k] = arrange(e, &m, k, operands[k]);
     uint32_t result = operands[0];
     for (uint32_t k = 1; k < m.n_operands || k == 1; k++) {
         for (uint32_t i = 0; i < m.n_labels; i++) summed[i] = !is_needed(&m, i, k + 1);

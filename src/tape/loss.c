@@ -6,7 +6,10 @@
 static void emit_nll(onv_tape *t, uint32_t log_probs, uint32_t targets, uint32_t weights,
                      uint32_t result)
 {
-    uint32_t loss = onv_tape_new(t, result, onv_tensor_at(&t->emit, log_probs).dtype);
+    onv_eager_tensor p = onv_tensor_at(&t->emit, log_probs);
+    uint32_t loss = onv_tape_new(t, result, p.dtype);
+    if (p.rank == 3) /* [N, classes, d], which is viewed as an image */
+        targets = onv_emit_contiguous(&t->emit, targets);
     onv_emit_begin(&t->emit, "nll_loss");
     onv_emit_in(&t->emit, log_probs, ONV_GRAD_NEW);
     onv_emit_in(&t->emit, targets, ONV_GRAD_NONE);
@@ -56,11 +59,15 @@ void onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c, const onv_at
     uint32_t result = onv_call_result(c, 0);
     (void)in_place;
     onv_tape_operands(t, c, op);
-    uint32_t logits = onv_amp_fp32(&t->emit, onv_tape_operand_of(t, 0));
-    uint32_t targets = onv_tape_operand_of(t, 1);
+    uint32_t logits = onv_tape_operand_of(t, 0), targets = onv_tape_operand_of(t, 1);
     if (logits == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
-    uint8_t dtype = onv_tensor_at(&t->emit, logits).dtype;
-    uint32_t log_probs = onv_emit_softmax(&t->emit, ONV_ATEN_log_softmax, logits, dtype);
+    /* Autocast sees the second half only: the call names the type of the first one's result. */
+    onv_dtype amp = t->emit.amp;
+    t->emit.amp = ONV_UNDEFINED;
+    uint32_t log_probs = onv_emit_softmax(&t->emit, ONV_ATEN_log_softmax, logits,
+                                          onv_tensor_at(&t->emit, logits).dtype);
+    t->emit.amp = amp;
+    log_probs = onv_amp_fp32(&t->emit, log_probs);
     emit_nll(t, log_probs, targets, onv_tape_operand_of(t, 2), result);
     if (onv_call_real(c, "label_smoothing", 0) > 0) add_smooth_part(t, log_probs, result);
 }

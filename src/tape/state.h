@@ -71,7 +71,8 @@ typedef struct onv_tape {
     onv_tally unknown;               /* calls without a row: bytes of results */
     onv_tally
         functions; /* calls of an autograd.Function; of an archive, bytes of what they are given */
-    uint64_t bytes_inside;  /* of an archive: of what they make */
+    uint64_t bytes_inside; /* of an archive: of what they make */
+    onv_tally casts; /* under autocast: of what the file has one copy where there may be two */
     onv_tally autocast_off; /* of an archive: regions of torch.autocast("cuda") that are off */
     uint64_t
         bytes_of_masks; /* that run in the archive alone: of all in training, else of the largest */

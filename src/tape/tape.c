@@ -332,6 +332,12 @@ static void report(onv_tape *t)
                        "names, and %llu bytes count too much; archives of PyTorch 2.9 and later "
                        "say what is shared, as do files of onnxvram.save_program and recordings",
                        t->shared.count, t->shared.first, (unsigned long long)t->shared.bytes);
+    if (t->casts.count > 0)
+        onv_model_diag(view, ONV_WARNING, "autocast-casts", NULL,
+                       "%u casts, as '%.100s', cast again what has their type in the file: under "
+                       "autocast each may be a copy of its own, and which one later calls read "
+                       "is not in the file; up to %llu bytes more are kept",
+                       t->casts.count, t->casts.first, (unsigned long long)t->casts.bytes);
     if (t->autocast_off.count > 0)
         onv_model_diag(
             view, ONV_WARNING, "autocast-off", NULL,

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/quota.h"
 #include "tape/state.h"
 
 /* The program's strides of the result hold where those of the argument do. */
@@ -136,6 +137,23 @@ void onv_tape_contiguous(onv_tape *t, const onv_program_call *c, const onv_aten_
     onv_tape_give(t, c, 0, out);
 }
 
+/* A cast that does nothing in the file, as x.float() of float32, gives its argument a second name, which later calls read wherever forward
+ * says x. What is cast once more, or gives its type, is x, which under autocast may be of another type. */
+static uint32_t before_casts(const onv_tape *t, uint32_t value)
+{
+    const onv_program *p = t->program;
+    while (value != ONV_NO_PROGRAM_VALUE && t->emit.amp != ONV_UNDEFINED && onv_work(1)) {
+        uint32_t call = p->values.at[value].call;
+        if (call >= p->calls.count || t->ops[call] == NULL || t->ops[call]->rule != ONV_RULE_TO)
+            break;
+        uint32_t of = onv_call_value(&p->calls.at[call], "self");
+        if (of == ONV_NO_PROGRAM_VALUE || p->values.at[of].dtype != p->values.at[value].dtype)
+            break;
+        value = of;
+    }
+    return value;
+}
+
 /* Nothing happens where dtype and device stay. */
 void onv_tape_to(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
 {
@@ -146,10 +164,13 @@ void onv_tape_to(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, 
     if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     uint8_t dtype = t->program->values.at[result].dtype;
     bool copies = onv_aten_id_of(op) == ONV_ATEN__to_copy || onv_call_flag(c, "copy", false);
-    uint32_t other = onv_call_value(c, "other");
+    uint32_t other = before_casts(t, onv_call_value(c, "other"));
     if (other != ONV_NO_PROGRAM_VALUE && onv_tape_tensor(t, other) != ONV_NO_TENSOR)
         dtype = onv_tensor_at(&t->emit, onv_tape_tensor(t, other)).dtype;
     if (dtype == from.dtype && !copies) {
+        uint32_t before = onv_tape_tensor(t, before_casts(t, of));
+        if (onv_tensor_at(&t->emit, before).dtype != dtype)
+            onv_tally_add(&t->casts, c->name, from.bytes);
         onv_tape_same(t, c, of);
         return;
     }

@@ -309,3 +309,21 @@ class Autocast(nn.Module):
                 w = (h.float() @ h.float().transpose(1, 2)).softmax(-1)
             h = F.silu(s.o(w @ h)).mean(1)
         return s.h(h.float())
+
+
+@net("casts", tok(100, 32))
+class Casts(nn.Module):
+    """What autocast casts: all operands of an einsum, the second half of cross_entropy; a norm in float32 that gives the type back."""
+
+    def __init__(s, d=64):
+        super().__init__()
+        s.e, s.q, s.o = nn.Embedding(100, d), nn.Linear(d, d), nn.Linear(d, 100)
+        s.g = nn.Parameter(torch.ones(d))
+
+    def forward(s, x):
+        h = s.q(s.e(x))
+        w = (h @ h.transpose(1, 2)).softmax(-1)
+        y = torch.einsum("bij,bjk,bik->bik", w, h, s.e(x))
+        n = h.float()
+        n = s.g * (n * torch.rsqrt(n.pow(2).mean(-1, keepdim=True) + 1e-6)).type_as(h)
+        return F.cross_entropy(s.o(y + n).transpose(1, 2)[:, :, :-1], x[:, 1:])
