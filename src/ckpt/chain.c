@@ -7,15 +7,8 @@
 #include "base/heap.h"
 #include "base/quota.h"
 
-/* What a point was made of: keep the first unit (a range of one, too), or checkpoint up to a split;
- * and whether it starts with the outputs of its last unit live. */
-#define KEEP        UINT32_C(0)
-#define SPLIT(q)    ((q) << 1)
-#define SPLIT_OF(c) ((c) >> 1)
-#define LIVE        UINT32_C(1)
-
-/* The fronts of a range: its last outputs are not live, are live, or as one likes. */
-enum { PLAIN, WITH_OUTPUTS, EITHER, N_KINDS };
+/* What a point was made of: keep the first unit (a range of one, too), or checkpoint up to this split. */
+#define KEEP UINT32_C(0)
 
 typedef ONV_VEC(onv_chain_point) point_list;
 
@@ -24,7 +17,7 @@ typedef struct front_ends {
     uint64_t least_peak, least_cost; /* UINT64_MAX: no plan */
 } front_ends;
 
-/* The range being solved is [s, t), with the outputs of t - 1 live or not. */
+/* The range being solved is [s, t). */
 typedef struct solver {
     const onv_chain *chain;
     onv_arena *arena;
@@ -34,22 +27,17 @@ typedef struct solver {
     uint64_t *crossing_on;  /* of these, what somebody saves */
     uint64_t *entering;     /* by pair of units: see entering_bytes */
     uint64_t *total_cost;   /* of units before q; n_units + 1 entries */
-    front_ends *ends;       /* by kind and range, in rows of those that begin together */
+    front_ends *ends;       /* by range, in rows of those that begin together */
     front_ends *ends_to;    /* the same in rows of those that end together */
     point_list made, merged, best;
     bool thinned;
     bool failed; /* memory */
 } solver;
 
-static onv_chain_front *front_of(const onv_chain *chain, onv_chain_front *fronts, uint32_t s,
-                                 uint32_t t, uint32_t kind)
+/* Of range [s, t) in rows of those that begin together; the other way round of those that end together. */
+static size_t place_of(const onv_chain *chain, uint32_t s, uint32_t t)
 {
-    return &fronts[((size_t)s * (chain->n_units + 1) + t) * N_KINDS + kind];
-}
-
-static size_t row_of(const onv_chain *chain, uint32_t place, uint32_t kind)
-{
-    return ((size_t)kind * (chain->n_units + 1) + place) * (chain->n_units + 1);
+    return (size_t)s * (chain->n_units + 1) + t;
 }
 
 /* --- What ranges hold -------------------------------------------------------------------------- */
@@ -121,27 +109,6 @@ static uint64_t entering_bytes(const onv_chain *chain, uint32_t s, uint32_t firs
         if (entry(v, s) == first) bytes += v->bytes;
     }
     return bytes;
-}
-
-/* The outputs of t - 1 that it saves itself. */
-static uint64_t live_bytes(const solver *s, uint32_t t)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = s->first_tensor[t - 1]; i < s->first_tensor[t]; i++)
-        if (s->chain->tensors[i].saved_by_maker) bytes += s->chain->tensors[i].bytes;
-    return bytes;
-}
-
-/* Whether all that unit q - 1 saves is still there when [q, t) went backward after a checkpoint. */
-static bool leaves_outputs(const onv_chain *chain, const uint32_t *first_tensor, uint32_t q,
-                           uint32_t t)
-{
-    if (!chain->reuses_outputs || chain->units[q - 1].makes_own) return false;
-    for (uint32_t i = first_tensor[q - 1]; i < first_tensor[q]; i++)
-        if (chain->tensors[i].saved_by_maker &&
-            (last_reader(&chain->tensors[i], t) < q || !is_saved(&chain->tensors[i])))
-            return false;
-    return true;
 }
 
 static uint32_t longest(const onv_chain *chain)
@@ -247,33 +214,28 @@ static void thin(solver *s, point_list *front, size_t limit)
 
 /* --- The two ways ------------------------------------------------------------------------------ */
 
-static void keep_one(solver *s, uint32_t t, uint32_t kind)
+static void keep_one(solver *s, uint32_t t)
 {
     const onv_chain_unit *unit = &s->chain->units[t - 1];
     bool is_first_run = t == s->chain->n_units;
     uint64_t run =
         s->chain->turn_bytes[t] + (is_first_run ? unit->forward_bytes : unit->last_bytes);
-    uint64_t cost = is_first_run ? unit->cost : unit->last_cost;
     s->best.count = 0;
-    if (kind == WITH_OUTPUTS) {
-        emit(s, &s->best, unit->backward_bytes, 0, KEEP | LIVE);
-    } else {
-        emit(s, &s->best, max_u64(run, unit->backward_bytes), cost, KEEP);
-    }
+    emit(s, &s->best, max_u64(run, unit->backward_bytes),
+         is_first_run ? unit->cost : unit->last_cost, KEEP);
 }
 
-static void keep_first(solver *s, uint32_t first, uint32_t t, uint32_t kind, uint64_t live)
+static void keep_first(solver *s, uint32_t first, uint32_t t)
 {
     const onv_chain_unit *unit = &s->chain->units[first];
-    const onv_chain_front *rest = front_of(s->chain, s->fronts, first + 1, t, kind);
+    const onv_chain_front *rest = &s->fronts[place_of(s->chain, first + 1, t)];
     uint64_t kept = kept_bytes(s->chain, s->first_tensor, first, t);
-    uint64_t run = s->chain->turn_bytes[t] + live + unit->forward_bytes;
+    uint64_t run = s->chain->turn_bytes[t] + unit->forward_bytes;
     uint64_t floor = max_u64(run, unit->backward_bytes);
     s->best.count = 0;
     for (uint32_t i = 0; i < rest->count; i++)
         emit(s, &s->best, max_u64(floor, rest->at[i].peak_bytes + kept),
-             cost_of(s->chain, first, t) + rest->at[i].cost,
-             KEEP | (kind == WITH_OUTPUTS ? LIVE : 0));
+             cost_of(s->chain, first, t) + rest->at[i].cost, KEEP);
 }
 
 /* `behind` is trained first, with `held` on top; then `again`, with `inputs` on top. For every peak
@@ -325,7 +287,7 @@ static bool is_hopeless(const solver *s, front_ends behind, uint64_t held, front
     return larger > best->at && larger[-1].cost <= least;
 }
 
-static void try_splits(solver *s, uint32_t first, uint32_t t, uint32_t kind, uint64_t live)
+static void try_splits(solver *s, uint32_t first, uint32_t t)
 {
     const onv_chain *chain = s->chain;
     uint64_t run = 0, cost = 0, inputs = 0;
@@ -336,21 +298,19 @@ static void try_splits(solver *s, uint32_t first, uint32_t t, uint32_t kind, uin
         run = max_u64(run, before + chain->units[q - 1].passing_bytes);
         cost += cost_of(chain, q - 1, t);
         inputs += s->entering[(size_t)first * chain->n_units + q - 1];
-        uint32_t inside = leaves_outputs(chain, s->first_tensor, q, t) ? EITHER : PLAIN;
         uint64_t held = s->crossing_on[q] + inputs;
-        uint64_t floor = chain->turn_bytes[t] + live + run + inputs;
-        if (is_hopeless(s, s->ends_to[row_of(chain, t, kind) + q], held,
-                        s->ends[row_of(chain, first, inside) + q], inputs, floor, cost))
+        uint64_t floor = chain->turn_bytes[t] + run + inputs;
+        if (is_hopeless(s, s->ends_to[place_of(chain, t, q)], held,
+                        s->ends[place_of(chain, first, q)], inputs, floor, cost))
             continue;
-        split(s, front_of(chain, s->fronts, q, t, kind), held,
-              front_of(chain, s->fronts, first, q, inside), inputs, floor, cost,
-              SPLIT(q) | (kind == WITH_OUTPUTS ? LIVE : 0));
+        split(s, &s->fronts[place_of(chain, q, t)], held, &s->fronts[place_of(chain, first, q)],
+              inputs, floor, cost, q);
     }
 }
 
-static void store(solver *s, uint32_t first, uint32_t t, uint32_t kind)
+static void store(solver *s, uint32_t first, uint32_t t)
 {
-    onv_chain_front *front = front_of(s->chain, s->fronts, first, t, kind);
+    onv_chain_front *front = &s->fronts[place_of(s->chain, first, t)];
     bool ends = t == s->chain->n_units;
     uint32_t inner = s->chain->inner_front > 0 ? s->chain->inner_front : ONV_CHAIN_INNER_FRONT;
     thin(s, &s->best, ends ? ONV_CHAIN_MAX_FRONT : inner);
@@ -359,18 +319,17 @@ static void store(solver *s, uint32_t first, uint32_t t, uint32_t kind)
     if (front->at == NULL) s->failed = true;
     if (front->at == NULL || front->count == 0) return;
     front_ends at = {front->at[0].peak_bytes, front->at[front->count - 1].cost};
-    s->ends[row_of(s->chain, first, kind) + t] = at;
-    s->ends_to[row_of(s->chain, t, kind) + first] = at;
+    s->ends[place_of(s->chain, first, t)] = at;
+    s->ends_to[place_of(s->chain, t, first)] = at;
 }
 
-static void solve_range(solver *s, uint32_t first, uint32_t t, uint32_t kind)
+static void solve_range(solver *s, uint32_t first, uint32_t t)
 {
-    uint64_t live = kind == WITH_OUTPUTS ? live_bytes(s, t) : 0;
     if (t == first + 1) {
-        keep_one(s, t, kind);
+        keep_one(s, t);
     } else {
-        keep_first(s, first, t, kind, live);
-        try_splits(s, first, t, kind, live);
+        keep_first(s, first, t);
+        try_splits(s, first, t);
     }
     /* Too dear ones come first. */
     uint64_t once = s->total_cost[t] - s->total_cost[first];
@@ -380,18 +339,7 @@ static void solve_range(solver *s, uint32_t first, uint32_t t, uint32_t kind)
         dear++;
     s->best.count -= dear;
     if (dear > 0) memmove(s->best.at, s->best.at + dear, s->best.count * sizeof *s->best.at);
-    store(s, first, t, kind);
-}
-
-/* The front of both kinds; `best` still holds the one with the outputs live. */
-static void join(solver *s, uint32_t first, uint32_t t)
-{
-    const onv_chain_front *plain = front_of(s->chain, s->fronts, first, t, PLAIN);
-    s->made.count = 0;
-    for (uint32_t i = 0; i < plain->count; i++)
-        if (!onv_vec_push(&s->made, plain->at[i])) s->failed = true;
-    if (s->made.count > 0) merge(s);
-    store(s, first, t, EITHER);
+    store(s, first, t);
 }
 
 /* --- All ranges -------------------------------------------------------------------------------- */
@@ -424,19 +372,16 @@ static onv_status prepare(solver *s, onv_error *err)
 {
     const onv_chain *chain = s->chain;
     size_t n = chain->n_units;
-    s->fronts = ONV_ARENA_ARRAY(s->arena, onv_chain_front, n * (n + 1) * N_KINDS);
+    s->fronts = ONV_ARENA_ARRAY(s->arena, onv_chain_front, n * (n + 1));
     s->first_tensor = ONV_ARENA_ARRAY(s->arena, uint32_t, n + 1);
     s->crossing = ONV_ARENA_ARRAY(s->arena, uint64_t, n + 1);
     s->crossing_on = ONV_ARENA_ARRAY(s->arena, uint64_t, n + 1);
     s->entering = ONV_ARENA_ARRAY(s->arena, uint64_t, n * n);
     s->total_cost = ONV_ARENA_ARRAY(s->arena, uint64_t, n + 1);
-    size_t n_ends = N_KINDS * (n + 1) * (n + 1);
+    size_t n_ends = (n + 1) * (n + 1);
     s->ends = ONV_ARENA_ARRAY(s->arena, front_ends, n_ends);
     s->ends_to = ONV_ARENA_ARRAY(s->arena, front_ends, n_ends);
-    if (s->fronts == NULL || s->first_tensor == NULL || s->crossing == NULL ||
-        s->crossing_on == NULL || s->entering == NULL || s->total_cost == NULL || s->ends == NULL ||
-        s->ends_to == NULL)
-        return onv_fail_memory(err);
+    if (s->arena->failed) return onv_fail_memory(err);
     memset(s->ends, 0xff, n_ends * sizeof *s->ends);
     memset(s->ends_to, 0xff, n_ends * sizeof *s->ends_to);
     for (uint32_t i = 0; i < chain->n_tensors; i++) s->first_tensor[chain->tensors[i].maker + 1]++;
@@ -468,10 +413,7 @@ static void solve_to(solver *s, uint32_t t)
                 s->crossing_on[q] += saved_bytes;
             }
         }
-        solve_range(s, first, t, PLAIN);
-        if (!chain->reuses_outputs || chain->units[t - 1].makes_own) continue;
-        solve_range(s, first, t, WITH_OUTPUTS);
-        join(s, first, t);
+        solve_range(s, first, t);
     }
 }
 
@@ -490,14 +432,14 @@ onv_status onv_chain_solve(const onv_chain *chain, onv_arena *arena, onv_chain_s
     solution->fronts = s.fronts;
     solution->first_tensor = s.first_tensor;
     solution->thinned = s.thinned;
-    solution->front = *front_of(chain, s.fronts, 0, chain->n_units, PLAIN);
+    solution->front = s.fronts[place_of(chain, 0, chain->n_units)];
     return ONV_OK;
 }
 
 /* --- Plans ------------------------------------------------------------------------------------- */
 
 typedef struct unplanned {
-    uint32_t s, t, kind;
+    uint32_t s, t;
     uint64_t peak; /* may be reached */
 } unplanned;
 
@@ -506,8 +448,7 @@ typedef ONV_VEC(unplanned) unplanned_list;
 /* The cheapest way within the peak; there is one. */
 static uint32_t pick(const onv_chain_solution *solution, const unplanned *range)
 {
-    const onv_chain_front *front =
-        front_of(solution->chain, solution->fronts, range->s, range->t, range->kind);
+    const onv_chain_front *front = &solution->fronts[place_of(solution->chain, range->s, range->t)];
     uint32_t i = front->count;
     while (i > 1 && front->at[i - 1].peak_bytes > range->peak) i--;
     return front->at[i - 1].choice;
@@ -520,19 +461,17 @@ static bool plan_range(const onv_chain_solution *solution, unplanned range,
 {
     const onv_chain *chain = solution->chain;
     while (range.t - range.s > 1) {
-        uint32_t choice = pick(solution, &range), q = SPLIT_OF(choice);
-        range.kind = (choice & LIVE) != 0 ? WITH_OUTPUTS : PLAIN;
+        uint32_t q = pick(solution, &range);
         if (q == KEEP) {
             range.peak -= kept_bytes(chain, solution->first_tensor, range.s, range.t);
             range.s++;
             continue;
         }
-        bool leaves = leaves_outputs(chain, solution->first_tensor, q, range.t);
         uint64_t inputs = 0, held = crossing_bytes(chain, range.s, q, range.t);
         for (uint32_t u = range.s; u < q; u++) inputs += entering_bytes(chain, range.s, u);
-        unplanned inside = {range.s, q, leaves ? EITHER : PLAIN, range.peak - inputs};
-        unplanned behind = {q, range.t, range.kind, range.peak - inputs - held};
-        onv_chain_range made = {range.s, q, (pick(solution, &inside) & LIVE) != 0};
+        unplanned inside = {range.s, q, range.peak - inputs};
+        unplanned behind = {q, range.t, range.peak - inputs - held};
+        onv_chain_range made = {range.s, q};
         if (!onv_vec_push(ranges, made) || !onv_vec_push(stack, behind)) return false;
         range = inside;
     }
@@ -542,7 +481,7 @@ static bool plan_range(const onv_chain_solution *solution, unplanned range,
 onv_status onv_chain_plan(const onv_chain_solution *solution, uint32_t index,
                           onv_chain_ranges *ranges, onv_error *err)
 {
-    unplanned whole = {0, solution->chain->n_units, PLAIN, solution->front.at[index].peak_bytes};
+    unplanned whole = {0, solution->chain->n_units, solution->front.at[index].peak_bytes};
     unplanned_list stack = {0};
     ranges->count = 0;
     bool fits = plan_range(solution, whole, ranges, &stack);

@@ -32,10 +32,6 @@
  * run of [s, t) is part of its cost. Dynamic programming of this shape for chains: Beaumont et al.,
  * "Optimal checkpointing for heterogeneous chains" (2019), there over discrete memory sizes.
  *
- * Where `reuses_outputs` is set, every range has a second front for the case that what its last unit
- * saves is at hand already: it is what the checkpoint held for those behind it. PyTorch's checkpoints
- * cannot use that, a schedule of single operations as Checkmate's (Jain et al., MLSys 2020) can.
- *
  * Cost: for n units, n³ / 6 merges (n m² / 2 with a max_range of m) of fronts. A front beyond ONV_CHAIN_MAX_FRONT points, that of a
  * range that ends before the chain does beyond ONV_CHAIN_INNER_FRONT, is thinned: both ends stay, and
  * of the others those that stand about evenly along it.
@@ -63,7 +59,6 @@ typedef struct onv_chain_unit {
     uint64_t own_bytes;      /* what it alone keeps for its backward */
     uint64_t backward_bytes; /* all that stands there in its backward but what is held before it */
     uint32_t first_reader;   /* second runs of ranges that end up to it run it as if nobody did */
-    bool makes_own;          /* what it keeps is more than its outputs: it must run to have it */
     bool no_start;           /* no checkpoint may begin here */
 } onv_chain_unit;
 
@@ -87,10 +82,9 @@ typedef struct onv_chain {
     const onv_chain_tensor *tensors; /* by maker, ascending */
     uint32_t n_tensors;
     const uint64_t *turn_bytes; /* n_units + 1 */
-    bool reuses_outputs;
-    uint32_t max_range;      /* checkpoints have no more units; 0: any number */
-    uint32_t inner_front;    /* points of a range's front; 0: ONV_CHAIN_INNER_FRONT */
-    uint64_t max_extra_cost; /* beyond one run of every unit; dearer plans are dropped */
+    uint32_t max_range;         /* checkpoints have no more units; 0: any number */
+    uint32_t inner_front;       /* points of a range's front; 0: ONV_CHAIN_INNER_FRONT */
+    uint64_t max_extra_cost;    /* beyond one run of every unit; dearer plans are dropped */
 } onv_chain;
 
 typedef struct onv_chain_point {
@@ -115,7 +109,6 @@ typedef struct onv_chain_solution {
 /* Units [first, end) are checkpointed. */
 typedef struct onv_chain_range {
     uint32_t first, end;
-    bool output_live; /* reuses_outputs: the last unit does not run again */
 } onv_chain_range;
 
 typedef ONV_VEC(onv_chain_range) onv_chain_ranges;

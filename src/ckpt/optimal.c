@@ -1,10 +1,9 @@
 /* The front of plans: for every peak the cheapest known.
  *
- * Candidates are the plans of the tape's chain (tape.h, chain.h), exact under the chain's model of
- * memory; segments that grow shorter (uneven.h); the named plans with every count; and the other plans of the
- * list. Each is measured as a training program, and what another one betters in both peak and recomputed operations
- * is dropped: so no plan of the list is better than all of these. Where torch.compile was asked for, it
- * stands among them with its memory budgets.
+ * Candidates are the plans of the tape's chain (tape.h, chain.h), exact under the chain's model of memory; segments
+ * that grow shorter (uneven.h); and the other plans of the list. Each is measured as a training program, and what another
+ * one betters in both peak and recomputed operations is dropped: so no plan of the list is better than all of these. Where
+ * torch.compile was asked for, it stands among them with its memory budgets.
  *
  * Then each plan's small changes are tried, and segments of other plans in it (improve.h): where segments are inside each other
  * the chain's model takes operations to run again that pruned plans leave out.
@@ -25,7 +24,7 @@
 #include "ckpt/tape.h"
 #include "ckpt/uneven.h"
 
-enum { MAX_UNITS = 160, MAX_COUNTS = 128, MAX_STEPS = 500000, MIN_BUILDS = 8 };
+enum { MAX_UNITS = 160, MAX_STEPS = 500000, MIN_BUILDS = 8 };
 
 /* With kept results: so many steps from none to all, each with less of a search, as where units are joined. */
 enum { PARTS = 8, MANY = 4, MANY_STEP = 4, PART_TRIES = 32, PART_FRONT = 16 };
@@ -42,45 +41,17 @@ typedef struct front {
 
 /* --- Candidates -------------------------------------------------------------------------------- */
 
-/* What was made, if it was. */
-static onv_status offer_all(front *f, onv_status status, onv_ckpt_plans *plans, onv_error *err)
-{
-    for (size_t i = 0; i < plans->at.count && status == ONV_OK; i++)
-        status = onv_front_offer(&f->plans, &plans->at.at[i], err);
-    onv_ckpt_plans_cleanup(plans);
-    return status;
-}
-
-static onv_status try_kind(front *f, const onv_ckpt_plan_kind *kind, uint32_t count, onv_error *err)
-{
-    onv_ckpt_plans plans = {0};
-    onv_status status = kind->make(f->problem, count, &plans, err);
-    return offer_all(f, status, &plans, err);
-}
-
-static onv_status try_uneven(front *f, onv_error *err)
+static onv_status try_seeds(front *f, onv_error *err)
 {
     onv_ckpt_plans plans = {0};
     onv_ckpt_problem problem = *f->problem;
     problem.rivals = NULL; /* a level ends by what its plans take */
-    onv_status status = onv_uneven_make(&problem, &plans, err);
-    return offer_all(f, status, &plans, err);
-}
-
-/* Counts from 1 on, each half as large again: as segments=K the coarse plans, as every=K the fine ones. */
-static onv_status try_named(front *f, onv_error *err)
-{
-    uint32_t n = f->problem->units->count;
-    if (n > MAX_COUNTS) n = MAX_COUNTS;
-    if (n > f->max_builds / 8) n = f->max_builds / 8;
-    ONV_TRY(try_kind(f, &onv_ckpt_none, 0, err));
-    ONV_TRY(try_kind(f, &onv_ckpt_sqrt, 0, err));
-    ONV_TRY(try_kind(f, &onv_ckpt_blocks, 0, err));
-    ONV_TRY(try_uneven(f, err));
-    for (uint32_t k = 1; k <= n; k += 1 + k / 2) {
-        ONV_TRY(try_kind(f, &onv_ckpt_every, k, err));
-        ONV_TRY(try_kind(f, &onv_ckpt_segments, k, err));
-    }
+    onv_status status = onv_ckpt_none.make(f->problem, 0, &plans, err);
+    if (status == ONV_OK) status = onv_uneven_make(&problem, &plans, err);
+    for (size_t i = 0; i < plans.at.count && status == ONV_OK; i++)
+        status = onv_front_offer(&f->plans, &plans.at.at[i], err);
+    onv_ckpt_plans_cleanup(&plans);
+    ONV_TRY(status);
     const onv_ckpt_plans *others = f->problem->others;
     for (size_t i = 0; others != NULL && i < others->at.count; i++)
         if (others->at.at[i].moved_bytes == 0)
@@ -295,7 +266,7 @@ static onv_status make(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt
     rivalled.rivals = &f.plans;
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
-    onv_status status = try_named(&f, err);
+    onv_status status = try_seeds(&f, err);
     if (status == ONV_OK) status = try_chains(&f, &arena, err);
     if (status == ONV_OK) status = try_compiled(&f, err);
     if (status == ONV_OK) status = onv_front_give(problem, &f.plans, "optimal", plans, err);

@@ -226,7 +226,6 @@ static onv_status make_units(onv_tape_builder *b, onv_chain *chain, onv_error *e
     for (uint32_t u = 0; u < b->n_units; u++) {
         find_unit_costs(b, u, &units[u]);
         find_unit_bytes(b, u, &units[u]);
-        units[u].makes_own = true;
         uint32_t i = b->first_op[u];
         while (i > 0 && !b->beside->goes_back[i - 1]) i--;
         turn[u] = b->outputs + (i > 0 ? b->beside->carried[i - 1] : 0) + held;

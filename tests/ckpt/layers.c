@@ -196,7 +196,6 @@ onv_chain layers_chain(layers *l)
                        .tensors = l->tensors,
                        .n_tensors = (uint32_t)l->count,
                        .turn_bytes = l->turn_bytes,
-                       .reuses_outputs = true,
                        .max_extra_cost = once};
 }
 

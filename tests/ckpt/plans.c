@@ -12,12 +12,11 @@ static void join(one_plan *to, const one_plan *from, uint32_t shift)
 {
     for (uint32_t i = 0; i < from->count; i++) {
         onv_chain_range range = from->at[i];
-        to->at[to->count++] =
-            (onv_chain_range){range.first + shift, range.end + shift, range.output_live};
+        to->at[to->count++] = (onv_chain_range){range.first + shift, range.end + shift};
     }
 }
 
-void plans_all(uint32_t n, bool with_outputs, plan_list *plans)
+void plans_all(uint32_t n, plan_list *plans)
 {
     plan_list of[MAX_PLAN_UNITS + 1] = {0};
     assert_true(n <= MAX_PLAN_UNITS);
@@ -30,13 +29,12 @@ void plans_all(uint32_t n, bool with_outputs, plan_list *plans)
         }
         for (uint32_t q = 1; q < size; q++)
             for (size_t i = 0; i < of[q].count; i++)
-                for (size_t k = 0; k < of[size - q].count; k++)
-                    for (int live = 0; live <= with_outputs; live++) {
-                        one_plan plan = {.at = {{0, q, live != 0}}, .count = 1};
-                        join(&plan, &of[q].at[i], 0);
-                        join(&plan, &of[size - q].at[k], q);
-                        add(&of[size], &plan);
-                    }
+                for (size_t k = 0; k < of[size - q].count; k++) {
+                    one_plan plan = {.at = {{0, q}}, .count = 1};
+                    join(&plan, &of[q].at[i], 0);
+                    join(&plan, &of[size - q].at[k], q);
+                    add(&of[size], &plan);
+                }
     }
     for (uint32_t size = 0; size < n; size++) onv_vec_cleanup(&of[size]);
     *plans = of[n];
@@ -81,21 +79,12 @@ static const onv_chain_range *take(run *r, uint32_t s, uint32_t t)
     return r->next++;
 }
 
-static uint64_t own_outputs(const onv_chain *chain, uint32_t unit)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < chain->n_tensors; i++)
-        if (chain->tensors[i].maker == unit && chain->tensors[i].saved_by_maker)
-            bytes += chain->tensors[i].bytes;
-    return bytes;
-}
+static void train_chain(run *r, uint32_t s, uint32_t t);
 
-static void train_chain(run *r, uint32_t s, uint32_t t, bool live);
-
-static void checkpoint_chain(run *r, const onv_chain_range *range, uint32_t t, bool live)
+static void checkpoint_chain(run *r, const onv_chain_range *range, uint32_t t)
 {
     const onv_chain *chain = r->chain;
-    uint64_t before = r->held, outputs = live ? own_outputs(chain, t - 1) : 0;
+    uint64_t before = r->held;
     for (uint32_t i = 0; i < chain->n_tensors; i++) {
         const onv_chain_tensor *v = &chain->tensors[i];
         bool enters = v->maker < range->first && is_read(v, range->first, range->end, false);
@@ -104,7 +93,7 @@ static void checkpoint_chain(run *r, const onv_chain_range *range, uint32_t t, b
     }
     uint64_t inside_held = r->held;
     for (uint32_t u = range->first; u < range->end; u++) {
-        uint64_t there = chain->turn_bytes[t] + chain->units[u].passing_bytes + outputs;
+        uint64_t there = chain->turn_bytes[t] + chain->units[u].passing_bytes;
         for (uint32_t i = 0; i < chain->n_tensors; i++) {
             const onv_chain_tensor *v = &chain->tensors[i];
             if (v->maker >= range->first && v->maker < u && is_read(v, u, t, false))
@@ -118,41 +107,32 @@ static void checkpoint_chain(run *r, const onv_chain_range *range, uint32_t t, b
         bool made = v->maker >= range->first && v->maker < range->end;
         bool stays = made && is_read(v, range->end, t, false);
         if (stays && is_saved(v)) r->held += v->bytes;
-        if (!(stays && is_saved(v)) && range->output_live && v->maker == range->end - 1 &&
-            v->saved_by_maker)
-            r->of.possible = false;
     }
-    if (range->output_live && chain->units[range->end - 1].makes_own) r->of.possible = false;
     /* The insides stand first in the list, but come last. */
     const onv_chain_range *inside = r->next;
     while (r->next < r->end && r->next->first < range->end) r->next++;
-    train_chain(r, range->end, t, live);
+    train_chain(r, range->end, t);
     const onv_chain_range *after = r->next;
     r->held = inside_held;
     r->next = inside;
-    train_chain(r, range->first, range->end, range->output_live);
+    train_chain(r, range->first, range->end);
     r->held = before;
     r->next = after;
 }
 
-static void train_chain(run *r, uint32_t s, uint32_t t, bool live)
+static void train_chain(run *r, uint32_t s, uint32_t t)
 {
     const onv_chain *chain = r->chain;
     const onv_chain_range *range = take(r, s, t);
     if (range != NULL) {
-        if (chain->units[s].no_start) r->of.possible = false;
-        checkpoint_chain(r, range, t, live);
+        if (chain->units[s].no_start) r->of.is_refused = true;
+        checkpoint_chain(r, range, t);
         return;
     }
     const onv_chain_unit *unit = &chain->units[s];
-    bool last = s + 1 == t;
-    if (!last || !live) {
-        uint64_t outputs = live ? own_outputs(chain, t - 1) : 0;
-        bool stops = last && t < chain->n_units;
-        uint64_t there = stops ? unit->last_bytes : unit->forward_bytes;
-        reach(r, r->held + chain->turn_bytes[t] + there + outputs);
-        r->of.cost += stops ? unit->last_cost : unit->cost;
-    }
+    bool last = s + 1 == t, stops = last && t < chain->n_units;
+    reach(r, r->held + chain->turn_bytes[t] + (stops ? unit->last_bytes : unit->forward_bytes));
+    r->of.cost += stops ? unit->last_cost : unit->cost;
     if (!last) {
         uint64_t before = r->held;
         r->held += unit->own_bytes;
@@ -161,7 +141,7 @@ static void train_chain(run *r, uint32_t s, uint32_t t, bool live)
             if (v->maker == s && (v->saved_by_maker || is_read(v, s + 1, t, true)))
                 r->held += v->bytes;
         }
-        train_chain(r, s + 1, t, live);
+        train_chain(r, s + 1, t);
         r->held = before;
     }
     reach(r, r->held + unit->backward_bytes);
@@ -169,8 +149,8 @@ static void train_chain(run *r, uint32_t s, uint32_t t, bool live)
 
 outcome plan_in_chain(const onv_chain *chain, const onv_chain_range *ranges, uint32_t count)
 {
-    run r = {.chain = chain, .next = ranges, .end = ranges + count, .of = {.possible = true}};
-    train_chain(&r, 0, chain->n_units, false);
+    run r = {.chain = chain, .next = ranges, .end = ranges + count};
+    train_chain(&r, 0, chain->n_units);
     return r.of;
 }
 
@@ -244,12 +224,12 @@ static void back(run *r, uint32_t at)
     sweep(r, at);
 }
 
-static void train_layers(run *r, uint32_t s, uint32_t t, bool live)
+static void train_layers(run *r, uint32_t s, uint32_t t)
 {
     const onv_chain_range *range = take(r, s, t);
     if (range == NULL) {
-        if (s + 1 < t || !live) compute(r, s);
-        if (s + 1 < t) train_layers(r, s + 1, t, live);
+        compute(r, s);
+        if (s + 1 < t) train_layers(r, s + 1, t);
         back(r, s);
         return;
     }
@@ -258,23 +238,20 @@ static void train_layers(run *r, uint32_t s, uint32_t t, bool live)
         for (uint32_t k = s; k <= i; k++)
             if (!read_between(r->l, k, i + 1, t)) r->present[k] = false;
     }
-    if (range->output_live && !r->present[range->end - 1]) r->of.possible = false;
-    if (!r->of.possible) return;
     const onv_chain_range *inside = r->next;
     while (r->next < r->end && r->next->first < range->end) r->next++;
-    train_layers(r, range->end, t, live);
+    train_layers(r, range->end, t);
     const onv_chain_range *after = r->next;
-    for (uint32_t i = s; i < range->end; i++)
-        if (!range->output_live || i + 1 < range->end) r->present[i] = false;
+    for (uint32_t i = s; i < range->end; i++) r->present[i] = false;
     r->next = inside;
-    if (r->of.possible) train_layers(r, s, range->end, range->output_live);
+    train_layers(r, s, range->end);
     r->next = after;
 }
 
 outcome plan_on_layers(const layers *l, const onv_chain_range *ranges, uint32_t n_ranges)
 {
-    run r = {.l = l, .next = ranges, .end = ranges + n_ranges, .of = {.possible = true}};
-    train_layers(&r, 0, (uint32_t)l->count, false);
-    for (int i = 0; i < l->count && r.of.possible; i++) assert_true(r.sent[i]);
+    run r = {.l = l, .next = ranges, .end = ranges + n_ranges};
+    train_layers(&r, 0, (uint32_t)l->count);
+    for (int i = 0; i < l->count; i++) assert_true(r.sent[i]);
     return r.of;
 }

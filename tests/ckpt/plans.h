@@ -13,11 +13,11 @@ typedef struct one_plan {
 
 typedef ONV_VEC(one_plan) plan_list;
 
-/* Of `n` units, with and without outputs that stay live. */
-void plans_all(uint32_t n, bool with_outputs, plan_list *plans);
+/* Of `n` units. */
+void plans_all(uint32_t n, plan_list *plans);
 
 typedef struct outcome {
-    bool possible; /* false: outputs were said to be live that are not */
+    bool is_refused; /* a checkpoint begins where none may */
     uint64_t peak_bytes, cost;
 } outcome;
 

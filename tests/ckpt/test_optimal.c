@@ -199,7 +199,7 @@ TEST(plans_of_small_networks)
         plan(&s, round % 2 ? "sgd" : "adamw");
         check_front(&s);
         assert_in_range(s.t.eager.first_loss_op, 1, MAX_PLAN_UNITS - 1);
-        plans_all(s.t.eager.first_loss_op + 1, false, &plans); /* the loss is one more unit */
+        plans_all(s.t.eager.first_loss_op + 1, &plans); /* the loss is one more unit */
         for (size_t p = 0; p < plans.count; p++) try_plan(&s, &plans.at[p], &sum);
         onv_vec_cleanup(&plans);
         close(&s);
