@@ -16,11 +16,11 @@
 #include "order/order_parts.h"
 
 enum {
-    DEFAULT_EFFORT = 300000, /* about a second */
-    STEPS_PER_UNIT = 128,    /* of bounds */
-    BOUND_SHARE = 8,         /* of the effort at most: an eighth */
-    TRY_SHARE = 64,          /* of what is left, for a first try in each direction */
-    DIVE_SHARE = 16,         /* and for each later one */
+    DEFAULT_EFFORT = 1000000, /* about a second */
+    STEPS_PER_UNIT = 128,     /* of bounds */
+    BOUND_SHARE = 8,          /* of the effort at most: an eighth */
+    TRY_SHARE = 16,           /* of what is left, for each try before the last two */
+    OTHER_SHARE = 4, /* of it for the direction that raised the bound less: a try may mislead */
 };
 
 typedef struct solver {
@@ -43,47 +43,27 @@ static onv_status run(solver *s, const onv_dag *dag, onv_dag_search *job, uint64
     return status;
 }
 
-/* Upwards from the bound, in the direction that raised it more; `better` is that one. */
-static onv_status climb_both(solver *s, const onv_dag *dag, onv_dag_search *job, uint64_t share,
-                             bool *better, onv_error *err)
+/* A short try in each direction; short searches from above, which find good orders soon where proofs are long; then upwards
+ * from the bound again, at last in the direction that raised it more. */
+static onv_status search(solver *s, const onv_dag *dag, onv_dag_search *job, onv_error *err)
 {
-    uint64_t lower = job->lower;
-    job->backward = *better;
+    uint64_t start = job->lower, share = s->budget / TRY_SHARE, before;
+    job->backward = true; /* it mostly is better */
     ONV_TRY(run(s, dag, job, share, job->lower, true, err));
-    uint64_t raised = job->lower - lower;
-    lower = job->lower;
-    job->backward = !*better;
+    uint64_t raised = job->lower - start;
+    job->backward = false;
     ONV_TRY(run(s, dag, job, share, job->lower, true, err));
-    if (job->lower > lower && job->lower - lower >= raised) *better = !*better;
-    return ONV_OK;
-}
-
-/* Short searches from above, which find good orders soon where proofs are long. */
-static onv_status dive(solver *s, const onv_dag *dag, onv_dag_search *job, onv_error *err)
-{
-    uint64_t before;
+    job->backward = job->lower - start < 2 * raised;
     do {
         before = job->upper;
-        ONV_TRY(run(s, dag, job, s->budget / DIVE_SHARE, job->upper - 1, false, err));
+        ONV_TRY(run(s, dag, job, s->budget / TRY_SHARE, job->upper - 1, false, err));
     } while (job->upper < before);
+    job->backward = !job->backward;
+    ONV_TRY(run(s, dag, job, s->budget / OTHER_SHARE, job->lower, true, err));
+    job->backward = !job->backward;
+    ONV_TRY(run(s, dag, job, s->budget, job->lower, true, err));
+    s->searched += job->searched;
     return ONV_OK;
-}
-
-static onv_status search(solver *s, const onv_dag *dag, uint32_t *order, uint64_t *lower,
-                         uint64_t *upper, onv_error *err)
-{
-    onv_dag_search job = {.lower = *lower, .upper = *upper, .order = order, .options = s->options};
-    bool better = true; /* backward: it mostly is */
-    onv_status status = climb_both(s, dag, &job, s->budget / TRY_SHARE, &better, err);
-    job.backward = better;
-    if (status == ONV_OK) status = dive(s, dag, &job, err);
-    if (status == ONV_OK) status = climb_both(s, dag, &job, s->budget / DIVE_SHARE, &better, err);
-    job.backward = better;
-    if (status == ONV_OK) status = run(s, dag, &job, s->budget, job.lower, true, err);
-    s->searched += job.searched;
-    *lower = job.lower;
-    *upper = job.upper;
-    return status;
 }
 
 /* Improves the order of a part, as far as the whole gains from it. */
@@ -94,8 +74,9 @@ static onv_status search_part(solver *s, const onv_dag *part, uint32_t *order, o
     if (upper <= s->bound) return ONV_OK;
     ONV_TRY(onv_dag_bound(part, order, units * STEPS_PER_UNIT, &lower, err));
     if (lower < s->bound) lower = s->bound;
-    if (lower < upper) ONV_TRY(search(s, part, order, &lower, &upper, err));
-    s->bound = lower;
+    onv_dag_search job = {.lower = lower, .upper = upper, .order = order, .options = s->options};
+    ONV_TRY(search(s, part, &job, err));
+    s->bound = job.lower;
     return ONV_OK;
 }
 

@@ -235,6 +235,17 @@ TEST(layered_graphs_are_proven)
     }
 }
 
+/* Within the default effort, which takes about a second: with a third of it the search stops at 1782. */
+TEST(an_unstructured_graph_of_100_nodes_is_proven)
+{
+    onv_dag dag;
+    assert_true(dag_wide(&dag, 100, 4, 5));
+    outcome out = order_all(&dag, NULL);
+    assert_int_equal(out.optimal, 1771);
+    assert_int_equal(out.bound, out.optimal);
+    onv_dag_cleanup(&dag);
+}
+
 TEST(long_chains_need_no_search)
 {
     for (uint32_t skip = 0; skip < 3; skip++) {
