@@ -12,7 +12,8 @@ enum { CHARS_BY_WORK = 64 };
 static const char frame[] = ", in forward\n";
 
 /* `x = Name.apply(x)` calls it. By another name (`act = Name.apply`) it is one more forward() than there are modules around, none
- * of them called by that name, in a line that knows no self. Gives the end of the line that calls, or NULL. */
+ * of them called by that name, in a line that knows no self, and not of PyTorch's own layers (archives leave out some lists of
+ * modules). Gives the end of the line that calls, or NULL. */
 static const char *find_call(const onv_tape *t, const onv_program_call *call)
 {
     const char *at = strstr(call->trace, ".apply("), *last = NULL, *inner = NULL;
@@ -26,9 +27,10 @@ static const char *find_call(const onv_tape *t, const onv_program_call *call)
     for (uint32_t m = call->module; m < t->program->modules.count;
          m = t->program->modules.at[m].parent)
         modules++;
-    bool is_one = modules > 0 && frames == modules + 1 &&
+    bool is_one = modules > 0 && frames == modules + 1 && last != NULL &&
                   strstr(call->trace, ".forward(") == NULL && strstr(inner, "self") == NULL;
-    return is_one && last != NULL ? last + sizeof frame - 1 : NULL;
+    const char *layers = is_one ? strstr(last, "torch/nn/") : NULL;
+    return is_one && (layers == NULL || layers > inner) ? last + sizeof frame - 1 : NULL;
 }
 
 static bool is_same(const onv_program_call *a, const onv_program_call *b, size_t length)
