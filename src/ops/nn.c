@@ -38,17 +38,6 @@ static bool passes_through(onv_op_ctx *c)
     return !onv_op_has_in(c, TRAINING) || is_zero(c, TRAINING) || is_zero(c, RATIO);
 }
 
-static onv_status infer_dropout(onv_op_ctx *c)
-{
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
-    for (uint32_t k = RATIO; k <= TRAINING; k++)
-        if (onv_op_in_rank(c, k) > 0 &&
-            onv_dim_always_ne(c->dims, onv_op_in_elems(c, k), onv_dim_const(1)))
-            return onv_op_fail(c, "input %u must be a scalar, not %s", k, onv_op_in_text(c, k));
-    onv_op_set_out_like(c, 0, 0, dtype);
-    return onv_op_set_out_like(c, 1, 0, c->version < 10 ? dtype : ONV_BOOL);
-}
-
 static onv_status fold_dropout(onv_op_ctx *c)
 {
     return passes_through(c) ? onv_fold_same(c) : ONV_OK;
@@ -60,16 +49,17 @@ static onv_op_traits dropout_traits(onv_op_ctx *c)
     return (onv_op_traits){.inplace = ONV_BIT(0), .save_out = ONV_BIT(1)};
 }
 
-#define DROPOUT(since, inputs, random)                                                             \
-    {                                                                                              \
-        "Dropout", since, {1, inputs}, {1, 2}, .infer = infer_dropout, .fold = fold_dropout,       \
-                                               .traits_fn = dropout_traits, .flags = random        \
-    }
+#define DROPOUT(since, inputs, mask, random)                                                       \
+    ONV_SAYS("Dropout", since, 1, inputs, 1, 2,                                                    \
+             "(x, ratio, training) where one = 1, one = ratio.elems, one = training.elems: "       \
+             "like x, like x" mask,                                                                \
+             .fold = fold_dropout, .traits_fn = dropout_traits, .flags = random)
 
 static const onv_op rows[] = {
-    DROPOUT(1, 1, ONV_OP_RANDOM),
-    DROPOUT(7, 1, 0),
-    DROPOUT(12, 3, ONV_OP_RANDOM),
+    DROPOUT(1, 1, "", ONV_OP_RANDOM),
+    DROPOUT(7, 1, "", 0),
+    DROPOUT(10, 1, " bool", 0),
+    DROPOUT(12, 3, " bool", ONV_OP_RANDOM),
     ONV_OP("Flatten", 1, 1, 1, 1, 1, infer_flatten, .fold = onv_fold_same,
            .traits = {.view_of = 1}),
 };

@@ -3,32 +3,6 @@
 #include "ops/rules.h"
 #include "ops/tensor.h"
 
-static onv_dim channels(const onv_op_ctx *c)
-{
-    /* A vector counts as one channel. */
-    return onv_op_in_rank(c, 0) == 1 ? onv_dim_const(1) : onv_op_in_dim(c, 0, 1);
-}
-
-/* BatchNormalization. Until opset 8, spatial=0 gave each position its own statistics. */
-static onv_status infer_batch_norm(onv_op_ctx *c)
-{
-    onv_infer_same(c);
-    bool spatial = c->version >= 9 || onv_op_attr_int(c, "spatial", 1) != 0;
-    onv_dim length = channels(c);
-    if (onv_op_in_rank(c, 0) >= 0) ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
-    for (uint32_t k = 1; spatial && k < 5; k++)
-        ONV_TRY(onv_tensor_need_vector(c, k, "channels and statistics", &length));
-    /* Running and, until opset 13, saved mean and variance. */
-    for (uint32_t k = 1; k < 5; k++) {
-        uint32_t like = k % 2 == 1 ? 3 : 4;
-        if (spatial)
-            onv_op_set_out(c, k, onv_op_in_dtype(c, like), &length, 1);
-        else
-            onv_op_set_out_like(c, k, like, onv_op_in_dtype(c, like));
-    }
-    return ONV_OK;
-}
-
 /* The scale and bias of input k broadcast to the normalised axes without widening them. */
 static onv_status check_affine(onv_op_ctx *c, uint32_t k)
 {
@@ -90,13 +64,23 @@ static onv_status infer_lrn(onv_op_ctx *c)
 }
 
 /* Input, scale and the running statistics are kept, whether training or not. */
-#define SAVES_BATCH_NORM .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(3) | ONV_BIT(4)}
-#define SAVES_X_SCALE    .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}
-#define SAVES_X          .traits = {.save_in = ONV_BIT(0)}
+#define BATCH_NORM(opset, most, inputs)                                                            \
+    ONV_SAYS("BatchNormalization", opset, 5, 5, 1, most,                                           \
+             inputs ": like x, like mean, like var, like mean, like var",                          \
+             .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(3) | ONV_BIT(4)})
+/* A vector counts as one channel. */
+#define VECTORS                                                                                    \
+    "(x[_] or [_, c, ...], scale[c], b[c], mean[c], var[c]) where c = if(x.rank - 1, c, 1)"
+#define SAVES_X_SCALE .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}
+#define SAVES_X       .traits = {.save_in = ONV_BIT(0)}
 
 static const onv_op rows[] = {
-    ONV_OP("BatchNormalization", 1, 5, 5, 1, 5, infer_batch_norm, SAVES_BATCH_NORM),
-    ONV_OP("BatchNormalization", 14, 5, 5, 1, 3, infer_batch_norm, SAVES_BATCH_NORM),
+    /* Until opset 8, spatial=0 gave each position its own statistics. */
+    BATCH_NORM(1, 5,
+               "(x[_] or [_, c, ...], scale, b, mean, var) where c = if(attr.spatial or 1, "
+               "scale.0, c), c = if(attr.spatial or 1, b.0, c)"),
+    BATCH_NORM(9, 5, VECTORS),
+    BATCH_NORM(14, 3, VECTORS),
     ONV_SAYS("InstanceNormalization", 1, 3, 3, 1, 1, "(x[_, c, _, ...], scale[c], bias[c]): like x",
              SAVES_X_SCALE),
     ONV_OP("LayerNormalization", 17, 2, 3, 1, 3, infer_layer_norm,

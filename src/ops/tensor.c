@@ -149,19 +149,6 @@ static onv_status fold_trilu(onv_op_ctx *c)
                          onv_scalar_zero(onv_op_in_dtype(c, 0)));
 }
 
-/* --- ReverseSequence --------------------------------------------------------------------------- */
-
-static onv_status infer_reverse_sequence(onv_op_ctx *c)
-{
-    int64_t batch = onv_op_attr_int(c, "batch_axis", 1), time = onv_op_attr_int(c, "time_axis", 0);
-    onv_dim length = onv_op_in_dim(c, 0, (int)batch);
-    ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
-    if (batch < 0 || batch > 1 || time < 0 || time > 1 || batch == time)
-        return onv_op_fail(c, "batch_axis and time_axis must be 0 and 1 or 1 and 0");
-    ONV_TRY(onv_tensor_need_vector(c, 1, "the batch of input and sequence_lens", &length));
-    return onv_infer_same(c);
-}
-
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 static const onv_op rows[] = {
@@ -177,7 +164,10 @@ static const onv_op rows[] = {
            .traits = {.inplace = ONV_BIT(1) | ONV_BIT(2), .save_in = ONV_BIT(0)}),
     ONV_SAYS("Trilu", 14, 1, 2, 1, 1, "(x[..., _, _]): like x", .fold = fold_trilu,
              .traits = {.inplace = ONV_BIT(0)}),
-    ONV_OP("ReverseSequence", 10, 2, 2, 1, 1, infer_reverse_sequence),
+    ONV_SAYS("ReverseSequence", 10, 2, 2, 1, 1,
+             "(x[_, _, ...], sequence_lens[batch]) where batch_axis = attr.batch_axis or 1, "
+             "time_axis = attr.time_axis or 0, one = 1, one = batch_axis + time_axis, "
+             "batch = if(batch_axis, x.1, x.0): like x"),
 };
 
 const onv_op_family onv_ops_tensor = {"", rows, sizeof rows / sizeof rows[0]};

@@ -193,7 +193,7 @@ static const hostile cases[] = {
      {"f32[2,3]"},
      MODEL,
      "a dim would be -1, which is not a size"},
-    {"Dropout", "", {"f32[2]", "f32[2]", "bool"}, MODEL, "input 1 must be a scalar, not [2]"},
+    {"Dropout", "", {"f32[2]", "f32[2]", "bool"}, MODEL, "ratio.elems is 2, not one = 1"},
     {"If", "", {"bool"}, MODEL, "attribute 'then_branch' is absent or no graph"},
     {"Loop", "", {"i 3", "bool"}, MODEL, "attribute 'body' is absent or no graph"},
     {"Scan", "num_scan_inputs=1", {"f32[2]"}, MODEL, "attribute 'body' is absent or no graph"},

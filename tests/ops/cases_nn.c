@@ -33,7 +33,7 @@ const onv_case onv_cases_nn[] = {
     {"Dropout", 22, "f32[...] - bool[]", "", "f32[...] bool[...]"},
     {"Dropout", 13, "f32[2]={0.5,2} f32[] bool[]={0}", "", "f32[2]={0.5,2}"},
     {"Dropout", 13, "f32[2]={0.5,2} f32[] bool[]={1}", "", "f32[2]"},
-    {"Dropout", 13, "f32[n,3] f32[2] bool[]", "", "!input 1 must be a scalar"},
-    {"Dropout", 13, "f32[n,3] f32[] bool[2]", "", "!input 2 must be a scalar"},
+    {"Dropout", 13, "f32[n,3] f32[2] bool[]", "", "!ratio.elems is 2, not one = 1"},
+    {"Dropout", 13, "f32[n,3] f32[] bool[2]", "", "!training.elems is 2, not one = 1"},
     {0},
 };

@@ -20,9 +20,9 @@ const onv_case onv_cases_nn_norm[] = {
      "is_test=1 consumed_inputs=[0,0,0,1,1]", "f32[2,3]"},
     {"BatchNormalization", 15, "f32[8] f32[1] f32[1] f32[1] f32[1]", "", "f32[8]"},
     {"BatchNormalization", 15, "f32[2,3,4] f32[4] f32[3] f32[3] f32[3]", "",
-     "!channels and statistics"},
+     "!axis 0 of input scale is 4, not c = 3"},
     {"BatchNormalization", 15, "f32[2,3,4] f32[3] f32[3] f32[3] f32[4]", "",
-     "!channels and statistics"},
+     "!axis 0 of input var is 4, not c = 3"},
     {"BatchNormalization", 15, "f32[2,3,4] f32[3,1] f32[3] f32[3] f32[3]", "", "!rank 1"},
     {"BatchNormalization", 15, "f32[] f32[1] f32[1] f32[1] f32[1]", "", "!rank"},
 
