@@ -27,6 +27,7 @@ typedef struct numbered {
 
 typedef struct search {
     numbered of[N_KINDS];
+    uint64_t *kept;   /* by node: what its operations keep for backward */
     onv_ptr_map seen; /* names, which are interned */
     bool failed;
 } search;
@@ -102,22 +103,45 @@ static void count_named(onv_lowering *l, search *s, const onv_node *node)
     if (kind != NULL && number >= kind->end) kind->end = number + 1;
     if (name == NULL || kind != NULL) return;
     call_name wanted = split(name);
+    uint64_t most = 0; /* the note does not say which input it would be, if several are like it */
+    bool is_one = false;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         if (!onv_is_value(node->inputs[k])) continue;
         const onv_value *value = onv_model_value(l->emit.model, node->inputs[k]);
         call_name read = split(value->name);
         if (!is_like(&wanted, &read) || wanted.number <= read.number ||
-            is_view(&l->emit, value->producer) || !is_new(s, name))
+            is_view(&l->emit, value->producer))
             continue;
         uint32_t tensor = l->values[node->inputs[k].index].tensor;
-        onv_say(l->said, ONV_SAID_merged, NULL, onv_tensor_at(&l->emit, tensor).bytes, NULL);
+        uint64_t kept = onv_is_node(value->producer) ? s->kept[value->producer.index] : 0;
+        uint64_t bytes = onv_u64_plus(onv_tensor_at(&l->emit, tensor).bytes, kept);
+        if (bytes > most) most = bytes;
+        is_one = true;
     }
+    if (is_one && is_new(s, name)) onv_say(l->said, ONV_SAID_merged, NULL, most, NULL);
+}
+
+/* Activations that operations of each node keep. */
+static uint64_t *kept_by_node(const onv_lowering *l)
+{
+    const onv_eager *eager = l->emit.eager;
+    size_t n = l->emit.model->nodes.count;
+    uint64_t *kept = ONV_ARENA_ARRAY(&l->emit.model->arena, uint64_t, n);
+    for (size_t i = 0; kept != NULL && i < eager->ops.count; i++) {
+        const onv_eager_op *op = &eager->ops.at[i];
+        for (uint32_t k = 0; op->node.index < n && k < op->n_saved; k++)
+            if (eager->storages.at[op->saved[k]].kind == ONV_STORAGE_ACTIVATION)
+                kept[op->node.index] =
+                    onv_u64_plus(kept[op->node.index], eager->storages.at[op->saved[k]].bytes);
+    }
+    return kept;
 }
 
 void onv_merged_calls(onv_lowering *l)
 {
-    search s = {.seen = {0}};
-    for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
+    search s = {.seen = {0}, .kept = kept_by_node(l)};
+    s.failed = s.kept == NULL;
+    for (uint32_t i = 0; i < l->emit.model->nodes.count && !s.failed; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
         if (node->graph.index != 0) continue;
         count_call(l, &s, node);

@@ -257,6 +257,11 @@ void onv_tape_lifetimes(onv_tape *t)
         t->program->is_training)
         take_kept(t, &kept);
     if (!t->emit.options->reports) return;
+    if (t->emit.options->amp != ONV_UNDEFINED)
+        onv_model_diag(t->emit.model, ONV_WARNING, "recorded-precision", NULL,
+                       "the recording has composite calls as their parts, and what autocast casts "
+                       "of these depends on the calls: record the network with torch.autocast "
+                       "around its forward, and leave out the option --amp");
     if (t->functions.count > 0)
         onv_model_diag(t->emit.model, ONV_WARNING, "custom-function", NULL,
                        "%u calls of an autograd.Function of the network's own, as '%.100s': what "

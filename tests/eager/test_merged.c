@@ -60,6 +60,29 @@ TEST(merged_calls_are_told)
     }
 }
 
+/* Of two inputs that are like the call, the note means either: the larger one decides, with what its operation keeps. */
+TEST(the_larger_input_decides)
+{
+    OWNED_MODEL m = model_read(18, "in x f32[4,8]", "weight w f32[4,8]", "role w PARAMETER");
+    OWNED_TRAINER t;
+    (void)state;
+    model_add(m, "weight v f32[1,8]", "role v PARAMETER");
+    add_call(m, "Mul", "x w", "cos", "cos");
+    add_call(m, "Exp", "cos", "exp", "exp");
+    add_call(m, "Exp", "v", "exp_1", "exp_1");
+    model_call(m, "aten.add.Tensor", "%exp_1, %exp_2");
+    add_call(m, "Add", "exp_1 exp", "y", "add");
+    model_output(m, "y", "f32");
+    trainer_open_model(&t, m);
+    trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE, .reports = true});
+    const char *message = NULL;
+    for (size_t k = 0; k < t.model.diags.count; k++)
+        if (strcmp(t.model.diags.at[k].code, "merged-calls") == 0)
+            message = t.model.diags.at[k].message;
+    assert_non_null(message);
+    assert_non_null(strstr(message, " 256 bytes more"));
+}
+
 /* Each call of attention converts a mask of truth, which exporters do once for all layers. */
 TEST(calls_of_attention_convert_their_masks)
 {
