@@ -49,15 +49,29 @@ static bool is_same(const char *word, size_t length, const char *name)
     return strlen(name) == length && strncasecmp(word, name, length) == 0;
 }
 
+/* What other programs call some names. */
+static const char *const others[][2] = {
+    {"pytorch", "torch"}, {"onnxruntime", "ort"},   {"cudaMallocAsync", "async"},
+    {"float32", "fp32"},  {"float16", "fp16"},      {"half", "fp16"},
+    {"bfloat16", "bf16"}, {"adamw_torch", "adamw"}, {"adamw_8bit", "adam8bit"}};
+
+enum { N_OTHERS = sizeof others / sizeof others[0] };
+
 bool onv_is_name(const char *word, size_t length, const char *name)
 {
-    static const char *const others[][2] = {
-        {"pytorch", "torch"}, {"onnxruntime", "ort"},   {"cudaMallocAsync", "async"},
-        {"float32", "fp32"},  {"float16", "fp16"},      {"half", "fp16"},
-        {"bfloat16", "bf16"}, {"adamw_torch", "adamw"}, {"adamw_8bit", "adam8bit"}};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    for (size_t i = 0; i < N_OTHERS; i++)
         if (strcmp(others[i][1], name) == 0 && is_same(word, length, others[i][0])) return true;
     return is_same(word, length, name);
+}
+
+/* The fewest edits that make a name of the word, or what others call it. */
+static unsigned edits_to(const char *word, size_t length, const char *name)
+{
+    unsigned edits = distance(word, length, name, strlen(name));
+    for (size_t i = 0; i < N_OTHERS; i++)
+        if (strcmp(others[i][1], name) == 0)
+            edits = least(edits, distance(word, length, others[i][0], strlen(others[i][0])));
+    return edits;
 }
 
 const char *onv_nearest(const char *word, size_t length, onv_name_fn name, const void *list)
@@ -67,7 +81,7 @@ const char *onv_nearest(const char *word, size_t length, onv_name_fn name, const
     if (length == 0 || length > MOST_LETTERS) return NULL;
     for (size_t i = 0; (at = name(list, i)) != NULL; i++) {
         if (strlen(at) > MOST_LETTERS) continue;
-        unsigned edits = distance(word, length, at, strlen(at));
+        unsigned edits = edits_to(word, length, at);
         if (edits > fewest || edits >= length || (edits == fewest && best != NULL)) continue;
         fewest = edits;
         best = at;

@@ -104,11 +104,32 @@ static onv_cli_verdict check_command(const onv_cli *cli)
                           cli->models[0], near);
 }
 
-static onv_cli_verdict check_models(const onv_cli *cli)
+/* What is no file, but what an option takes; or the weights in place of the model. */
+static onv_cli_verdict check_file(onv_cli *cli, const char *word)
+{
+    uint64_t bytes;
+    onv_gpu_info gpu;
+    const char *end = strrchr(word, '.');
+    if (end != NULL && strcmp(end, ".data") == 0) {
+        char *model = onv_cli_copy(cli, word, (size_t)(end - word));
+        if (model != NULL && access(model, F_OK) == 0)
+            return onv_cli_reject("'%s' has the weights of a model: give the model, '%s'", word,
+                                  model);
+    }
+    if (access(word, F_OK) == 0) return ONV_CLI_RUN;
+    if (word[strspn(word, "0123456789")] == '\0')
+        return onv_cli_reject("'%s' is not a file; a batch is --batch %s", word, word);
+    if (onv_size_parse(word, &bytes) || onv_gpu_by_name(word, &gpu, 1) == 1)
+        return onv_cli_reject("'%s' is not a file; a budget is --budget %s", word, word);
+    return ONV_CLI_RUN;
+}
+
+static onv_cli_verdict check_models(onv_cli *cli)
 {
     size_t n_input = 0;
     for (size_t i = 0; i < cli->n_models; i++) {
         n_input += onv_cli_is_input(cli->models[i]);
+        if (check_file(cli, cli->models[i]) != ONV_CLI_RUN) return ONV_CLI_USAGE;
         if (cli->instances[i] > 1 && !cli->together)
             return onv_cli_reject("'%s*%u' asks for several of one model: add --together",
                                   cli->models[i], cli->instances[i]);

@@ -326,7 +326,12 @@ const char *onv_cli_hint(const char *option)
         {"output", "--json=FILE, --html=FILE or --csv=FILE"},
         {"capacity", "it is an option of onnxvram offsets and simulate"},
         {"summary", "it is an option of onnxvram simulate"},
-        {"header", "it is an option of onnxvram simulate"}};
+        {"header", "it is an option of onnxvram simulate"},
+        {"precision=int8", "--weight-format int8 quantizes linear layers"},
+        {"precision=int4", "--weight-format int4 quantizes linear layers"},
+        {"format=json", "JSON is --json"},
+        {"format=csv", "CSV is --csv"},
+        {"format=html", "a page is --html"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (strcmp(rows[i][0], option) == 0) return rows[i][1];
     return NULL;

@@ -212,7 +212,7 @@ static bool choose(const onv_cli_row *row, const char *text, size_t *place)
     enum { MOST = 32 };
     onv_cli_item items[MOST];
     const char *names[MOST + 1] = {NULL};
-    char list[256] = "";
+    char list[256] = "", word[64];
     for (size_t i = 0, used = 0; i < MOST && onv_cli_item_at(row, i, &items[i]); i++) {
         items[i].name[strcspn(items[i].name, "=")] = '\0';
         names[i] = items[i].name;
@@ -223,9 +223,12 @@ static bool choose(const onv_cli_row *row, const char *text, size_t *place)
     for (*place = 0; names[*place] != NULL; ++*place)
         if (onv_is_called(text, names[*place])) return true;
     const char *near = onv_nearest_name(text, names);
-    (void)onv_cli_usage("--%s: '%s' is unknown%s%s%s from %s", row->name, text,
+    snprintf(word, sizeof word, "%s=%s", row->name, text);
+    const char *hint = onv_cli_hint(word);
+    (void)onv_cli_usage("--%s: '%s' is unknown%s%s%s from %s%s%s", row->name, text,
                         near != NULL ? ", did you mean '" : "; choose", near != NULL ? near : "",
-                        near != NULL ? "'? Choose" : "", list);
+                        near != NULL ? "'? Choose" : "", list, hint != NULL ? "; " : "",
+                        hint != NULL ? hint : "");
     return false;
 }
 
@@ -258,9 +261,6 @@ onv_cli_verdict onv_cli_add_formula(onv_cli *cli, const char *how)
 onv_cli_verdict onv_cli_set_format(onv_cli *cli, const char *text)
 {
     size_t place;
-    if (strcmp(text, "json") == 0 || strcmp(text, "csv") == 0)
-        return onv_cli_reject(
-            "--format: '%s' is unknown; choose from text, markdown, or write --%s", text, text);
     if (!choose_of(cli, "format", text, &place)) return ONV_CLI_USAGE;
     cli->format = place == 0 ? ONV_FORMAT_TEXT : ONV_FORMAT_MARKDOWN;
     return ONV_CLI_RUN;
