@@ -275,12 +275,6 @@ onv_status onv_allocator_release_cached(onv_allocator *a, onv_error *err)
 
 /* --- Looking ----------------------------------------------------------------------------------- */
 
-const onv_block *onv_allocator_block(const onv_allocator *a, uint32_t id)
-{
-    if (id >= a->owned.count || a->owned.at[id] >= ONV_OWNS_ZERO_BYTES) return NULL;
-    return onv_space_block(&a->space, a->owned.at[id]);
-}
-
 void onv_allocator_figures(const onv_allocator *a, onv_held_figures *figures)
 {
     const onv_stat *allocated = &a->stats.of[ONV_STAT_ALLOCATED_BYTES][ONV_POOL_ALL];

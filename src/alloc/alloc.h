@@ -189,10 +189,6 @@ onv_status onv_allocator_release_cached(onv_allocator *a, onv_error *err);
  * later. */
 onv_status onv_allocator_leave_pool(onv_allocator *a, onv_error *err);
 
-/* The block that an id owns; NULL if it is not allocated or of 0 bytes. Valid until the next
- * event. */
-const onv_block *onv_allocator_block(const onv_allocator *a, uint32_t id);
-
 /* A table of current, peak, added and removed for every statistic, in the manner of
  * torch.cuda.memory_summary(). */
 bool onv_allocator_summary(const onv_allocator *a, onv_write_fn write, void *context);

@@ -114,13 +114,6 @@ onv_dim onv_alias_macs(onv_op_ctx *c)
     return b.c.op->macs != NULL ? b.c.op->macs(&b.c) : onv_dim_const(0);
 }
 
-/* --- Shared rules ------------------------------------------------------------------------------ */
-
-onv_status onv_contrib_like(onv_op_ctx *c, uint32_t k, uint32_t i)
-{
-    return onv_op_set_out_like(c, k, i, onv_op_in_dtype(c, i));
-}
-
 onv_status onv_contrib_attr(onv_op_ctx *c, const char *name, int64_t *value)
 {
     *value = onv_op_attr_int(c, name, 0);

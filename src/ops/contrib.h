@@ -51,11 +51,6 @@ onv_status onv_borrow_init(onv_op_ctx *c, const onv_op *row, int32_t version, co
 onv_status onv_alias_infer(onv_op_ctx *c);
 onv_dim onv_alias_macs(onv_op_ctx *c);
 
-/* --- Rules that many of these operators share -------------------------------------------------- */
-
-/* Output k has the shape and dtype of input i. */
-onv_status onv_contrib_like(onv_op_ctx *c, uint32_t k, uint32_t i);
-
 /* A positive integer that the operator requires, as a size. */
 onv_status onv_contrib_attr(onv_op_ctx *c, const char *name, int64_t *value);
 

@@ -71,7 +71,7 @@ static onv_status infer_causal_conv(onv_op_ctx *c)
     bool last = onv_op_attr_int(c, "channels_last", 0) != 0;
     int64_t window = onv_op_attr_int(c, "state_window", 0);
     onv_infer_same(c);
-    if (onv_op_has_in(c, PAST)) return onv_contrib_like(c, 1, PAST);
+    if (onv_op_has_in(c, PAST)) return onv_op_set_out_like(c, 1, PAST, onv_op_in_dtype(c, PAST));
     onv_op_set_out(c, 1, onv_op_in_dtype(c, 0), NULL, -1);
     if (onv_op_attr_int(c, "ndim", 1) != 1 || onv_op_in_rank(c, 0) != 3) return ONV_OK;
     onv_dim length = onv_dim_sub(c->dims, onv_op_in_dim(c, W, 2), onv_dim_const(1));

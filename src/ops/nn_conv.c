@@ -44,7 +44,8 @@ static onv_status read_group(onv_op_ctx *c, const char *name, onv_dim *group)
 
 static onv_status check_bias(onv_op_ctx *c, uint32_t bias, onv_dim channels)
 {
-    return onv_tensor_need_vector(c, bias, "the length of the bias", &channels);
+    ONV_TRY(onv_tensor_need_rank(c, bias, 1, 1));
+    return onv_tensor_unify(c, "the length of the bias", &channels, onv_op_in_dim(c, bias, 0));
 }
 
 static onv_status infer_conv_as(onv_op_ctx *c, onv_dtype dtype)
@@ -101,7 +102,7 @@ static onv_status infer_deform_conv(onv_op_ctx *c)
     ONV_TRY(onv_window_read(c, rank - 2, &window));
     ONV_TRY(onv_window_weights(c, W, &window));
     ONV_TRY(onv_tensor_need_rank(c, 2, rank, rank));
-    onv_dim points = onv_dim_mul(c->dims, onv_window_kernel_elems(c, &window), groups);
+    onv_dim points = onv_dim_mul(c->dims, onv_op_product(c, window.kernel, window.axes), groups);
     onv_dim offsets = onv_dim_mul(c->dims, points, onv_dim_const(rank - 2));
     onv_dim given = onv_op_in_dim(c, 2, 1);
     ONV_TRY(onv_tensor_unify(c, "the channels of the offsets", &given, offsets));
@@ -202,7 +203,7 @@ static onv_status infer_col2im(onv_op_ctx *c)
     if (onv_dim_always_ne(c->dims, blocks, onv_op_in_dim(c, 0, 2)))
         return onv_op_fail(c, "the input is %s, but the image holds %s blocks",
                            onv_op_in_text(c, 0), onv_dim_text(c->dims, c->arena, blocks));
-    onv_dim block = onv_window_kernel_elems(c, &window);
+    onv_dim block = onv_op_product(c, window.kernel, window.axes);
     if (onv_tensor_never_splits(onv_op_in_dim(c, 0, 1), block))
         return onv_op_fail(c, "%lld rows do not split into blocks of %lld",
                            (long long)onv_op_in_dim(c, 0, 1).raw, (long long)block.raw);

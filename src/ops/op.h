@@ -201,12 +201,8 @@ bool onv_op_ints(onv_op_ctx *c, const char *attr, int k, const onv_dim **list, u
 /* onnx data type given by an attribute ("to", "dtype"). */
 onv_dtype onv_op_attr_dtype(const onv_op_ctx *c, const char *name, onv_dtype fallback);
 
-/* The product of a few dims: ONV_PRODUCT(c, batch, heads, length). */
+/* The product of a few dims. */
 onv_dim onv_op_product(onv_op_ctx *c, const onv_dim *dims, int n);
-#define ONV_PRODUCT(c, ...)                                                                        \
-    onv_op_product(c, (const onv_dim[]){__VA_ARGS__},                                              \
-                   (int)(sizeof(const onv_dim[]){__VA_ARGS__} / sizeof(onv_dim)))
-
 /* An axis in [-rank, rank) made non-negative; fails with a message otherwise. */
 onv_status onv_op_axis(onv_op_ctx *c, int64_t axis, int rank, int *normal);
 

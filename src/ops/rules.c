@@ -24,11 +24,11 @@ onv_status onv_rule_broadcast_dim(onv_op_ctx *c, onv_dim a, onv_dim b, onv_dim *
     return ONV_OK;
 }
 
-onv_status onv_rule_broadcast(onv_op_ctx *c, uint32_t first, uint32_t count, onv_dim *dims,
-                              int *rank)
+/* The broadcast shape of all inputs into dims[ONV_MAX_RANK]; *rank -1 where one is unknown. */
+static onv_status broadcast(onv_op_ctx *c, onv_dim *dims, int *rank)
 {
     *rank = 0;
-    for (uint32_t k = first; k < first + count; k++) {
+    for (uint32_t k = 0; k < c->n_in; k++) {
         int r = onv_op_in_rank(c, k);
         if (!onv_op_has_in(c, k)) continue;
         if (r < 0) {
@@ -38,7 +38,7 @@ onv_status onv_rule_broadcast(onv_op_ctx *c, uint32_t first, uint32_t count, onv
         if (r > *rank) *rank = r;
     }
     for (int axis = 0; axis < *rank; axis++) dims[axis] = onv_dim_const(1);
-    for (uint32_t k = first; k < first + count; k++) {
+    for (uint32_t k = 0; k < c->n_in; k++) {
         if (!onv_op_has_in(c, k)) continue;
         int r = onv_op_in_rank(c, k);
         for (int axis = 0; axis < r; axis++) {
@@ -60,7 +60,7 @@ onv_status onv_rule_broadcast_as(onv_op_ctx *c, onv_dtype dtype)
 {
     onv_dim dims[ONV_MAX_RANK];
     int rank;
-    ONV_TRY(onv_rule_broadcast(c, 0, c->n_in, dims, &rank));
+    ONV_TRY(broadcast(c, dims, &rank));
     return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 

@@ -9,11 +9,6 @@
  * which is right for every binding under which the model runs. Fails on two numbers that differ. */
 onv_status onv_rule_broadcast_dim(onv_op_ctx *c, onv_dim a, onv_dim b, onv_dim *out);
 
-/* The broadcast shape of inputs [first, first + count) into dims[ONV_MAX_RANK]; *rank -1 where one
- * is unknown. */
-onv_status onv_rule_broadcast(onv_op_ctx *c, uint32_t first, uint32_t count, onv_dim *dims,
-                              int *rank);
-
 /* The dtype that inputs [first, first + count) share: the first one that is known. */
 onv_dtype onv_rule_dtype(const onv_op_ctx *c, uint32_t first, uint32_t count);
 

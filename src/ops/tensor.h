@@ -12,9 +12,6 @@
  * that differ; `what` names the dim in the message. */
 onv_status onv_tensor_unify(onv_op_ctx *c, const char *what, onv_dim *dim, onv_dim other);
 
-/* Input k, where given, is a vector of that length. */
-onv_status onv_tensor_need_vector(onv_op_ctx *c, uint32_t k, const char *what, onv_dim *length);
-
 /* Whether a size is known not to split into that many equal parts. */
 bool onv_tensor_never_splits(onv_dim size, onv_dim parts);
 

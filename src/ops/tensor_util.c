@@ -19,12 +19,6 @@ onv_status onv_tensor_unify(onv_op_ctx *c, const char *what, onv_dim *dim, onv_d
     return ONV_OK;
 }
 
-onv_status onv_tensor_need_vector(onv_op_ctx *c, uint32_t k, const char *what, onv_dim *length)
-{
-    ONV_TRY(onv_tensor_need_rank(c, k, 1, 1));
-    return onv_tensor_unify(c, what, length, onv_op_in_dim(c, k, 0));
-}
-
 bool onv_tensor_never_splits(onv_dim size, onv_dim parts)
 {
     return onv_dim_is_const(size) && onv_dim_is_const(parts) &&

@@ -77,11 +77,6 @@ static onv_dim extent_of(onv_op_ctx *c, const onv_window *w, int axis)
     return onv_dim_add(c->dims, onv_dim_mul(c->dims, gaps, onv_dim_const(w->dilation[axis])), one);
 }
 
-onv_dim onv_window_kernel_elems(onv_op_ctx *c, const onv_window *w)
-{
-    return onv_op_product(c, w->kernel, w->axes);
-}
-
 onv_status onv_window_places(onv_op_ctx *c, const onv_window *w, int axis, onv_dim in,
                              onv_dim *places)
 {

@@ -40,9 +40,6 @@ onv_status onv_window_read(onv_op_ctx *c, int axes, onv_window *w);
 /* The kernel that the last dims of a weight tensor give; fails where kernel_shape contradicts. */
 onv_status onv_window_weights(onv_op_ctx *c, uint32_t input, onv_window *w);
 
-/* Product of the kernel. */
-onv_dim onv_window_kernel_elems(onv_op_ctx *c, const onv_window *w);
-
 /* The places the window takes along an axis of size `in`. */
 onv_status onv_window_places(onv_op_ctx *c, const onv_window *w, int axis, onv_dim in,
                              onv_dim *places);

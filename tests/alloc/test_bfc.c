@@ -101,7 +101,7 @@ TEST(placement)
         const onv_trace_event *e = &trace.events[i];
         if (trace_feed(&a, e, &err) != ONV_OK) fail_msg("%s", err.message);
         if (e->is_free) continue;
-        hash = hash_add(hash, onv_allocator_block(&a, e->id)->address - ONV_SPACE_BASE);
+        hash = hash_add(hash, allocator_block(&a, e->id)->address - ONV_SPACE_BASE);
         n++;
     }
     assert_int_equal(got.noted.segments.count, 1);
@@ -144,7 +144,7 @@ TEST(splitting)
         regions got;
         start(&a, "bfc", (onv_alloc_options){0}, &got);
         take(&a, 0, cases[i].asked);
-        assert_int_equal(onv_allocator_block(&a, 0)->bytes, cases[i].block);
+        assert_int_equal(allocator_block(&a, 0)->bytes, cases[i].block);
         end(&a);
     }
 }
@@ -279,11 +279,11 @@ TEST(images)
             take(&by_id, i, bytes);
             assert_int_equal(onv_bfc_take(&loaded, bytes, &blocks[i], &err), ONV_OK);
             assert_int_equal(onv_space_block(&loaded.space, blocks[i])->bytes,
-                             onv_allocator_block(&by_id, i)->bytes);
+                             allocator_block(&by_id, i)->bytes);
             assert_int_equal(by_id.stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak,
                              loaded.stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak);
             uint32_t other = next_random(&random) % (i + 1);
-            if (onv_allocator_block(&by_id, other) == NULL) continue;
+            if (allocator_block(&by_id, other) == NULL) continue;
             assert_int_equal(onv_allocator_free(&by_id, other, &err), ONV_OK);
             onv_bfc_give(&loaded, blocks[other]);
         }

@@ -50,7 +50,7 @@ TEST(pattern_peak)
 
 static uint64_t offset(const onv_allocator *a, uint32_t id)
 {
-    return onv_allocator_block(a, id)->address;
+    return allocator_block(a, id)->address;
 }
 
 TEST(pattern_gaps)

@@ -63,7 +63,7 @@ static bool run_both(onv_allocator *a, naive *n, naive_alloc alloc, trace_shape 
             uint64_t address = alloc(n, e->id, e->bytes);
             out = address == UINT64_MAX;
             assert_int_equal(a->out_of_memory, out);
-            if (!out) assert_int_equal(onv_allocator_block(a, e->id)->address, address);
+            if (!out) assert_int_equal(allocator_block(a, e->id)->address, address);
         }
         if (!out) agree(a, n, inactive);
         if (i % 16 == 0) check(a);
@@ -128,7 +128,7 @@ TEST(pattern_like_naive)
                 continue;
             }
             uint64_t offset = naive_pattern_alloc(&n, e->id, e->bytes);
-            assert_int_equal(onv_allocator_block(&a, e->id)->address, offset);
+            assert_int_equal(allocator_block(&a, e->id)->address, offset);
             assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), n.end);
             if (i % 16 == 0) check(&a);
         }
@@ -158,7 +158,7 @@ TEST(invariants)
             } else {
                 sizes[e->id] = e->bytes;
                 live += e->bytes;
-                const onv_block *b = onv_allocator_block(&a, e->id);
+                const onv_block *b = allocator_block(&a, e->id);
                 assert_int_equal(b->requested, e->bytes);
                 assert_true(b->bytes >= e->bytes);
             }
@@ -182,7 +182,7 @@ TEST(all_freed)
         test_trace trace = random_trace((trace_shape){(uint32_t)m + 500, 3000, 25, 45, 0, 0});
         for (size_t i = 0; i < trace.count; i++) feed(&a, &trace.events[i]);
         for (uint32_t id = 0; id < trace.n_ids; id++) {
-            if (onv_allocator_block(&a, id) != NULL)
+            if (allocator_block(&a, id) != NULL)
                 feed(&a, &(onv_trace_event){.id = id, .is_free = true});
         }
         check(&a);

@@ -123,7 +123,7 @@ static void allocate(player *p, uint64_t address, uint64_t bytes, uint8_t stream
     uint32_t id = new_id(p, address);
     p->a.stream = stream;
     if (onv_allocator_alloc(&p->a, id, bytes, &err) != ONV_OK) fail_msg("%s", err.message);
-    const onv_block *b = onv_allocator_block(&p->a, id);
+    const onv_block *b = allocator_block(&p->a, id);
     need(p, b != NULL && b->address == ONV_SPACE_BASE + address, "another address than recorded");
     need(p, reserved(p) - before == p->taken, "not as much from the device as recorded");
     p->taken = 0;

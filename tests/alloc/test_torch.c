@@ -42,7 +42,7 @@ static uint64_t now(const onv_allocator *a, onv_alloc_metric metric)
 
 static uint64_t offset_of(const onv_allocator *a, uint32_t id)
 {
-    const onv_block *b = onv_allocator_block(a, id);
+    const onv_block *b = allocator_block(a, id);
     assert_non_null(b);
     return b->address - onv_space_segment_of(&a->space, a->owned.at[id])->address;
 }
@@ -100,7 +100,7 @@ TEST(resnet18_parameters)
     assert_int_equal(a.stats.of[ONV_STAT_SEGMENTS][ONV_POOL_SMALL].current, 2);
     assert_int_equal(a.stats.of[ONV_STAT_SEGMENTS][ONV_POOL_LARGE].current, 3);
     /* The weight of fc lies in a rest of 2 MiB that may not be split. */
-    const onv_block *fc = onv_allocator_block(&a, 120);
+    const onv_block *fc = allocator_block(&a, 120);
     assert_int_equal(fc->requested, 2048000);
     assert_int_equal(fc->bytes, 2 * MIB);
     end(&a);
@@ -208,7 +208,7 @@ TEST(zero_bytes)
     onv_allocator a;
     start(&a, NULL);
     take(&a, 0, 0);
-    assert_null(onv_allocator_block(&a, 0));
+    assert_null(allocator_block(&a, 0));
     assert_int_equal(now(&a, ONV_STAT_ALLOCATIONS), 0);
     assert_int_equal(onv_allocator_alloc(&a, 0, 5, NULL), ONV_ERR_USAGE);
     drop(&a, 0);
@@ -258,10 +258,10 @@ TEST(roundup_power2_divisions)
     start(&a, &options);
     for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         take(&a, i, cases[i][0]);
-        assert_int_equal(onv_allocator_block(&a, i)->bytes, cases[i][1]);
+        assert_int_equal(allocator_block(&a, i)->bytes, cases[i][1]);
     }
     take(&a, 100, 2 * MIB + 1); /* from 2 MiB on the second interval counts: off */
-    assert_int_equal(onv_allocator_block(&a, 100)->bytes, 2 * MIB + 512);
+    assert_int_equal(allocator_block(&a, 100)->bytes, 2 * MIB + 512);
     end(&a);
 }
 
@@ -279,7 +279,7 @@ TEST(oversize_blocks)
     assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 88 * MIB);
     take(&a, 3, 24 * MIB + 1);
     assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 88 * MIB);
-    assert_int_equal(onv_allocator_block(&a, 3)->bytes, 44 * MIB);
+    assert_int_equal(allocator_block(&a, 3)->bytes, 44 * MIB);
     end(&a);
 }
 
@@ -450,7 +450,7 @@ TEST(same_as_pytorch)
             const onv_trace_event *e = &trace.events[i];
             if (trace_feed(&a, e, &err) != ONV_OK) fail_msg("%s", err.message);
             if (!e->is_free && !a.out_of_memory)
-                hash = hash_add(hash, onv_allocator_block(&a, e->id)->address - ONV_SPACE_BASE);
+                hash = hash_add(hash, allocator_block(&a, e->id)->address - ONV_SPACE_BASE);
         }
         print_message("%s\n", m->name);
         const onv_stat *stats[ONV_N_STATS];

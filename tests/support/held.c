@@ -7,7 +7,13 @@
 #include "base/fail.h"
 #include "base/heap.h"
 
-/* --- Space ------------------------------------------------------------------------------------- */
+/* --- Blocks ------------------------------------------------------------------------------------ */
+
+const onv_block *allocator_block(const onv_allocator *a, uint32_t id)
+{
+    if (id >= a->owned.count || a->owned.at[id] >= ONV_OWNS_ZERO_BYTES) return NULL;
+    return onv_space_block(&a->space, a->owned.at[id]);
+}
 
 const onv_segment *allocator_next_segment(const onv_allocator *a, const onv_segment *after)
 {
@@ -121,7 +127,7 @@ onv_status allocator_check(const onv_allocator *a, onv_error *err)
     }
     uint64_t owners = 0;
     for (uint32_t id = 0; id < a->owned.count; id++) {
-        const onv_block *b = onv_allocator_block(a, id);
+        const onv_block *b = allocator_block(a, id);
         if (b == NULL) continue;
         owners++;
         if (b->state != ONV_BLOCK_USED || b->id != id)

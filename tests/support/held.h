@@ -4,6 +4,9 @@
 
 #include "alloc/alloc.h"
 
+/* The block that an id owns; NULL if it is not allocated or of 0 bytes. Valid until the next event. */
+const onv_block *allocator_block(const onv_allocator *a, uint32_t id);
+
 /* In address order: segments from first (NULL: the first one) on, blocks in a segment. Blocks in state ONV_BLOCK_UNMAPPED have
  * no memory behind them. */
 const onv_segment *allocator_next_segment(const onv_allocator *a, const onv_segment *after);
