@@ -7,8 +7,8 @@ enum { FLOAT_BYTES = 4, NEWEST = 90, FLASH = 80, GRAPH_BYTES = 256 /* cuDNN's ow
 
 /* Sizes of a call; 0 where they are not known. */
 typedef struct attention {
-    uint64_t batch, queries, heads, of_query, of_key; /* elements of a token */
-    uint64_t number;                                  /* bytes of an element */
+    uint64_t batch, queries, heads, of_query; /* elements of a query */
+    uint64_t number;                          /* bytes of an element */
     bool is_half;
 } attention;
 
@@ -25,6 +25,7 @@ static bool has_input(const onv_node *node, uint32_t i)
 /* Of [batch, tokens, width]. */
 static bool read_call(const onv_ort_kernel *k, attention *a)
 {
+    if (!has_input(k->node, 0)) return false;
     const onv_type *query = onv_ort_input(k, 0);
     int64_t heads = onv_node_int(k->node, "num_heads", 0);
     *a = (attention){.is_half = query->dtype == ONV_FLOAT16 || query->dtype == ONV_BFLOAT16};
@@ -37,31 +38,26 @@ static bool read_call(const onv_ort_kernel *k, attention *a)
     return k->session->cuda.compute_capability >= FLASH;
 }
 
-/* Sums of rows, for those before Hopper, whose kernels are not cuDNN's. */
-static void add_rows(onv_ort_kernel *k, const attention *a)
+/* Sums of rows before Hopper, whose kernels are cuDNN's and have a graph. */
+static void add_kernel(onv_ort_kernel *k, const attention *a, bool is_cudnn)
 {
-    if (k->session->cuda.compute_capability < NEWEST)
-        add(k, a->batch * a->heads * a->queries, FLOAT_BYTES);
-}
-
-static void add_graph(onv_ort_kernel *k)
-{
-    if (k->session->cuda.compute_capability >= NEWEST) add(k, GRAPH_BYTES, 1);
+    if (is_cudnn != (k->session->cuda.compute_capability >= NEWEST)) return;
+    add(k, is_cudnn ? GRAPH_BYTES : a->batch * a->heads * a->queries, is_cudnn ? 1 : FLOAT_BYTES);
 }
 
 /* Lengths of the sequences, and queries that are turned or taken out of packed ones. */
 void onv_ort_grouped_attention(onv_ort_kernel *k)
 {
     attention a;
-    uint64_t of_keys = (uint64_t)onv_node_int(k->node, "kv_num_heads", 0);
-    if (!read_call(k, &a) || !a.is_half) return;
+    int64_t of_keys = onv_node_int(k->node, "kv_num_heads", 0);
+    if (!read_call(k, &a) || !a.is_half || of_keys < 0 || of_keys > INT32_MAX) return;
     bool is_packed = !has_input(k->node, 1);
-    if (is_packed) a.of_query = a.of_query / (a.heads + 2 * of_keys) * a.heads;
-    add_rows(k, &a);
+    if (is_packed) a.of_query = a.of_query / (a.heads + 2 * (uint64_t)of_keys) * a.heads;
+    add_kernel(k, &a, false);
     add(k, 3 * a.batch, sizeof(int32_t));
     if (is_packed || onv_node_int(k->node, "do_rotary", 0) != 0)
         add(k, a.batch * a.queries, a.of_query * a.number);
-    add_graph(k);
+    add_kernel(k, &a, true);
 }
 
 /* Products that no kernel does as one: queries, keys and values by head, and scores twice. Kernels do without where there is no
@@ -90,10 +86,10 @@ void onv_ort_attention(onv_ort_kernel *k)
         scores = UINT64_MAX / 2; /* which no device has */
     bool is_one = !has_input(k->node, mask) && (a.is_half || a.queries >= LONG);
     if (is_whole) add(k, all, a.number);
-    if (is_one && a.is_half && !is_whole) add_rows(k, &a);
+    if (is_one && a.is_half && !is_whole) add_kernel(k, &a, false);
     if (!is_one)
         add(k, all * a.number + (scores + 2 * UNIT - 1) / (2 * UNIT) * (2 * UNIT), 1);
     else if (is_whole || has_input(k->node, MASK))
         add(k, all, a.number);
-    if (is_one && a.is_half) add_graph(k);
+    if (is_one && a.is_half) add_kernel(k, &a, true);
 }

@@ -24,7 +24,7 @@ static bool is_blocked(const kernel *k, const onv_conv_problem *p)
 {
     enum { BLOCK = 16, ALIGNED = 4 };
     int64_t in = p->in_channels / p->groups;
-    if (k->session->settings->graph_optimization_level < ONV_ORT_LEVEL_LAYOUT ||
+    if (k->session->settings->graph_optimization_level < ONV_REWRITE_LAYOUT ||
         p->spatial_rank != 2 || !onv_value_is_weight(onv_model_value(k->model, k->node->inputs[1])))
         return false;
     if (p->groups < 2) return in < BLOCK || in % ALIGNED == 0;

@@ -34,7 +34,7 @@ static bool is_inlined(const onv_model *model, const onv_ort_session *session, c
 {
     const onv_node *owner = onv_model_node(model, r->node);
     return r->kind == ONV_REGION_SEQUENCE &&
-           session->settings->graph_optimization_level != ONV_ORT_LEVEL_OFF &&
+           session->settings->graph_optimization_level != ONV_REWRITE_DISABLED &&
            owner->n_inputs > 0 && onv_is_value(owner->inputs[0]) &&
            onv_value_is_weight(onv_model_value(model, owner->inputs[0]));
 }

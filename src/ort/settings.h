@@ -7,19 +7,12 @@
 
 #include "alloc/alloc.h"
 #include "kernels/ort_conv.h"
-
-typedef enum onv_ort_level {
-    ONV_ORT_LEVEL_OFF = 0,
-    ONV_ORT_LEVEL_BASIC = 1,
-    ONV_ORT_LEVEL_EXTENDED = 2,
-    ONV_ORT_LEVEL_LAYOUT = 3,
-    ONV_ORT_LEVEL_ALL = 99,
-} onv_ort_level;
+#include "rewrite/rewrite.h"
 
 /* The fields carry ONNX Runtime's names; bools are stored as uint32_t so that one table fills them
  * all. */
 typedef struct onv_ort_settings {
-    uint32_t graph_optimization_level; /* onv_ort_level */
+    uint32_t graph_optimization_level; /* onv_rewrite_level */
     uint32_t arena_extend_strategy;    /* onv_bfc_extend */
     uint32_t cudnn_conv_algo_search;   /* onv_ort_conv_search */
     uint32_t cudnn_conv_use_max_workspace;

@@ -6,22 +6,13 @@ enum type_group { OTHER, BOOLEAN, INTEGER, UNSIGNED, FLOATING };
 
 static enum type_group group_of(uint8_t dtype)
 {
-    switch (dtype) {
-    case ONV_BOOL: return BOOLEAN;
-    case ONV_INT8:
-    case ONV_INT16:
-    case ONV_INT32:
-    case ONV_INT64: return INTEGER;
-    case ONV_UINT8:
-    case ONV_UINT16:
-    case ONV_UINT32:
-    case ONV_UINT64: return UNSIGNED;
-    case ONV_FLOAT:
-    case ONV_DOUBLE:
-    case ONV_FLOAT16:
-    case ONV_BFLOAT16: return FLOATING;
-    default: return OTHER;
-    }
+    uint32_t bits = onv_dtype_bits((onv_dtype)dtype);
+    if (dtype == ONV_BOOL) return BOOLEAN;
+    if (onv_dtype_is_float((onv_dtype)dtype)) return bits >= 16 ? FLOATING : OTHER;
+    if (!onv_dtype_is_integer((onv_dtype)dtype) || bits < 8) return OTHER;
+    return dtype == ONV_UINT8 || dtype == ONV_UINT16 || dtype == ONV_UINT32 || dtype == ONV_UINT64
+               ? UNSIGNED
+               : INTEGER;
 }
 
 static unsigned bits_of(uint8_t dtype)

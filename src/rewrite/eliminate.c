@@ -44,12 +44,6 @@ bool onv_rule_eliminate_identity(onv_edit *e, onv_node_id node)
     return is_last && onv_edit_n_uses(e, in) == 1 && onv_edit_bypass(e, node, 0);
 }
 
-/* A session does not train: it hands its input on. Who asks for the mask keeps it. */
-bool onv_rule_eliminate_dropout(onv_edit *e, onv_node_id node)
-{
-    return onv_edit_remove_single(e, node);
-}
-
 static bool is_from_start_to_end(onv_edit *e, onv_node_id node)
 {
     const onv_scalar *starts, *ends, *steps, *axes;

@@ -85,15 +85,21 @@ static bool is_matrix_transpose(const onv_edit *e, onv_node_id node)
            perm->ints[1] == 0;
 }
 
-/* A Transpose that Gemms alone read. */
-static bool is_for_gemms(const onv_edit *e, onv_node_id node)
+/* Whether such operators alone read what the node makes, in its graph. */
+static bool is_only_for(const onv_edit *e, onv_node_id node, onv_op_name op)
 {
-    if (!is_matrix_transpose(e, node) || onv_edit_makes_result(e, node)) return false;
     onv_value_id out = onv_edit_out(e, node, 0);
     if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
     for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u))
-        if (!onv_edit_is(e, u->node, ONV_OP_Gemm, 0)) return false;
-    return true;
+        if (!onv_edit_is(e, u->node, op, 0) || (op == ONV_OP_Where && u->input != 0) ||
+            onv_edit_node_at(e, u->node)->graph.index != onv_edit_node_at(e, node)->graph.index)
+            return false;
+    return !onv_edit_makes_result(e, node);
+}
+
+static bool is_for_gemms(const onv_edit *e, onv_node_id node)
+{
+    return is_matrix_transpose(e, node) && is_only_for(e, node, ONV_OP_Gemm);
 }
 
 bool onv_rule_gemm_transpose(onv_edit *e, onv_node_id node)
@@ -138,14 +144,10 @@ bool onv_rule_gemm_transpose(onv_edit *e, onv_node_id node)
 bool onv_rule_not_where(onv_edit *e, onv_node_id node)
 {
     onv_node_id not = onv_edit_in_node(e, node, 0);
-    if (!onv_is_node(not ) || !onv_edit_is(e, not, ONV_OP_Not, 0) || !onv_edit_can_remove(e, not ))
+    if (!onv_edit_is(e, not, ONV_OP_Not, 0) || !onv_edit_can_remove(e, not ) ||
+        !is_only_for(e, not, ONV_OP_Where))
         return false;
     onv_value_id out = onv_edit_out(e, not, 0);
-    if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
-    for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u))
-        if (!onv_edit_is(e, u->node, ONV_OP_Where, 0) || u->input != 0 ||
-            onv_edit_node_at(e, u->node)->graph.index != onv_edit_node_at(e, not )->graph.index)
-            return false;
     for (const onv_use *u; (u = onv_edit_first_use(e, out)) != NULL && e->status == ONV_OK;) {
         const onv_node *where = onv_edit_node_at(e, u->node);
         onv_value_id inputs[] = {onv_edit_in(e, not, 0), where->inputs[2], where->inputs[1]};

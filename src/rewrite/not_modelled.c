@@ -66,25 +66,25 @@ bool onv_would_select_qdq(onv_edit *e, onv_node_id matmul)
 /* Rotations of what two products with weights give go into the attention behind them. */
 bool onv_would_fuse_group_query(onv_edit *e, onv_node_id attention)
 {
-    for (uint32_t k = 0; k < 2; k++) {
-        onv_node_id rotary = onv_edit_in_node(e, attention, k);
-        if (!onv_edit_is_of(e, rotary, ONV_MS_DOMAIN, ONV_OP_RotaryEmbedding)) return false;
-        onv_node_id product = onv_edit_in_node(e, rotary, 0);
-        if (!onv_fuse_is(e, product, ONV_OP_MatMul) &&
-            !onv_edit_is_of(e, product, ONV_MS_DOMAIN, ONV_OP_MatMulNBits))
-            return false;
-    }
-    return true;
+    onv_form_match m;
+    return onv_fuse_form(
+               e, attention,
+               "^GroupQueryAttention(!RotaryEmbedding(!MatMul(?))!RotaryEmbedding(!MatMul("
+               "?)))",
+               &m) ||
+           onv_fuse_form(e, attention,
+                         "^GroupQueryAttention(!RotaryEmbedding(!MatMulNBits(?))!RotaryEmbedding(!"
+                         "MatMulNBits(?)))",
+                         &m);
 }
 
 /* A bias in front of what drops elements in training. */
 bool onv_would_fuse_bias_dropout(onv_edit *e, onv_node_id dropout)
 {
-    onv_node_id add = onv_edit_in_node(e, dropout, 0);
-    if (!onv_fuse_is(e, add, ONV_OP_Add) || !onv_fuse_has_uses(e, add, 1)) return false;
-    for (uint32_t k = 0; k < 2; k++)
-        if (onv_edit_seen(e, onv_edit_in(e, add, k))->rank == 1) return true;
-    return false;
+    onv_form_match m;
+    return onv_fuse_form(e, dropout, "^Dropout(Add(xy))", &m) &&
+           (onv_fuse_rank(e, onv_form_value(&m, 'x')) == 1 ||
+            onv_fuse_rank(e, onv_form_value(&m, 'y')) == 1);
 }
 
 /* Four slices of every other row and column, one after the other along the channels. */

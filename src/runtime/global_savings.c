@@ -1,6 +1,7 @@
 #include "runtime/global_savings.h"
 
 #include "graph/storage.h"
+#include "runtime/savings.h"
 
 static void set(onv_global_saving *saving, const onv_live *live, uint64_t weights, uint64_t peak)
 {
@@ -26,20 +27,10 @@ static uint64_t halved(onv_dtype dtype, uint64_t bytes)
     return dtype == ONV_FLOAT ? bytes / 2 : dtype == ONV_DOUBLE ? bytes / 4 : bytes;
 }
 
-/* `rows` has room for every buffer. */
-static onv_status halve(onv_buffer *rows, const onv_model *model, const onv_live *live,
-                        onv_global_saving *saving, onv_error *err)
+static onv_status halve(const onv_model *model, const onv_live *live, onv_global_saving *saving,
+                        onv_error *err)
 {
-    onv_timeline smaller = live->timeline;
-    uint64_t weights = 0;
-    onv_peak peak;
-    smaller.buffers.at = rows;
-    for (uint32_t i = 0; i < live->timeline.buffers.count; i++) {
-        rows[i] = live->timeline.buffers.at[i];
-        const onv_type *type = &onv_model_value(model, rows[i].value)->type;
-        if (type->kind == ONV_TYPE_TENSOR)
-            rows[i].bytes = halved((onv_dtype)type->dtype, rows[i].bytes);
-    }
+    uint64_t weights = 0, peak;
     for (size_t i = 0; i < model->values.count; i++) {
         const onv_value *value = &model->values.at[i];
         if (onv_value_is_held(value))
@@ -47,8 +38,8 @@ static onv_status halve(onv_buffer *rows, const onv_model *model, const onv_live
                            ? value->tensor->bytes
                            : halved((onv_dtype)value->tensor->type.dtype, value->tensor->bytes);
     }
-    ONV_TRY(onv_timeline_peak(&smaller, &peak, NULL, err));
-    set(saving, live, weights, peak.bytes);
+    ONV_TRY(onv_savings_halve(model, live, ONV_NO_VALUE, NULL, &peak, err));
+    set(saving, live, weights, peak);
     return ONV_OK;
 }
 
@@ -61,7 +52,7 @@ static onv_status compute(onv_arena *arena, const onv_model *model, const onv_li
     onv_global_saving *of = savings->of;
     ONV_TRY(share(arena, model, live, &views, &storages, &of[ONV_GLOBAL_SAVING_VIEWS], err));
     ONV_TRY(share(arena, model, live, &inplace, &storages, &of[ONV_GLOBAL_SAVING_INPLACE], err));
-    return halve(storages.timeline.buffers.at, model, live, &of[ONV_GLOBAL_SAVING_HALF], err);
+    return halve(model, live, &of[ONV_GLOBAL_SAVING_HALF], err);
 }
 
 onv_status onv_global_savings_compute(const onv_model *model, const onv_live *live,

@@ -187,6 +187,11 @@ onv_status onv_execution_add_weight_bytes(onv_execution *made, uint64_t bytes, c
 onv_status onv_execution_add(onv_execution *made, const onv_buffer *buffers, size_t count,
                              onv_error *err);
 
+/* A producer: the weights, those in attributes too, and every value, one run of them. */
+onv_status onv_runtime_values(onv_model *model, const onv_live *live,
+                              const onv_runtime_options *options, onv_execution *made,
+                              onv_error *err);
+
 /* For producers, at their end: inputs that outputs continue (model->shared). The application holds such an
  * input as long as the output; where the output fills the input's memory further, both are one allocation,
  * in each run. */

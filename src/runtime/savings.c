@@ -171,23 +171,23 @@ static bool is_made_by(const onv_model *model, const onv_value *value, const cha
 static bool is_halved(const onv_model *model, onv_value_id at, onv_value_id id, const char *op)
 {
     const onv_value *value = onv_model_value(model, at);
-    return at.index == id.index || (op != NULL && is_wide(value) && is_made_by(model, value, op));
+    bool is_all = !onv_is_value(id) && op == NULL;
+    return at.index == id.index ||
+           (is_wide(value) && (is_all || (op != NULL && is_made_by(model, value, op))));
 }
 
-/* Without inner graphs and outputs that continue inputs lives do not depend on sizes: the peak is that of the same
- * buffers, some of them smaller. */
-static onv_status sweep_halved(const seeker *k, onv_value_id id, const char *op, uint64_t *peak,
-                               onv_error *err)
+onv_status onv_savings_halve(const onv_model *model, const onv_live *live, onv_value_id id,
+                             const char *op, uint64_t *peak, onv_error *err)
 {
-    onv_timeline changed = k->live->timeline;
+    onv_timeline changed = live->timeline;
     const size_t n = changed.buffers.count;
     onv_peak found = {0};
     changed.buffers.at = onv_heap_copy(changed.buffers.at, n * sizeof *changed.buffers.at);
     if (changed.buffers.at == NULL) return onv_fail_memory(err);
     for (size_t i = 0; i < n; i++) {
         onv_buffer *row = &changed.buffers.at[i];
-        if (!is_halved(k->model, row->value, id, op)) continue;
-        row->bytes /= onv_model_value(k->model, row->value)->type.dtype == ONV_DOUBLE ? 4 : 2;
+        if (!is_halved(model, row->value, id, op)) continue;
+        row->bytes /= onv_model_value(model, row->value)->type.dtype == ONV_DOUBLE ? 4 : 2;
     }
     onv_status status = onv_timeline_peak(&changed, &found, NULL, err);
     onv_heap_free(changed.buffers.at);
@@ -195,7 +195,8 @@ static onv_status sweep_halved(const seeker *k, onv_value_id id, const char *op,
     return status;
 }
 
-/* The types of values are others for the time of the trial. */
+/* Without inner graphs and outputs that continue inputs lives do not depend on sizes; else the types of values are others for
+ * the time of the trial. */
 static onv_status try_half(seeker *k, onv_value_id id, const char *op, onv_error *err)
 {
     onv_model *model = k->model;
@@ -205,7 +206,7 @@ static onv_status try_half(seeker *k, onv_value_id id, const char *op, onv_error
         .kind = ONV_SAVING_HALF, .value = id, .node = value->producer, .is_everywhere = op != NULL};
     if (!is_wide(value) || !may_try(k)) return ONV_OK;
     if (model->graphs.count == 1 && model->n_shared == 0) {
-        ONV_TRY(sweep_halved(k, id, op, &saving.peak_bytes, err));
+        ONV_TRY(onv_savings_halve(model, k->live, id, op, &saving.peak_bytes, err));
         onv_savings_add(k->savings, k->live, &saving);
         return ONV_OK;
     }

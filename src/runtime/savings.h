@@ -51,6 +51,11 @@ void onv_savings_add(onv_savings *savings, const onv_live *live, const onv_savin
 onv_status onv_savings_find(onv_model *model, const onv_node_id *order, const onv_live *live,
                             onv_savings *savings, onv_error *err);
 
+/* The peak with 16 bits for that value, for what `op` makes, or, without both (ONV_NO_VALUE, NULL), for all of float32 and
+ * float64; lives are as they are. */
+onv_status onv_savings_halve(const onv_model *model, const onv_live *live, onv_value_id id,
+                             const char *op, uint64_t *peak, onv_error *err);
+
 const char *onv_saving_name(onv_saving_kind kind);
 
 #endif

@@ -31,15 +31,8 @@ static onv_status produce_engine(onv_model *model, const onv_live *live,
 {
     uint64_t contexts = options->contexts > 0 ? options->contexts : 1;
     onv_timeline *t = &made->timeline;
-    ONV_TRY(onv_execution_begin(made, live, 1, err));
+    ONV_TRY(onv_runtime_values(model, live, options, made, err));
     uint32_t last = (uint32_t)t->steps.count - 1;
-    for (size_t i = 0; i < model->values.count; i++)
-        if (onv_value_is_held(&model->values.at[i]))
-            ONV_TRY(onv_execution_add_weight(made, &model->values.at[i], err));
-    if (!onv_vec_reserve(&t->regions, live->timeline.regions.count)) return onv_fail_memory(err);
-    for (size_t i = 0; i < live->timeline.regions.count; i++)
-        t->regions.at[t->regions.count++] = live->timeline.regions.at[i];
-    ONV_TRY(onv_execution_add(made, live->timeline.buffers.at, live->timeline.buffers.count, err));
     bool fits = multiply(t, contexts, last) &&
                 onv_u64_mul(options->workspace_bytes, contexts, &made->spare_bytes);
     if (!fits) return onv_fail(err, ONV_ERR_OVERFLOW, "the total does not fit 64 bits");

@@ -4,10 +4,9 @@
 #include "ops/op.h"
 #include "runtime/runtime.h"
 
-/* The weights, those in attributes too, and every value. */
-static onv_status produce_values(onv_model *model, const onv_live *live,
-                                 const onv_runtime_options *options, onv_execution *made,
-                                 onv_error *err)
+onv_status onv_runtime_values(onv_model *model, const onv_live *live,
+                              const onv_runtime_options *options, onv_execution *made,
+                              onv_error *err)
 {
     (void)options;
     onv_timeline *t = &made->timeline;
@@ -37,7 +36,7 @@ const onv_runtime onv_runtime_ideal = {
     .consumer = ONV_CONSUMER_SWEEP,
     .mode = "raw",
     .allocator = "raw",
-    .produce = produce_values,
+    .produce = onv_runtime_values,
 };
 
 const onv_runtime onv_runtime_arena = {
@@ -46,5 +45,5 @@ const onv_runtime onv_runtime_arena = {
     .holder = "planned offsets",
     .consumer = ONV_CONSUMER_PLANNER,
     .mode = "arena",
-    .produce = produce_values,
+    .produce = onv_runtime_values,
 };

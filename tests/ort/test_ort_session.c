@@ -21,9 +21,9 @@ TEST(settings_are_read_by_their_names)
         uint32_t value;
     } cases[] = {
         {"graph_optimization_level=ORT_DISABLE_ALL",
-         offsetof(onv_ort_settings, graph_optimization_level), ONV_ORT_LEVEL_OFF},
+         offsetof(onv_ort_settings, graph_optimization_level), ONV_REWRITE_DISABLED},
         {"graph_optimization_level=extended", offsetof(onv_ort_settings, graph_optimization_level),
-         ONV_ORT_LEVEL_EXTENDED},
+         ONV_REWRITE_EXTENDED},
         {"arena_extend_strategy=kSameAsRequested",
          offsetof(onv_ort_settings, arena_extend_strategy), ONV_BFC_SAME_AS_REQUESTED},
         {"cudnn_conv_algo_search=DEFAULT", offsetof(onv_ort_settings, cudnn_conv_algo_search),
