@@ -170,10 +170,11 @@ static bool bind_inputs(folder *f, const onv_analysis *of, const onv_genai_decod
 
 static onv_analysis *analyse(folder *f, const char *path, const char *runtime, onv_error *error)
 {
-    const char *ort[64] = {"io_binding=1"};
+    const char *ort[64] = {"io_binding=1"}; /* then the folder's, then those of the command line */
     onv_options options = f->cli->analysis;
     onv_analysis *analysis = NULL;
     size_t n = 1;
+    for (size_t i = 0; i < f->g.n_ort; i++) ort[n++] = f->g.ort[i];
     for (size_t i = 0; i < options.n_ort && n < sizeof ort / sizeof ort[0]; i++)
         ort[n++] = options.ort[i];
     options.runtimes = runtime;

@@ -84,14 +84,37 @@ static bool add_model(onv_genai *g, const json_t *model, const char *role, const
                : fail(error, "the name of the %s is too long", role);
 }
 
+/* What concerns memory, of a session or of its provider. */
+static bool read_settings(onv_genai *g, const json_t *options, onv_error *error)
+{
+    static const char *const keys[] = {"session.use_device_allocator_for_initializers",
+                                       "graph_optimization_level",
+                                       "enable_mem_pattern",
+                                       "arena_extend_strategy",
+                                       "gpu_mem_limit",
+                                       "cudnn_conv_algo_search"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && g->n_ort < ONV_GENAI_ORT; i++) {
+        const json_t *value = json_object_get(options, keys[i]);
+        const char *text = json_is_true(value) ? "1" : json_is_false(value) ? "0" : NULL;
+        if (value == NULL) continue;
+        if (text == NULL) text = json_string_value(value);
+        if (text == NULL || strlen(text) >= ONV_GENAI_NAME)
+            return fail(error, "\"%s\" is to be text, as in \"1\", or true or false", keys[i]);
+        snprintf(g->ort[g->n_ort++], sizeof g->ort[0], "%s=%s", keys[i], text);
+    }
+    return true;
+}
+
 /* No provider is the CPU's; of others CUDA alone is known. */
 static bool read_provider(onv_genai *g, const json_t *decoder, onv_error *error)
 {
-    const json_t *list =
-        json_object_get(json_object_get(decoder, "session_options"), "provider_options");
-    const json_t *first = json_array_get(list, 0);
+    const json_t *options = json_object_get(decoder, "session_options");
+    const json_t *first = json_array_get(json_object_get(options, "provider_options"), 0);
+    const json_t *cuda = json_object_get(first, "cuda");
     g->is_cpu = first == NULL;
-    if (first == NULL || json_object_get(first, "cuda") != NULL) return true;
+    if (g->n_decoders == 1 && (!read_settings(g, options, error) || !read_settings(g, cuda, error)))
+        return false;
+    if (first == NULL || cuda != NULL) return true;
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): jansson reads it alone, and takes it without const */
     json_t *provider = (json_t *)(uintptr_t)first;
     const char *name = json_object_iter_key(json_object_iter(provider));

@@ -6,7 +6,13 @@
 
 #include "onnxvram/onnxvram.h"
 
-enum { ONV_GENAI_MODELS = 6, ONV_GENAI_DECODERS = 2, ONV_GENAI_NAME = 256, ONV_GENAI_PATH = 4096 };
+enum {
+    ONV_GENAI_MODELS = 6,
+    ONV_GENAI_DECODERS = 2,
+    ONV_GENAI_ORT = 8,
+    ONV_GENAI_NAME = 256,
+    ONV_GENAI_PATH = 4096
+};
 
 typedef struct onv_genai_model {
     const char *role; /* "decoder", "draft", "encoder", "embedding", "vision", "speech" */
@@ -27,6 +33,9 @@ typedef struct onv_genai {
     onv_genai_decoder decoders[ONV_GENAI_DECODERS];
     size_t n_decoders; /* 2: the second one drafts what the first one verifies */
     int64_t vocabulary, context, max_length, batch, beams, chunk, draft_tokens;
+    char ort[ONV_GENAI_ORT]
+            [2 * ONV_GENAI_NAME]; /* the decoder's settings of ONNX Runtime, as --ort takes them */
+    size_t n_ort;
     bool shares; /* past and present are one buffer */
     bool is_cpu; /* no provider but the CPU's */
 } onv_genai;

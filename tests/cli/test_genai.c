@@ -98,6 +98,26 @@ TEST(what_samples_has_a_region)
     EXPECT("--genai llm -q -d prompt=4000 -d context=4096 --json", 0, "\"kept_bytes\": 1089470464");
 }
 
+/* Settings of the folder's own sessions count; the command line's come after them. */
+TEST(settings_are_those_of_the_folder)
+{
+    enter();
+    write_config(
+        "{\"model\": {" MODEL ", \"decoder\": " DECODER
+        ", \"session_options\": {\"session.use_device_allocator_for_initializers\": \"1\", "
+        "\"provider_options\": [{\"cuda\": {\"arena_extend_strategy\": "
+        "\"kSameAsRequested\"}}]}}}}");
+    EXPECT("--genai llm -q -d context=64", 0, "  sessions, decode           250.3 KiB");
+    EXPECT("--genai llm -q -d context=64 --ort arena_extend_strategy=kNextPowerOfTwo", 0,
+           "  sessions, decode           1.2 MiB");
+    write_config("{\"model\": {" MODEL ", \"decoder\": " DECODER
+                 ", \"session_options\": {\"enable_mem_pattern\": 3}}}}");
+    EXPECT("--genai llm", 1, "\"enable_mem_pattern\" is to be text");
+    write_config("{\"model\": {" MODEL ", \"decoder\": " DECODER
+                 ", \"session_options\": {\"graph_optimization_level\": \"most\"}}}}");
+    EXPECT("--genai llm", 2, "graph_optimization_level takes ORT_DISABLE_ALL");
+}
+
 /* A draft has caches, logits and handles of its own; what it drafts is verified at once. */
 TEST(a_draft_is_a_second_decoder)
 {
