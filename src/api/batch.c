@@ -235,8 +235,8 @@ static void note_falls(probes *p, onv_analysis *analysis, size_t runtime)
 }
 
 /* Of each runtime that is judged, and of all of them: one alone may take more at some smaller size. */
-static onv_status find_of_runtimes(probes *p, const onv_options *options, onv_analysis *analysis,
-                                   onv_error *err)
+static onv_status find_of_all(probes *p, const onv_options *options, onv_analysis *analysis,
+                              onv_error *err)
 {
     onv_fit *fit = &analysis->fit;
     size_t n = analysis->n_runtimes;
@@ -257,6 +257,15 @@ static onv_status find_of_runtimes(probes *p, const onv_options *options, onv_an
         lower_to(&fit->all.max_batch_by_release, fit->of[i].max_batch_by_release);
     }
     return ONV_OK;
+}
+
+static onv_status find_of_runtimes(probes *p, const onv_options *options, onv_analysis *analysis,
+                                   onv_error *err)
+{
+    uint64_t before = onv_watch_begin_sizes(p->from->watch);
+    onv_status status = find_of_all(p, options, analysis, err);
+    onv_watch_end_sizes(p->from->watch, before);
+    return status;
 }
 
 static void note_cut(const probes *p, onv_analysis *analysis)

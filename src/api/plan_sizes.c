@@ -361,6 +361,7 @@ static onv_status run(search *all, bool *is_cut, onv_error *err)
     if (status == ONV_OK) status = find_whole(all, ONV_BY_RELEASE, err);
     *is_cut = status != ONV_OK && all->sizing->ends(all->sizing->context);
     if (!*is_cut) return status;
+    if (all->confirmed == 0 && first.chosen != NULL) all->confirmed = first.size;
     for (size_t i = 0; i < all->at.count; i++)
         for (int goal = 0; goal < ONV_SIZE_GOALS; goal++)
             onv_size_settle(&all->at.at[i].facts, goal);

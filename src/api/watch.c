@@ -74,12 +74,26 @@ void onv_watch_end_searches(onv_watch *watch)
     watch->quota.most_work = 0;
 }
 
+uint64_t onv_watch_begin_sizes(onv_watch *watch)
+{
+    onv_quota *q = &watch->quota;
+    uint64_t before = q->most_work;
+    if (watch->searches && before - q->work > ONV_DEFAULT_SIZES_WORK)
+        q->most_work = q->work + ONV_DEFAULT_SIZES_WORK;
+    return before;
+}
+
+void onv_watch_end_sizes(onv_watch *watch, uint64_t before)
+{
+    if (!watch->quota.spent && watch->quota.most_work < before) watch->quota.most_work = before;
+}
+
 bool onv_watch_forgive_search(onv_watch *watch)
 {
     onv_quota *q = &watch->quota;
     bool is_search = watch->searches && q->work > q->most_work && !q->refused;
     if (!is_search || onv_watch_over(watch)) return false;
-    q->most_work = q->work + ONV_DEFAULT_SEARCH_WORK / 8;
+    q->most_work = q->work + ONV_DEFAULT_SIZES_WORK / 8;
     q->ask_at = 0;
     q->spent = false;
     return true;
