@@ -14,7 +14,6 @@ asks for sizes (`features`) and ends at the likeliest of these, and the second l
 number of leaves, then pruned: what meets no more of the fitted rows is taken back.  Layers whose kernel is their stride (patch
 embeddings) have a tree of their own under a common top.  Held-out rows are never looked at but in the report.
 """
-import collections
 import math
 import os
 import struct
@@ -30,11 +29,12 @@ HEAD, KIND, PART, PAIR = (struct.Struct(f) for f in ("<5I", "<HHBB", "<BBHI", "<
 LIMIT, ROOT, NEAR, FAR = (struct.Struct(f) for f in ("<f", "<II", "<BHH", "<BHI"))
 IS_LEAF, IS_FAR, SECOND, SURE = 128, 64, 128, 1 << 15
 FORMS = ["none", "x+y+w", "x+w", "y+w", "x+y", "x", "y", "w", "X+Y+W", "X+W", "Y+W", "X+Y", "X", "Y", "W", "N*w", "2x", "2y",
-         "winograd", "fft", "2N*w", "winograd's weights", "8 groups' x+y", "8 groups' x+y+w", "2^n x+y+w", "table"]
+         "winograd", "fft", "2N*w", "winograd's weights", "8 groups' x+y", "8 groups' x+y+w", "2^n x+y+w", "table", "16 images' winograd",
+         "fft of 32 x 32", "float x+y+w", "8 groups' X+Y+W", "even groups' x+y+w"]
 NONE, XYW, XY, W, PAD_XYW, PAD_XY, PAD_W, POWER_XYW = 0, 1, 4, 7, 8, 11, 14, 24
 ARCHS, MODES = ["90", "80", "86", "89"], ["tf32", "ieee", "nhwc", "half", "half-nhwc", "B-tf32", "B-ieee", "B-half", "most", "E-ieee"]
-LEAVES = {"90-tf32": 5000, "80-tf32": 2500, "86-tf32": 2500, "89-tf32": 2500, "90-half": 3000, "90-ieee": 600, "90-nhwc": 600,
-          "90-half-nhwc": 400, "90-B-tf32": 2000, "86-E-ieee": 1000}  # others: 60; before pruning
+LEAVES = {"90-tf32": 5000, "80-tf32": 2500, "86-tf32": 2500, "89-tf32": 2500, "90-half": 3000, "90-ieee": 600, "90-nhwc": 3000,
+          "90-half-nhwc": 3000, "90-B-tf32": 2000, "86-E-ieee": 1000}  # others: 60; before pruning
 # Tiles of kernels that divide sums on compute capability 9.0, by their knob 2; knobs 27 and 28 are the blocks of a cluster.
 TILES = {0: (128, 128), 1: (128, 64), 3: (256, 128), 4: (256, 64), 5: (64, 64), 6: (128, 256), 7: (64, 128), 9: (64, 256), 20: (256, 96)}
 PATCH_LEAVES = {"90-tf32": 800, "90-half": 500}  # others: 250
@@ -42,7 +42,7 @@ DIVIDES = 25  # the knob that is 0 where sums are divided
 # Rows of mean weight that a leaf has to meet more than its neighbour would, and one of the patches' tree; others: 2.5
 # times the root of 10,000s.
 WORTH = {"90-tf32": (2.0, 1.0), "90-B-tf32": (2.0, 1.0), "80-tf32": (4.0, 2.0), "86-tf32": (4.0, 2.0), "89-tf32": (4.0, 2.0),
-         "86-E-ieee": (2.0, 1.0)}
+         "86-E-ieee": (2.0, 1.0), "90-half": (3.0, 1.5), "90-nhwc": (4.0, 2.0), "90-half-nhwc": (4.0, 2.0)}
 
 
 class Row:
@@ -77,10 +77,15 @@ def fft_bytes(r):
     return (group + spectrum * max(made, read)) * min(r.g, 8)
 
 
-def winograd_bytes(r):
+def tiles_fft_bytes(r):
+    """As fft_bytes, of tiles of 32 x 32, one after the other."""
+    return 8 * 32 * 17 * (2 * r.n * (r.cg + r.kg) + r.cg * r.kg) * min(r.g, 8) + (r.x + r.y if r.g > 1 else 0)
+
+
+def winograd_bytes(r, images):
     if r.rank != 2:
         return 0
-    tiles = r.n * math.prod(-(-n // 4) for n in (r.in_dims if r.which == "d" else r.out_dims))
+    tiles = images * math.prod(-(-n // 4) for n in (r.in_dims if r.which == "d" else r.out_dims))
     return 144 * (tiles * (r.cg + r.kg) + r.cg * r.kg) * min(r.g, 8)
 
 
@@ -134,11 +139,13 @@ def forms_of(r):
     px, py = r.n * r.pad_c * r.g * r.i * r.elem, r.n * r.pad_k * r.g * r.o * r.elem
     pw = r.pad_k * r.g * r.pad_c * r.taps * r.elem
     images, group = r.n * (r.cg * r.i + r.kg * r.o), r.cg * r.kg * r.taps
-    power = power_of(r)
+    power, even = power_of(r), r.g + r.g % 2
+    padded = r.n * (r.pad_c * r.i + r.pad_k * r.o) + r.pad_c * r.pad_k * r.taps
     return [0, x + y + w, x + w, y + w, x + y, x, y, w, px + py + pw, px + pw, py + pw, px + py, px, py, pw, r.n * w, 2 * x, 2 * y,
-            winograd_bytes(r), fft_bytes(r), 2 * r.n * w, 100 * r.cg * r.k if r.taps == 9 and r.rank == 2 else 0,
+            winograd_bytes(r, r.n), fft_bytes(r), 2 * r.n * w, 100 * r.cg * r.k if r.taps == 9 and r.rank == 2 else 0,
             min(r.g, 8) * images * r.elem, min(r.g, 8) * (images + group) * r.elem,
-            r.g * power * (r.n * (r.i + r.o) + power * r.taps) * r.elem, 6 * r.o * min(r.g, 8)]
+            r.g * power * (r.n * (r.i + r.o) + power * r.taps) * r.elem, 6 * r.o * min(r.g, 8), winograd_bytes(r, 16 * blocks(r.n, 16)),
+            tiles_fft_bytes(r), (x + y + w) * 4 // r.elem, min(r.g, 8) * padded * r.elem, even * (images + group) * r.elem]
 
 
 def unit_of(r, form):
@@ -174,12 +181,12 @@ def label_without(r, b):
         if forms[form] > 0 and 0 <= b - forms[form] <= 1300:
             return plain(r, form), 0, b - forms[form]
     copies = (PAD_XYW, XYW) if r.taps > 1 or r.g > 1 else (PAD_XY, XY)
-    for form in copies + (PAD_XYW, XYW, POWER_XYW, 9, 2, 10, 3, 12, 5, 13, 6, NONE) if r.which == "w" else ():
+    for form in copies + (PAD_XYW, XYW, POWER_XYW, 9, 2, 10, 3, 12, 5, 13, 6, NONE) if r.which == "w" else (NONE,):
         rest, unit = b - forms[form], unit_of(r, form)
         splits = round(rest / unit)
         if 1 <= splits <= 1000 and -64 <= rest - splits * unit <= 2048 + splits * 8:
             return plain(r, form), splits, max(0, rest - splits * unit)
-    for form in copies + (NONE,) if r.which == "w" else (PAD_XYW, XYW):  # some parts are a little more than what is made
+    for form in copies + (NONE,) if r.which == "w" else (PAD_XYW, XYW, NONE):  # some parts are a little more than what is made
         splits = round((b - forms[form]) / unit_of(r, form))
         if (3 if r.which == "w" else 1) <= splits <= 1000 and abs(b - forms[form] - splits * unit_of(r, form)) <= .04 * b:
             return plain(r, form), splits, 0
@@ -232,7 +239,11 @@ def read(name, which):
 
 class Fit:
     def __init__(self, rows, setting, tree):
-        self.rows, self.keys = rows, [key_of(r) for r in rows]
+        keys = [key_of(r) for r in rows]
+        self.names = sorted(set(keys))
+        number = {key: i for i, key in enumerate(self.names)}
+        self.numbers = np.array([number[key] for key in keys])
+        self.labels = np.array([r.label[1:3] for r in rows])
         self.weights = np.array([(r.x + r.y + r.w) ** .4 for r in rows])
         self.forms = np.array([[min(form, 1 << 62) for form in r.forms] for r in rows], float)
         self.units = np.array([[unit_of(r, form) for form in (XYW, PAD_XYW, POWER_XYW)] for r in rows], float)
@@ -265,12 +276,10 @@ class Fit:
 
     def divide(self, leaf, indices, leaves):
         """Puts a tree where a leaf is. Nodes: left, right (-1: a leaf), feature, limit."""
-        keys = [self.keys[i] for i in indices]
-        number = {k: i for i, k in enumerate(sorted(set(keys)))}
-        if len(number) < 2 or len(indices) < 6:
+        if len(set(self.numbers[indices])) < 2 or len(indices) < 6:
             return
         tree = DecisionTreeClassifier(max_leaf_nodes=min(leaves, len(indices) // 3), min_samples_leaf=3, criterion="entropy", random_state=0)
-        t = tree.fit(self.table[indices], [number[k] for k in keys], self.weights[indices]).tree_
+        t = tree.fit(self.table[indices], self.numbers[indices], self.weights[indices]).tree_
         shift = len(self.nodes) - 1  # the tree's root takes the leaf's place
         made = [(left + shift, right + shift, feature, limit) if left >= 0 else (-1, -1, 0, 0) for left, right, feature, limit in
                 zip(t.children_left.tolist(), t.children_right.tolist(), t.feature.tolist(), t.threshold.tolist())]
@@ -329,19 +338,17 @@ class Fit:
                 + self.partials[tiles][indices])
 
     def leaf_of(self, indices):
-        share = collections.Counter()
-        for i in indices:
-            share[self.keys[i]] += self.weights[i]
-        top = share.most_common(2)
-        if len(top) == 1 or top[1][1] < .1 * sum(share.values()):
-            top = [top[0], top[0]]
+        share = np.bincount(self.numbers[indices], self.weights[indices])
+        first, second = (np.argsort(-share, kind="stable").tolist() * 2)[:2]
+        if share[second] < .1 * share.sum():
+            second = first
 
-        def typical(key):
-            labels = [self.rows[i].label for i in indices if self.keys[i] == key]
-            middle = lambda values: sorted(values)[len(values) // 2]
-            return key[0], coarse(middle([label[1] for label in labels])), rounded([label[2] for label in labels]), key[3] or None
+        def typical(number):
+            here, key = indices[self.numbers[indices] == number], self.names[number]
+            splits, rests = np.sort(self.labels[here, 0]), np.sort(self.labels[here, 1])
+            return key[0], coarse(int(splits[len(here) // 2])), rounded(rests), key[3] or None
 
-        first, second = typical(top[0][0]), typical(top[1][0])
+        first, second = typical(first), typical(second)
         sure = len(indices) >= 5 and (abs(self.bytes_of(indices, first) - self.actual[indices]) <= 2048).all()
         return first, second, sure
 
@@ -431,10 +438,10 @@ def trees_of(data):
 
 def rounded(rests):
     """The middle one; in blocks of 512 bytes, as PyTorch's allocator has, and to 1 / 16 where it is not what most have."""
-    rest = sorted(rests)[len(rests) // 2]
+    rest = int(rests[len(rests) // 2])
     if rest <= 1536:  # tables and alignment: a block, whatever they are
         return 256 if rest else 0
-    block = 512 if 2 * rests.count(rest) > len(rests) else 1 << max(9, rest.bit_length() - 4)
+    block = 512 if 2 * (rests == rest).sum() > len(rests) else 1 << max(9, rest.bit_length() - 4)
     return rest if rest <= 4096 else round(rest / block) * block
 
 

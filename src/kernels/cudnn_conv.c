@@ -24,23 +24,16 @@ enum {
     MODE_OLD_IEEE /* of cuDNN 8 */
 };
 
-/* What a workspace consists of, without its tail. Capital letters: channels in multiples of 16 bytes. */
+/* What a workspace consists of, without its tail. The first ones are sums of x, y and w (`sums` below), and the same with
+ * channels in multiples of 16 bytes. */
 typedef enum conv_base {
     BASE_NONE,
     BASE_X_Y_W,
-    BASE_X_W,
-    BASE_Y_W,
-    BASE_X_Y,
-    BASE_X,
+    BASE_X = 5,
     BASE_Y,
     BASE_W,
     BASE_PAD_X_Y_W,
-    BASE_PAD_X_W,
-    BASE_PAD_Y_W,
-    BASE_PAD_X_Y,
-    BASE_PAD_X,
-    BASE_PAD_Y,
-    BASE_PAD_W,
+    BASE_PAD_W = 14,
     BASE_BATCH_W,
     BASE_X_X,
     BASE_Y_Y,
@@ -50,8 +43,13 @@ typedef enum conv_base {
     BASE_WINOGRAD_W,
     BASE_EIGHT_X_Y, /* of eight groups at a time */
     BASE_EIGHT_X_Y_W,
-    BASE_POWER_X_Y_W, /* a group's channels, in and out, in the same power of two */
-    BASE_TABLE,       /* where an output's values come from */
+    BASE_POWER_X_Y_W,       /* a group's channels, in and out, in the same power of two */
+    BASE_TABLE,             /* where an output's values come from */
+    BASE_WINOGRAD_SIXTEENS, /* of images in multiples of 16 */
+    BASE_TILES_FFT,         /* of 32 x 32 at a time */
+    BASE_FLOAT_X_Y_W,
+    BASE_EIGHT_PAD_X_Y_W,
+    BASE_EVEN_X_Y_W, /* groups in even numbers */
 } conv_base;
 
 enum { GROUPS_AT_ONCE = 8 };
@@ -196,21 +194,31 @@ static uint64_t fft_bytes(const conv *c, uint64_t x, uint64_t y, uint64_t w)
     return mul(groups_at_once(c), group);
 }
 
+/* As fft_bytes, for tiles of 32 x 32: those of an image follow each other. */
+static uint64_t tiles_fft_bytes(const conv *c, uint64_t copies)
+{
+    enum { SPECTRUM = 8 * 32 * 17 };
+    uint64_t images = mul3(2, c->n, onv_u64_plus(c->c, c->k));
+    uint64_t group = mul(SPECTRUM, onv_u64_plus(images, mul(c->c, c->k)));
+    return onv_u64_plus(mul(groups_at_once(c), group), c->groups > 1 ? copies : 0);
+}
+
 /* F(4 x 4, 3 x 3): 36 values for each tile of 4 x 4 outputs. */
-static uint64_t winograd_bytes(const conv *c)
+static uint64_t winograd_bytes(const conv *c, uint64_t images)
 {
     if (c->rank != 2) return 0;
     const int64_t *made = c->pass == ONV_CONV_BACKWARD_DATA ? c->in_dims : c->out_dims;
-    uint64_t tiles = mul3(c->n, ceil_div((uint64_t)made[0], 4), ceil_div((uint64_t)made[1], 4));
+    uint64_t tiles = mul3(images, ceil_div((uint64_t)made[0], 4), ceil_div((uint64_t)made[1], 4));
     uint64_t values = onv_u64_plus(mul(tiles, onv_u64_plus(c->c, c->k)), mul(c->c, c->k));
     return mul3(UINT64_C(36) * 4, values, groups_at_once(c));
 }
 
-static uint64_t eight_bytes(const conv *c, bool weights)
+/* Copies of so many groups with so many channels in and out. */
+static uint64_t copies_of(const conv *c, uint64_t groups, uint64_t in, uint64_t out, bool weights)
 {
-    uint64_t images = mul(c->n, onv_u64_plus(mul(c->c, c->in), mul(c->k, c->out)));
-    uint64_t group = weights ? mul3(c->c, c->k, c->kernel) : 0;
-    return mul3(groups_at_once(c), onv_u64_plus(images, group), c->elem);
+    uint64_t images = mul(c->n, onv_u64_plus(mul(in, c->in), mul(out, c->out)));
+    uint64_t group = weights ? mul3(in, out, c->kernel) : 0;
+    return mul3(groups, onv_u64_plus(images, group), c->elem);
 }
 
 static uint64_t power_of(const conv *c)
@@ -220,53 +228,43 @@ static uint64_t power_of(const conv *c)
     return power;
 }
 
-static uint64_t power_bytes(const conv *c)
-{
-    uint64_t power = power_of(c);
-    uint64_t values = onv_u64_plus(mul(c->n, onv_u64_plus(c->in, c->out)), mul(power, c->kernel));
-    return mul3(mul(c->groups, power), values, c->elem);
-}
-
 static uint64_t base_bytes(const conv *c, conv_base base)
 {
-    uint64_t quantum = 16 / c->elem;
+    enum { X = 1, Y = 2, W = 4 };
+    static const uint8_t sums[] = {0, X | Y | W, X | W, Y | W, X | Y, X, Y, W};
+    uint64_t quantum = 16 / c->elem, power = power_of(c), at_once = groups_at_once(c);
+    uint64_t wide = mul(ceil_div(c->c, quantum), quantum);
+    uint64_t tall = mul(ceil_div(c->k, quantum), quantum);
     bool padded = base >= BASE_PAD_X_Y_W && base <= BASE_PAD_W;
-    uint64_t channels = padded ? mul(ceil_div(c->c, quantum), quantum) : c->c;
-    uint64_t filters = padded ? mul(ceil_div(c->k, quantum), quantum) : c->k;
+    uint64_t channels = padded ? wide : c->c, filters = padded ? tall : c->k;
     uint64_t unit = mul(c->groups, c->elem);
     uint64_t x = mul3(unit, mul(c->n, channels), c->in), y = mul3(unit, mul(c->n, filters), c->out);
     uint64_t w = mul3(unit, mul(channels, filters), c->kernel);
+    if (base <= BASE_PAD_W) {
+        uint8_t sum = sums[padded ? base - BASE_W : base];
+        return onv_u64_plus(onv_u64_plus(sum & X ? x : 0, sum & Y ? y : 0), sum & W ? w : 0);
+    }
     switch (base) {
-    case BASE_NONE: return 0;
-    case BASE_X_Y_W:
-    case BASE_PAD_X_Y_W: return onv_u64_plus(onv_u64_plus(x, y), w);
-    case BASE_X_W:
-    case BASE_PAD_X_W: return onv_u64_plus(x, w);
-    case BASE_Y_W:
-    case BASE_PAD_Y_W: return onv_u64_plus(y, w);
-    case BASE_X_Y:
-    case BASE_PAD_X_Y: return onv_u64_plus(x, y);
-    case BASE_X:
-    case BASE_PAD_X: return x;
-    case BASE_Y:
-    case BASE_PAD_Y: return y;
-    case BASE_W:
-    case BASE_PAD_W: return w;
     case BASE_BATCH_W: return mul(c->n, w);
     case BASE_X_X: return mul(2, x);
     case BASE_Y_Y: return mul(2, y);
-    case BASE_WINOGRAD: return winograd_bytes(c);
+    case BASE_WINOGRAD: return winograd_bytes(c, c->n);
+    case BASE_WINOGRAD_SIXTEENS: return winograd_bytes(c, mul(16, ceil_div(c->n, 16)));
     case BASE_FFT: return fft_bytes(c, x, y, w);
+    case BASE_TILES_FFT: return tiles_fft_bytes(c, onv_u64_plus(x, y));
     case BASE_BATCH_W_W: return mul3(2, c->n, w);
     case BASE_WINOGRAD_W:
         return c->rank == 2 && c->kernel == 9 ? mul3(UINT64_C(25) * 4, c->groups, mul(c->c, c->k))
                                               : 0;
-    case BASE_EIGHT_X_Y: return eight_bytes(c, false);
-    case BASE_EIGHT_X_Y_W: return eight_bytes(c, true);
-    case BASE_POWER_X_Y_W: return power_bytes(c);
-    case BASE_TABLE: return mul3(6, c->out, groups_at_once(c));
+    case BASE_EIGHT_X_Y: return copies_of(c, at_once, c->c, c->k, false);
+    case BASE_EIGHT_X_Y_W: return copies_of(c, at_once, c->c, c->k, true);
+    case BASE_EIGHT_PAD_X_Y_W: return copies_of(c, at_once, wide, tall, true);
+    case BASE_EVEN_X_Y_W: return copies_of(c, c->groups + c->groups % 2, c->c, c->k, true);
+    case BASE_POWER_X_Y_W: return copies_of(c, c->groups, power, power, true);
+    case BASE_FLOAT_X_Y_W: return mul(sizeof(float) / c->elem, onv_u64_plus(onv_u64_plus(x, y), w));
+    case BASE_TABLE: return mul3(6, c->out, at_once);
+    default: return 0;
     }
-    return 0;
 }
 
 /* Among how many clusters, `most` at the most, a tile is divided whose sum has `steps` steps: where that saves `least` of
@@ -324,14 +322,11 @@ static uint64_t split_bytes(const conv *c, conv_base base)
 {
     static const conv_base made[] = {[ONV_CONV_FORWARD] = BASE_Y,
                                      [ONV_CONV_BACKWARD_DATA] = BASE_X,
-                                     [ONV_CONV_BACKWARD_WEIGHT] = BASE_W},
-                           padded[] = {[ONV_CONV_FORWARD] = BASE_PAD_Y,
-                                       [ONV_CONV_BACKWARD_DATA] = BASE_PAD_X,
-                                       [ONV_CONV_BACKWARD_WEIGHT] = BASE_PAD_W};
-    bool is_padded = base >= BASE_PAD_X_Y_W && base <= BASE_PAD_W;
+                                     [ONV_CONV_BACKWARD_WEIGHT] = BASE_W};
     if (base == BASE_POWER_X_Y_W && c->pass == ONV_CONV_BACKWARD_WEIGHT)
         return mul3(mul(power_of(c), power_of(c)), mul(c->groups, c->kernel), sizeof(float));
-    return mul(base_bytes(c, is_padded ? padded[c->pass] : made[c->pass]), sizeof(float) / c->elem);
+    conv_base padding = base >= BASE_PAD_X_Y_W && base <= BASE_PAD_W ? BASE_W : BASE_NONE;
+    return mul(base_bytes(c, made[c->pass] + padding), sizeof(float) / c->elem);
 }
 
 static uint64_t form_bytes(const conv *c, const onv_conv_form *part)
@@ -406,7 +401,8 @@ static uint64_t feature(const void *context, uint32_t which)
     case 29: return (uint64_t)c->out_dims[c->rank - 1];
     case 30: return mul(c->n, c->in);
     case 31: return (uint64_t)p->kernel[c->rank - 1];
-    default: return is_patches(c);
+    case 32: return is_patches(c);
+    default: return p->dtype == ONV_BFLOAT16;
     }
 }
 
