@@ -26,8 +26,8 @@ MIB = 1 << 20
 PATCHES = 32  # the feature that tells them
 # The layout of the file: see src/kernels/conv_trees.h.
 HEAD, KIND, PART, PAIR = (struct.Struct(f) for f in ("<5I", "<HHBB", "<BBHI", "<HH"))
-LIMIT, ROOT, NEAR, FAR = (struct.Struct(f) for f in ("<f", "<II", "<BHH", "<BHI"))
-IS_LEAF, IS_FAR, SECOND, SURE = 128, 64, 128, 1 << 15
+LIMIT, ROOT, INNER = (struct.Struct(f) for f in ("<f", "<II", "<BH"))
+IS_LEAF, SURE = 128, 1 << 15
 FORMS = ["none", "x+y+w", "x+w", "y+w", "x+y", "x", "y", "w", "X+Y+W", "X+W", "Y+W", "X+Y", "X", "Y", "W", "N*w", "2x", "2y",
          "winograd", "fft", "2N*w", "winograd's weights", "8 groups' x+y", "8 groups' x+y+w", "2^n x+y+w", "table", "16 images' winograd",
          "fft of 32 x 32", "float x+y+w", "8 groups' X+Y+W", "even groups' x+y+w"]
@@ -264,13 +264,13 @@ class Fit:
                 self.divide(node, indices, limits[0].get(setting, limits[1]))
         pair = WORTH.get(setting) or [2.5 * max(1, math.sqrt(those.sum() / 10000)) for those in (~patches, patches)]
         pair = [worth * self.weights[here[those]].mean() if those.any() else 0 for worth, those in zip(pair, (~patches, patches))]
-        self.prune(self.parted(here), pair, first)
+        self.prune(self.parted(here), pair, first, tree.leaves)
         at = np.zeros(len(rows), int)
         for leaf, indices in self.parted(np.arange(len(rows))).items():
             if self.nodes[leaf][0] < 0:
                 at[indices] = leaf
         copied = 2 * self.forms[:, [XYW, PAD_XYW]].max(1)
-        self.most = max([-(-r.bytes // MIB) for r, most, use_it in zip(rows, copied, fitted) if use_it and r.bytes > most], default=0)
+        self.most = max([-(-r.bytes // MIB) for r, most, use_it in zip(rows, copied, fitted) if use_it and r.bytes > most] + [tree.most])
         self.lines = [self.report(rows, at, np.array([r.id[0] in letters for r in rows]), what)
                       for what, letters in (("fitted", "fvp"), ("held out", "h"), ("tables", "t"), ("random", "q"))]
 
@@ -298,21 +298,25 @@ class Fit:
                 stack += [(left, indices[goes_left]), (right, indices[~goes_left])]
         return parts
 
-    def prune(self, parts, prices, first):
-        """From the leaves up: a node whose tree meets not enough more than the node alone becomes a leaf. Limits of nodes from `first`
-        on are rounded."""
+    def prune(self, parts, prices, first, old):
+        """From the leaves up: a node whose tree meets not enough more than the node alone becomes a leaf, but for those before `first`,
+        which were fitted to other answers; a leaf of these, in `old`, stays what it was where the new answers are not worth a change."""
         worth = {}
         for node, indices in reversed(parts.items()):  # children were put there after their parents
-            if len(indices) == 0:
-                continue
             left, right, feature, limit = self.nodes[node]
             children = [child for child in (left, right) if left >= 0 and len(parts[child])]
-            self.leaves[node] = self.leaf_of(indices)
-            price = prices[int(self.table[indices[0], PATCHES] > 0)]
-            alone, worth[node] = self.met(node, indices) - price, sum(worth[child] for child in children)
+            if len(indices) == 0 or node < first and node not in old:
+                worth[node] = sum(worth[child] for child in children)
+                continue
+            price, made = prices[int(self.table[indices[0], PATCHES] > 0)], self.leaf_of(indices)
+            known = old.get(node)
+            if known and self.met(known, indices) >= self.met(made, indices) - price:
+                made = *known[:2], known[2] and (abs(self.bytes_of(indices, known[0]) - self.actual[indices]) <= 2048).all()
+            self.leaves[node] = made
+            alone, worth[node] = self.met(made, indices) - price, sum(worth[child] for child in children)
             if not children or node > 0 and worth[node] <= alone:
                 self.nodes[node], worth[node] = (-1, -1, feature, limit), alone
-            elif len(children) == 2 and max(left, right) >= first:
+            elif len(children) == 2:
                 self.nodes[node] = (left, right, feature, self.rounded(feature, limit, parts[left], parts[right]))
             elif len(children) == 1:
                 self.nodes[node], self.leaves[node] = self.nodes[children[0]], self.leaves[children[0]]
@@ -326,8 +330,8 @@ class Fit:
                 return short
         return limit
 
-    def met(self, node, indices):
-        first, second, sure = self.leaves[node]
+    def met(self, leaf, indices):
+        first, second, sure = leaf
         actual, guess, other = self.actual[indices], self.bytes_of(indices, first), self.bytes_of(indices, second)
         score = near(guess, actual) + .25 * (abs(guess - actual) <= 2048) + .25 * inside(guess, other, actual) + .25 * sure
         return (score * self.weights[indices]).sum()
@@ -425,15 +429,29 @@ def trees_of(data):
                 tree.nodes[parent] = (left, index, *rest)
             first = data[here]
             if first & IS_LEAF:
-                one, other = pairs[(first & SECOND - 1) << 8 | data[here + 1]]
+                one, other = pairs[(first ^ IS_LEAF) << 8 | data[here + 1]]
                 tree.nodes.append((-1, -1, 0, 0))
                 tree.leaves[index] = (parts[one], parts[other & SURE - 1], bool(other & SURE))
                 continue
-            layout = FAR if first & IS_FAR else NEAR
-            _, limit, skip = layout.unpack_from(data, here)
-            tree.nodes.append((index + 1, -1, first & IS_FAR - 1, limits[limit][0]))
-            todo += [(here + layout.size + skip, index), (here + layout.size, None)]
+            _, limit = INNER.unpack_from(data, here)
+            skip, low = skip_at(data, here + INNER.size)
+            tree.nodes.append((index + 1, -1, first, limits[limit][0]))
+            todo += [(low + skip, index), (low, None)]
     return trees
+
+
+def skip_at(data, at):
+    """Seven bits a byte, the lowest first; the last byte has no top bit. Also what follows it."""
+    skip, bits = 0, 0
+    while True:
+        skip |= (data[at] & 127) << bits
+        at, bits = at + 1, bits + 7
+        if data[at - 1] < 128:
+            return skip, at
+
+
+def skip_of(skip):
+    return bytes((skip & 127 | 128,)) + skip_of(skip >> 7) if skip > 127 else bytes((skip,))
 
 
 def rounded(rests):
@@ -465,8 +483,7 @@ def emit(made, kinds, parts, pairs, limits):
             return bytes((IS_LEAF | pair >> 8, pair & 255))
         low, high = go(left), go(right)
         limit = limits.setdefault((float(np.float32(math.floor(limit))),), len(limits))
-        is_far = len(low) > 0xffff
-        return (FAR if is_far else NEAR).pack(feature | IS_FAR * is_far, limit, len(low)) + low + high
+        return INNER.pack(feature, limit) + skip_of(len(low)) + low + high
 
     return go(0)
 

@@ -8,7 +8,7 @@ extern const unsigned char onv_cudnn_conv_trees[];
 extern const size_t onv_cudnn_conv_trees_bytes;
 
 enum { KINDS, PARTS, PAIRS, LIMITS, ROOTS, NODES, N_TABLES = NODES };
-enum { IS_LEAF = 128, IS_FAR = 64, SURE = 1 << 15, NEAR_BYTES = 5, FAR_BYTES = 7, LEAF_BYTES = 2 };
+enum { IS_LEAF = 128, SURE = 1 << 15, INNER_BYTES = 3, LEAF_BYTES = 2 };
 
 static const uint8_t row_bytes[N_TABLES] = {
     [KINDS] = 6, [PARTS] = 8, [PAIRS] = 4, [LIMITS] = 4, [ROOTS] = 8};
@@ -58,6 +58,23 @@ static onv_conv_form form_of(uint32_t part)
         .tiles = {(uint16_t)u16(kind), (uint16_t)u16(kind + 2), kind[4], kind[5]}};
 }
 
+static const unsigned char *end_of_nodes(void)
+{
+    return onv_cudnn_conv_trees + onv_cudnn_conv_trees_bytes;
+}
+
+/* `at` goes behind it; UINT64_MAX where it does not end. */
+static uint64_t skip_of(const unsigned char **at)
+{
+    uint64_t skip = 0;
+    for (uint32_t bits = 0; bits < 32 && *at < end_of_nodes(); bits += 7) {
+        unsigned char byte = *(*at)++;
+        skip |= (uint64_t)(byte & 127) << bits;
+        if (byte < 128) return skip;
+    }
+    return UINT64_MAX;
+}
+
 static uint32_t pair_of(const unsigned char *leaf)
 {
     return (uint32_t)(leaf[0] & (IS_LEAF - 1)) << 8 | leaf[1];
@@ -78,10 +95,10 @@ onv_conv_leaf onv_conv_tree_find(uint32_t root, uint64_t (*feature)(const void *
 {
     const unsigned char *at = table_at(NODES) + u32(row_at(ROOTS, root)) - 1;
     while ((*at & IS_LEAF) == 0) {
-        bool is_far = (*at & IS_FAR) != 0;
-        bool is_low = (float)feature(context, *at & (IS_FAR - 1)) <= limit_of(u16(at + 1));
-        uint32_t skip = is_low ? 0 : is_far ? u32(at + 3) : u16(at + 3);
-        at += (is_far ? FAR_BYTES : NEAR_BYTES) + skip;
+        bool is_low = (float)feature(context, *at) <= limit_of(u16(at + 1));
+        at += INNER_BYTES;
+        uint64_t skip = skip_of(&at);
+        if (!is_low) at += skip;
     }
     const unsigned char *pair = row_at(PAIRS, pair_of(at));
     uint32_t other = u16(pair + 2);
@@ -105,17 +122,15 @@ static bool checks_tables(void)
 bool onv_conv_trees_check(void)
 {
     bool good = checks_tables();
-    const unsigned char *end = onv_cudnn_conv_trees + onv_cudnn_conv_trees_bytes;
-    const unsigned char *at = table_at(NODES);
+    const unsigned char *end = end_of_nodes(), *at = table_at(NODES);
     while (good && at < end) { /* nodes follow each other without gaps */
-        bool is_leaf = (*at & IS_LEAF) != 0, is_far = (*at & IS_FAR) != 0;
-        size_t bytes = is_leaf ? LEAF_BYTES : is_far ? FAR_BYTES : NEAR_BYTES;
-        good = (size_t)(end - at) >= bytes;
-        if (good && is_leaf) good = pair_of(at) < count_of(PAIRS);
+        bool is_leaf = (*at & IS_LEAF) != 0;
+        const unsigned char *node = at;
+        good = end - at >= (is_leaf ? LEAF_BYTES : INNER_BYTES);
+        at += is_leaf ? LEAF_BYTES : INNER_BYTES;
+        if (good && is_leaf) good = pair_of(node) < count_of(PAIRS);
         if (good && !is_leaf)
-            good = u16(at + 1) < count_of(LIMITS) &&
-                   (is_far ? u32(at + 3) : u16(at + 3)) < (size_t)(end - at) - bytes;
-        at += bytes;
+            good = u16(node + 1) < count_of(LIMITS) && skip_of(&at) < (uint64_t)(end - at);
     }
     return good;
 }

@@ -11,8 +11,8 @@
  *     roots   u32 place, u32 most_mib                      by architecture, mode and pass; place 0: no tree, else 1 +
  *                                                          the first byte among the nodes
  *     nodes   leaf   u8 128 + pair / 256, u8 pair % 256
- *             inner  u8 feature, u16 limit, u16 skip       at most the limit: the next node, else `skip` bytes on
- *             inner  u8 64 + feature, u16 limit, u32 skip  likewise
+ *             inner  u8 feature, u16 limit, skip            at most the limit: the next node, else `skip` bytes on: seven
+ *                                                          bits a byte, the lowest first, the top bit: another follows
  *
  * A tree is one root. Cost of a walk: its depth. */
 #ifndef ONV_KERNELS_CONV_TREES_H

@@ -476,28 +476,20 @@ static void pass_over(onv_conv_workspace *ws, const conv *c, uint64_t device_byt
     if (ws->high > room) ws->high = ws->bytes;
 }
 
-/* No larger image was asked of cuDNN, by its pixels. What a tree says of one may be right, or it is copies. */
-static void doubt(onv_conv_workspace *ws, const conv *c)
-{
-    enum { MOST_PIXELS = 2048 * 2048 };
-    if (c->in <= MOST_PIXELS && c->out <= MOST_PIXELS) return;
-    uint64_t copies = onv_u64_plus(base_bytes(c, BASE_X_Y_W), 256); /* and what aligns them */
-    if (ws->high < copies) ws->high = copies;
-    ws->exact = false;
-}
-
 /* Where answers differed, or were few, it may take nothing or copies, too: of 50 processes that trained networks the reserved bytes
- * of 33 lay between the two likeliest forms, of 38 in this (docs/accuracy/process.md). Mode B was asked less: what it names at one
- * batch may take nothing at another one. Elsewhere than for 9.0 most of its answers are few, and what is likeliest was right more
- * often than that would say. */
+ * of 33 lay between the two likeliest forms, of 38 in this (docs/accuracy/process.md). No larger image was asked of cuDNN, by its
+ * pixels. Mode B was asked less: what it names at one batch may take nothing at another one. Elsewhere than for 9.0 most of its
+ * answers are few, and what is likeliest was right more often than that would say. */
 static void span_forms(onv_conv_workspace *ws, const conv *c, onv_cudnn_heuristics heuristics,
                        uint32_t capability)
 {
-    bool is_b = heuristics == ONV_CUDNN_HEURISTICS_B;
-    if (is_b && capability < 90) return;
-    uint64_t copies = onv_u64_plus(base_bytes(c, BASE_X_Y_W), 256);
-    if (!ws->exact && ws->high < copies) ws->high = copies;
-    if (!ws->exact || is_b) ws->low = 0;
+    enum { MOST_PIXELS = 2048 * 2048 };
+    bool is_large = c->in > MOST_PIXELS || c->out > MOST_PIXELS;
+    bool is_b = heuristics == ONV_CUDNN_HEURISTICS_B, is_likely = is_b && capability < 90;
+    uint64_t copies = onv_u64_plus(base_bytes(c, BASE_X_Y_W), 256); /* and what aligns them */
+    ws->exact = ws->exact && !is_large;
+    if (!ws->exact && (is_large || !is_likely) && ws->high < copies) ws->high = copies;
+    if (!is_likely && (!ws->exact || is_b)) ws->low = 0;
 }
 
 onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv_conv_pass pass,
@@ -519,7 +511,6 @@ onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv
     ws.high = ws.bytes < other ? other : ws.bytes;
     ws.exact = leaf.sure && !settings->benchmark && (is_half(p->dtype) || p->dtype == ONV_FLOAT);
     if (settings->benchmark) widen(&ws, &c, settings->first);
-    doubt(&ws, &c);
     span_forms(&ws, &c, heuristics, settings->compute_capability);
     if (settings->device_bytes > 0) pass_over(&ws, &c, settings->device_bytes);
     return ws;
