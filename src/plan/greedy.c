@@ -140,14 +140,16 @@ static uint32_t *order_ends(const onv_part *part)
     return NULL;
 }
 
-onv_status onv_greedy_place(const onv_part *part, const uint32_t *rows, onv_fit fit,
-                            uint64_t most_work, onv_skyline *skyline, uint64_t *offsets,
-                            uint64_t *height, onv_error *err)
+onv_status onv_greedy_place(const onv_part *part, const uint32_t *rows, const uint32_t *ends,
+                            onv_fit fit, uint64_t most_work, onv_skyline *skyline,
+                            uint64_t *offsets, uint64_t *height, onv_error *err)
 {
     onv_skyline_clear(skyline);
     *height = 0;
     for (uint32_t i = 0; i < part->n; i++) {
         uint32_t row = rows[i];
+        for (; ends != NULL && part->hi[*ends] <= part->lo[row]; ends++)
+            onv_skyline_remove(skyline, part->lo[*ends], part->hi[*ends], offsets[*ends]);
         if (!onv_skyline_place(skyline, part->lo[row], part->hi[row], part->size[row], fit,
                                &offsets[row]))
             return onv_fail_memory(err);
@@ -161,32 +163,6 @@ onv_status onv_greedy_place(const onv_part *part, const uint32_t *rows, onv_fit 
     return ONV_OK;
 }
 
-/* The same in order of time, with what has ended taken off: there all that is left shares a section with the next. */
-static onv_status place_by_time(const onv_part *part, const uint32_t *rows, onv_fit fit,
-                                onv_skyline *skyline, uint64_t *offsets, uint64_t *height,
-                                onv_error *err)
-{
-    uint32_t *ends = order_ends(part);
-    if (ends == NULL) return onv_fail_memory(err);
-    onv_status status = ONV_OK;
-    onv_skyline_clear(skyline);
-    *height = 0;
-    for (uint32_t i = 0, ended = 0; i < part->n && status == ONV_OK; i++) {
-        uint32_t row = rows[i];
-        for (; ended < part->n && part->hi[ends[ended]] <= part->lo[row]; ended++) {
-            uint32_t old = ends[ended];
-            onv_skyline_remove(skyline, part->lo[old], part->hi[old], offsets[old]);
-        }
-        if (!onv_skyline_place(skyline, part->lo[row], part->hi[row], part->size[row], fit,
-                               &offsets[row]))
-            status = onv_fail_memory(err);
-        else if (offsets[row] + part->size[row] > *height)
-            *height = offsets[row] + part->size[row];
-    }
-    onv_heap_free(ends);
-    return status;
-}
-
 onv_status onv_greedy_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
                           onv_effort *effort, onv_error *err)
 {
@@ -194,26 +170,27 @@ onv_status onv_greedy_run(const onv_planner *self, const onv_part *part, onv_lay
     bool by_time = self->order == ONV_ORDER_TIME;
     if (layout->heavy && !by_time) return ONV_OK;
     if (layout->height != UINT64_MAX && !onv_effort_spend(effort, part->n)) return ONV_OK;
-    uint64_t most_work = effort->unbounded ? UINT64_MAX : MOST_WORK + part->n * WORK_PER_ROW;
+    bool unbounded = effort->unbounded || by_time;
+    uint64_t most_work = unbounded ? UINT64_MAX : MOST_WORK + part->n * WORK_PER_ROW;
     onv_skyline skyline = {0}; /* by time there is little on it, and no need for lanes */
     uint32_t *rows = onv_heap_calloc(part->n, sizeof *rows);
+    uint32_t *ends = by_time ? order_ends(part) : NULL;
     uint64_t *offsets = onv_heap_calloc(part->n, sizeof *offsets);
     uint64_t height;
     onv_status status = ONV_OK;
-    if (rows == NULL || offsets == NULL ||
+    if (rows == NULL || offsets == NULL || (by_time && ends == NULL) ||
         !onv_skyline_init(&skyline, by_time ? 0 : part->n, part->sections))
         status = onv_fail_memory(err);
     if (status == ONV_OK) status = onv_order_rows(part, (onv_order)self->order, rows, err);
-    if (status == ONV_OK && by_time)
-        status = place_by_time(part, rows, (onv_fit)self->fit, &skyline, offsets, &height, err);
-    else if (status == ONV_OK)
-        status = onv_greedy_place(part, rows, (onv_fit)self->fit, most_work, &skyline, offsets,
-                                  &height, err);
+    if (status == ONV_OK)
+        status = onv_greedy_place(part, rows, ends, (onv_fit)self->fit, most_work, &skyline,
+                                  offsets, &height, err);
     if (status == ONV_OK && height == UINT64_MAX) layout->heavy = true;
     if (status == ONV_OK) onv_layout_offer(layout, effort, offsets, part->n, height, self->name);
     onv_effort_book(effort, skyline.work);
     onv_skyline_cleanup(&skyline);
     onv_heap_free(offsets);
+    onv_heap_free(ends);
     onv_heap_free(rows);
     return status;
 }

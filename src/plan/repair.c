@@ -56,8 +56,8 @@ static bool is_over(const onv_layout *layout, const onv_effort *effort)
 static onv_status place_rows(repair *r, onv_skyline *skyline, const char *name, onv_layout *layout,
                              onv_effort *effort, uint64_t *height, onv_error *err)
 {
-    ONV_TRY(onv_greedy_place(r->part, r->rows, ONV_FIT_FIRST, effort->left, skyline, r->offsets,
-                             height, err));
+    ONV_TRY(onv_greedy_place(r->part, r->rows, NULL, ONV_FIT_FIRST, effort->left, skyline,
+                             r->offsets, height, err));
     onv_effort_book(effort, skyline->work);
     onv_effort_spend(effort, r->part->n);
     if (*height != UINT64_MAX)

@@ -17,6 +17,10 @@ typedef struct piece {
     uint32_t next;   /* what has to be solved after it, an index of pieces */
 } piece;
 
+typedef struct memo_entry {
+    uint64_t key[2];
+} memo_entry;
+
 /* A choice: which member of `section` comes next, or none. If a piece fails, the choice that made
  * it is the last one that matters; those in between belong to pieces that were solved already. */
 typedef struct frame {
@@ -28,11 +32,8 @@ typedef struct frame {
     uint32_t cursor; /* in members; the section's end: none; beyond: all tried */
     int32_t steps;   /* of the rows being tried: how many steps they add to the floor */
     size_t trail;
+    memo_entry entry; /* of what it solves; 0: not computed, as none had failed yet */
 } frame;
-
-typedef struct memo_entry {
-    uint64_t key[2];
-} memo_entry;
 
 struct onv_search {
     onv_search_state state;
@@ -198,17 +199,22 @@ static memo_entry entry_of(onv_search *search, uint32_t a, uint32_t b)
     return (memo_entry){.key = {(first ^ onv_hash_u64((uint64_t)a << 32 | b)) | 1, second}};
 }
 
-static void remember_failure(onv_search *search, uint32_t a, uint32_t b)
+static void remember_failure(onv_search *search, const frame *f)
 {
-    memo_entry entry = entry_of(search, a, b);
+    memo_entry entry = f->entry;
+    if (entry.key[0] == 0)
+        entry = entry_of(search, f->a, f->b);
+    else
+        search->state.work +=
+            (search->state.row_from[f->b] - search->state.row_from[f->a]) / 4; /* as if it were */
     search->memo[onv_hash_u64(entry.key[0]) & search->memo_mask] = entry;
     search->any_failed = true;
 }
 
-static bool failed_before(onv_search *search, uint32_t a, uint32_t b)
+static bool failed_before(onv_search *search, frame *f)
 {
     if (!search->any_failed) return false;
-    memo_entry entry = entry_of(search, a, b);
+    memo_entry entry = f->entry = entry_of(search, f->a, f->b);
     const memo_entry *found = &search->memo[onv_hash_u64(entry.key[0]) & search->memo_mask];
     return found->key[0] == entry.key[0] && found->key[1] == entry.key[1];
 }
@@ -382,7 +388,7 @@ static bool advance(onv_search *search)
         search->pieces.count = f->pieces;
         if (next_option(search, f)) return push_piece(search, f->a, f->b, top, f->rest);
         if (search->state.out_of_memory) return false;
-        remember_failure(search, f->a, f->b);
+        remember_failure(search, f);
         search->frames.count = f->parent == NONE ? 0 : f->parent + (size_t)1;
     }
     return false;
@@ -407,7 +413,7 @@ static bool step(onv_search *search)
                .parent = p.parent,
                .rest = p.next,
                .steps = search->style.smooth ? -MOST_STEPS : MOST_STEPS};
-    if (failed_before(search, p.a, p.b)) return retreat(search, p.parent);
+    if (failed_before(search, &f)) return retreat(search, p.parent);
     f.section = choose_section(search, p.a, p.b);
     f.cursor = search->state.member_from[f.section];
     f.trail = search->state.trail.count;

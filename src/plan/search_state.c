@@ -4,13 +4,12 @@
 
 #include "base/fail.h"
 
-static bool allocate(onv_search_state *state, onv_arena *arena, uint64_t n_members, uint64_t n_near)
+static bool allocate(onv_search_state *state, onv_arena *arena, uint64_t n_members)
 {
     size_t n = state->n, m = state->sections;
     state->member_from = ONV_ARENA_ARRAY(arena, uint32_t, m + 1);
     state->members = ONV_ARENA_ARRAY(arena, uint32_t, (size_t)n_members);
     state->near_from = ONV_ARENA_ARRAY(arena, uint32_t, n + 1);
-    state->near = ONV_ARENA_ARRAY(arena, uint32_t, (size_t)n_near);
     state->row_from = ONV_ARENA_ARRAY(arena, uint32_t, m + 1);
     state->least = ONV_ARENA_ARRAY(arena, uint64_t, n);
     state->offset = ONV_ARENA_ARRAY(arena, uint64_t, n);
@@ -31,7 +30,7 @@ static bool allocate(onv_search_state *state, onv_arena *arena, uint64_t n_membe
     return !arena->failed;
 }
 
-static void list_conflicts(onv_search_state *state)
+static bool list_conflicts(onv_search_state *state, onv_arena *arena)
 {
     const onv_part *part = state->part;
     /* Rows are in order of lo: a row's later conflicts are the next rows that start before it
@@ -49,6 +48,8 @@ static void list_conflicts(onv_search_state *state)
         from[row] = sum;
         sum += count;
     }
+    state->near = ONV_ARENA_ARRAY(arena, uint32_t, sum);
+    if (state->near == NULL) return false;
     for (uint32_t a = 0; a < part->n; a++) {
         for (uint32_t b = a + 1; b < part->n && part->lo[b] < part->hi[a]; b++) {
             state->near[from[a]++] = b;
@@ -57,21 +58,17 @@ static void list_conflicts(onv_search_state *state)
     }
     memmove(from + 1, from, part->n * sizeof *from);
     from[0] = 0;
+    return true;
 }
 
 onv_status onv_state_init(onv_search_state *state, const onv_part *part, onv_arena *arena,
                           onv_error *err)
 {
     *state = (onv_search_state){.part = part, .n = part->n, .sections = part->sections};
-    uint64_t n_members = 0, n_near = 0;
-    for (uint32_t a = 0; a < part->n; a++) {
-        n_members += part->hi[a] - part->lo[a];
-        for (uint32_t b = a + 1; b < part->n && part->lo[b] < part->hi[a]; b++) n_near += 2;
-    }
-    if (n_members >= UINT32_MAX || n_near >= UINT32_MAX ||
-        !allocate(state, arena, n_members, n_near))
+    uint64_t n_members = 0; /* few enough, as conflicts are: onv_search_takes */
+    for (uint32_t a = 0; a < part->n; a++) n_members += part->hi[a] - part->lo[a];
+    if (!allocate(state, arena, n_members) || !list_conflicts(state, arena))
         return onv_fail_memory(err);
-    list_conflicts(state);
     for (uint32_t row = part->n; row-- > 0;) state->row_from[part->lo[row]] = row;
     uint32_t next = part->n;
     state->row_from[part->sections] = next;
