@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "emit/layers.h"
 #include "emit/product.h"
 #include "kernels/cublas.h"
 
@@ -77,6 +78,31 @@ static uint32_t new_scalar(onv_emitter *e, uint8_t dtype)
     return onv_tensor_new(e, dtype, 0, NULL, NULL);
 }
 
+uint32_t onv_emit_log_probs(onv_emitter *e, uint32_t logits)
+{
+    onv_dtype amp = e->amp;
+    e->amp = ONV_UNDEFINED;
+    uint8_t dtype = onv_tensor_at(e, logits).dtype;
+    uint32_t log_probs = onv_emit_softmax(e, ONV_ATEN_log_softmax, logits, dtype);
+    e->amp = amp;
+    return onv_amp_fp32(e, log_probs);
+}
+
+void onv_emit_nll(onv_emitter *e, uint32_t log_probs, uint32_t targets, uint32_t weights,
+                  uint32_t loss)
+{
+    onv_emit_begin(e, "nll_loss");
+    onv_emit_in(e, log_probs, ONV_GRAD_NEW);
+    onv_emit_in(e, targets, ONV_GRAD_NONE);
+    onv_emit_in(e, weights, ONV_GRAD_NONE);
+    onv_emit_save(e, log_probs);
+    onv_emit_save(e, targets);
+    onv_emit_save(e, weights);
+    onv_emit_extra(e, 1, sizeof(float), "total weight");
+    onv_emit_out(e, loss);
+    onv_emit_end(e);
+}
+
 /* Of [N, classes, ...]; a rank of three is a language model's [N, S, classes]. */
 static uint32_t emit_cross_entropy(onv_emitter *e, uint32_t logits)
 {
@@ -87,26 +113,12 @@ static uint32_t emit_cross_entropy(onv_emitter *e, uint32_t logits)
     }
     t = onv_tensor_at(e, logits);
     if (logits == ONV_NO_TENSOR) return logits;
-    uint32_t log_probs = onv_tensor_new(e, t.dtype, t.rank, t.dims, NULL);
-    onv_emit_begin(e, "log_softmax");
-    onv_emit_in(e, logits, ONV_GRAD_NEW);
-    onv_emit_save(e, log_probs);
-    onv_emit_out(e, log_probs);
-    onv_emit_temps(e, onv_tensor_is_contiguous(&t) ? 0 : t.bytes, 0);
-    onv_emit_end(e);
-    log_probs = onv_amp_fp32(e, log_probs); /* autocast sees the second half only */
+    uint32_t log_probs = onv_emit_log_probs(e, logits);
     int64_t dims[ONV_MAX_RANK];
     for (uint32_t i = 0; i + 1 < t.rank; i++) dims[i] = t.dims[i == 0 ? 0 : i + 1];
     uint32_t targets = new_targets(e, ONV_INT64, t.rank - 1, dims);
     uint32_t loss = new_scalar(e, onv_tensor_at(e, log_probs).dtype);
-    onv_emit_begin(e, "nll_loss");
-    onv_emit_in(e, log_probs, ONV_GRAD_NEW);
-    onv_emit_in(e, targets, ONV_GRAD_NONE);
-    onv_emit_save(e, log_probs);
-    onv_emit_save(e, targets);
-    onv_emit_extra(e, 1, sizeof(float), "total weight");
-    onv_emit_out(e, loss);
-    onv_emit_end(e);
+    onv_emit_nll(e, log_probs, targets, ONV_NO_TENSOR, loss);
     return loss;
 }
 

@@ -11,6 +11,12 @@ typedef struct onv_loss_output {
     uint32_t n_uses; /* by operations, and by the caller */
 } onv_loss_output;
 
+/* log_softmax of logits, in float32 under autocast, which sees the second half of cross_entropy only; and nll_loss of that, whose result
+ * is `loss`. `weights` of classes may be ONV_NO_TENSOR. */
+uint32_t onv_emit_log_probs(onv_emitter *e, uint32_t logits);
+void onv_emit_nll(onv_emitter *e, uint32_t log_probs, uint32_t targets, uint32_t weights,
+                  uint32_t loss);
+
 /* Operations so far are the network; those from now on its losses, as the options ask for them. */
 void onv_emit_loss(onv_emitter *e, const onv_loss_output *outputs, uint32_t n_outputs);
 

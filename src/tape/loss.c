@@ -1,6 +1,6 @@
 /* Losses that the network itself computes. */
+#include "emit/loss.h"
 #include "base/checked.h"
-#include "emit/layers.h"
 #include "tape/state.h"
 
 static void emit_nll(onv_tape *t, uint32_t log_probs, uint32_t targets, uint32_t weights,
@@ -10,16 +10,7 @@ static void emit_nll(onv_tape *t, uint32_t log_probs, uint32_t targets, uint32_t
     uint32_t loss = onv_tape_new(t, result, p.dtype);
     if (p.rank == 3) /* [N, classes, d], which is viewed as an image */
         targets = onv_emit_contiguous(&t->emit, targets);
-    onv_emit_begin(&t->emit, "nll_loss");
-    onv_emit_in(&t->emit, log_probs, ONV_GRAD_NEW);
-    onv_emit_in(&t->emit, targets, ONV_GRAD_NONE);
-    onv_emit_in(&t->emit, weights, ONV_GRAD_NONE);
-    onv_emit_save(&t->emit, log_probs);
-    onv_emit_save(&t->emit, targets);
-    onv_emit_save(&t->emit, weights);
-    onv_emit_extra(&t->emit, 1, sizeof(float), "total weight");
-    onv_emit_out(&t->emit, loss);
-    onv_emit_end(&t->emit);
+    onv_emit_nll(&t->emit, log_probs, targets, weights, loss);
     onv_tape_set(t, result, loss);
 }
 
@@ -61,13 +52,7 @@ void onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c, const onv_at
     onv_tape_operands(t, c, op);
     uint32_t logits = onv_tape_operand_of(t, 0), targets = onv_tape_operand_of(t, 1);
     if (logits == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
-    /* Autocast sees the second half only: the call names the type of the first one's result. */
-    onv_dtype amp = t->emit.amp;
-    t->emit.amp = ONV_UNDEFINED;
-    uint32_t log_probs = onv_emit_softmax(&t->emit, ONV_ATEN_log_softmax, logits,
-                                          onv_tensor_at(&t->emit, logits).dtype);
-    t->emit.amp = amp;
-    log_probs = onv_amp_fp32(&t->emit, log_probs);
+    uint32_t log_probs = onv_emit_log_probs(&t->emit, logits);
     emit_nll(t, log_probs, targets, onv_tape_operand_of(t, 2), result);
     if (onv_call_real(c, "label_smoothing", 0) > 0) add_smooth_part(t, log_probs, result);
 }
