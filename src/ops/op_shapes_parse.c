@@ -123,7 +123,7 @@ static onv_status parse_lists(onv_shape_parser *p, uint32_t n_forms, onv_shape_o
         ONV_TRY(parse_list(p, &lists[out->n_lists]));
         out->n_lists++;
         if (!onv_shape_take_word(p, "or")) break;
-        if (out->n_lists == n_forms)
+        if (out->n_lists >= n_forms)
             return onv_shape_refuse(p, "the first input has %u forms", n_forms);
         ONV_TRY(onv_shape_need(p, '['));
     }
@@ -406,7 +406,7 @@ static onv_status parse_text(onv_shape_parser *p, onv_op_shapes *table, const ch
 static bool make_room(onv_shape_parser *p, size_t bytes)
 {
     p->most_code = (uint32_t)(bytes < ONV_CUSTOM_OP_MAX_CODE ? bytes : ONV_CUSTOM_OP_MAX_CODE);
-    p->code = onv_heap_calloc((size_t)p->most_code + 1, sizeof *p->code);
+    p->code = onv_heap_alloc(((size_t)p->most_code + 1) * sizeof *p->code);
     return p->code != NULL;
 }
 

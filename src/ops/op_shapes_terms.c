@@ -77,7 +77,7 @@ const char *onv_shape_word(onv_shape_parser *p, const char *more)
 
 bool onv_shape_take_word(onv_shape_parser *p, const char *text)
 {
-    onv_shape_skip_space(p);
+    if (!onv_shape_is_at(p, text[0])) return false;
     size_t length = strlen(text);
     if ((size_t)(p->end - p->at) < length || memcmp(p->at, text, length) != 0) return false;
     const char *after = p->at + length;
