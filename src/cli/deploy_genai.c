@@ -280,6 +280,7 @@ static bool find_kept(folder *f, request r, need *n, onv_error *error)
     onv_simulated_info info;
     uint64_t sequences = times((uint64_t)f->g.batch, (uint64_t)f->g.beams);
     uint64_t scores = times((uint64_t)f->g.vocabulary, sequences), beside = 0;
+    const uint64_t of_a_beam = UINT64_C(129) * 2 * 2 * sizeof(float);
     f->n_events = 0;
     f->kept = 0;
     keep_sequences(f, sequences, (uint64_t)r.context);
@@ -299,7 +300,7 @@ static bool find_kept(folder *f, request r, need *n, onv_error *error)
     }
     if (!f->g.is_cpu && f->g.beams == 1 && f->g.n_decoders == 1) keep_sampler(f);
     if (!f->g.is_cpu && f->g.beams > 1) /* of the device, not of the arena: search_cuda.cpp */
-        beside = times(scores, 4) + times(times(sequences, (uint64_t)f->g.beams), 129 * 4 * 4);
+        beside = times(scores, 4) + times(times(sequences, (uint64_t)f->g.beams), of_a_beam);
     if (f->n_events > MOST_EVENTS || f->kept > UINT64_MAX / 2 || beside > UINT64_MAX / 4) {
         *error = (onv_error){.code = ONV_ERR_LIMIT};
         snprintf(error->message, sizeof error->message,
@@ -365,7 +366,7 @@ static void take_gpu(const onv_analysis *of, need *n)
 static bool add_decoder(folder *f, size_t i, request r, need *n, uint64_t *handles,
                         onv_error *error)
 {
-    onv_answer_runtime_info first, later;
+    onv_answer_runtime_info first = {0}, later = {0};
     decoder *d = &f->decoders[i];
     const onv_genai_decoder *g = &f->g.decoders[i];
     int64_t read = f->g.chunk > 0 && f->g.chunk < r.prompt ? f->g.chunk : r.prompt;

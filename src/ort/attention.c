@@ -64,7 +64,8 @@ void onv_ort_grouped_attention(onv_ort_kernel *k)
  * mask, in 16 bits, or for 256 queries and more; then a bias is added to copies. Attention multiplies its input first. */
 void onv_ort_attention(onv_ort_kernel *k)
 {
-    enum { MASK = 3, KEY_MASK = 4, LONG = 256, UNIT = 256 };
+    enum { MASK = 3, KEY_MASK = 4, LONG = 256 };
+    const uint64_t units = 512; /* both begin at a multiple of 256 bytes */
     attention a;
     bool is_whole = k->node->code == ONV_OP_Attention;
     uint32_t mask = is_whole ? MASK : KEY_MASK;
@@ -88,7 +89,7 @@ void onv_ort_attention(onv_ort_kernel *k)
     if (is_whole) add(k, all, a.number);
     if (is_one && a.is_half && !is_whole) add_kernel(k, &a, false);
     if (!is_one)
-        add(k, all * a.number + (scores + 2 * UNIT - 1) / (2 * UNIT) * (2 * UNIT), 1);
+        add(k, all * a.number + (scores + units - 1) / units * units, 1);
     else if (is_whole || has_input(k->node, MASK))
         add(k, all, a.number);
     if (is_one && a.is_half) add_kernel(k, &a, true);
