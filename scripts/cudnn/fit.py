@@ -482,6 +482,8 @@ def emit(made, kinds, parts, pairs, limits):
             pair = pairs.setdefault((part_of(one), part_of(other) | SURE * bool(sure)), len(pairs))
             return bytes((IS_LEAF | pair >> 8, pair & 255))
         low, high = go(left), go(right)
+        if low == high:
+            return low
         limit = limits.setdefault((float(np.float32(math.floor(limit))),), len(limits))
         return INNER.pack(feature, limit) + skip_of(len(low)) + low + high
 
