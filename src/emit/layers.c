@@ -87,12 +87,13 @@ uint32_t onv_emit_dropout(onv_emitter *e, uint32_t x)
     return out;
 }
 
-/* The kernel writes a contiguous result, of a contiguous copy of its input. */
+/* The kernel writes a contiguous result, of a contiguous copy of its input. It casts float16 itself, and nothing else (SoftMax.cpp). */
 uint32_t onv_emit_softmax(onv_emitter *e, onv_aten_id op, uint32_t x, uint8_t dtype)
 {
-    onv_eager_tensor t = onv_tensor_at(e, x);
     if (x == ONV_NO_TENSOR) return x;
     if (e->amp != ONV_UNDEFINED) dtype = ONV_FLOAT;
+    if (onv_tensor_at(e, x).dtype != ONV_FLOAT16) x = onv_emit_cast(e, x, dtype);
+    onv_eager_tensor t = onv_tensor_at(e, x);
     uint32_t out = onv_tensor_new(e, dtype, t.rank, t.dims, NULL);
     onv_emit_begin_op(e, op);
     onv_emit_in(e, x, ONV_GRAD_NEW);

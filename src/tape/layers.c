@@ -264,7 +264,6 @@ void onv_tape_feature_dropout(onv_tape *t, const onv_program_call *c, const onv_
         onv_tape_give(t, c, 0, out);
 }
 
-/* softmax(x, dtype=torch.float32) casts inside of its kernel. */
 void onv_tape_softmax(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
 {
     uint32_t in[3], result = onv_call_result(c, 0);

@@ -109,6 +109,28 @@ static bool agrees(trainer *t, const row *r, onv_dtype amp, uint64_t saved, uint
     return false;
 }
 
+/* SoftMax.cpp casts float16 in the kernel, and bfloat16 before it: an operation of its own, whose result goes at once. */
+TEST(softmax_casts_float16_alone_in_its_kernel)
+{
+    static const row r = {.op = "Softmax", .inputs = "a", .attributes = "axis=-1"};
+    static const onv_dtype low[] = {ONV_FLOAT16, ONV_BFLOAT16};
+    OWNED_MODEL m = build(&r);
+    OWNED_TRAINER t;
+    trainer_open_model(&t, m);
+    for (uint32_t i = 0; i < 2; i++) {
+        OWNED_EAGER eager;
+        onv_lower_options options = {.loss = ONV_LOSS_NONE, .amp = low[i]};
+        trainer_lower(&t, &options, &eager);
+        const onv_eager_op *op = &eager.ops.at[eager.ops.count - 1];
+        onv_eager_tensor read = eager.tensors.at[op->in[0].tensor];
+        assert_int_equal(op->aten, ONV_ATEN_softmax);
+        assert_int_equal(read.dtype, i == 0 ? ONV_FLOAT16 : ONV_FLOAT);
+        assert_int_equal(eager.tensors.at[op->out[0]].dtype, ONV_FLOAT);
+        assert_int_equal(op->n_saved, 1);
+        assert_int_equal(op->saved[0], eager.tensors.at[op->out[0]].storage);
+    }
+}
+
 TEST(backward_makes_what_formulas_make)
 {
     bool all = true;
