@@ -360,7 +360,8 @@ static void topk_scratch(kernel *k)
     if (blocks > MOST_BLOCKS) blocks = MOST_BLOCKS;
     if (is_short && axis == in->rank - 1 && n > LONG && chosen <= FEW)
         add_of(k, onv_ort_elements(in, 0) / n * blocks, chosen * sizeof(int64_t));
-    if (chosen <= MANY || key < 2 || onv_node_int(k->node, "sorted", 1) == 0 || n > UINT32_MAX)
+    if (chosen <= MANY || key < 2 || key > 8 || onv_node_int(k->node, "sorted", 1) == 0 ||
+        n > UINT32_MAX)
         return;
     for (int i = 0; i < 4; i++) add_of(k, n, i < 2 ? key : sizeof(int64_t));
     add(k, sort_bytes(n, key, sizeof(int64_t), sizeof(int64_t)));
