@@ -228,7 +228,7 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
 static onv_status peak_of_better_order(onv_analysis *analysis, onv_watch *w, uint64_t *peak,
                                        onv_error *err)
 {
-    enum { MOST_NODES = 20000, EFFORT = 30000 /* some 30 ms */ };
+    enum { MOST_NODES = 20000, EFFORT = 50000 /* some 50 ms */ };
     onv_order_options how = {.effort = EFFORT, .cancelled = onv_watch_over, .cancel_context = w};
     onv_order_result *order = &analysis->best_order;
     *peak = UINT64_MAX;
