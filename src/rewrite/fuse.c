@@ -17,16 +17,6 @@ bool onv_fuse_is_float(const onv_edit *e, onv_value_id value)
            type->dtype == ONV_BFLOAT16;
 }
 
-bool onv_fuse_is_float_op(const onv_edit *e, onv_node_id node, onv_op_name op, onv_node_id with,
-                          uint32_t n)
-{
-    if (!onv_fuse_is(e, node, op) || !onv_fuse_same_provider(e, node, with)) return false;
-    uint32_t n_inputs = onv_edit_node_at(e, node)->n_inputs;
-    for (uint32_t k = 0; k < n_inputs && (n == 0 || k < n); k++)
-        if (!onv_fuse_is_float(e, onv_edit_in(e, node, k))) return false;
-    return true;
-}
-
 bool onv_fuse_has_uses(const onv_edit *e, onv_node_id node, uint32_t n)
 {
     return !onv_edit_makes_result(e, node) && onv_edit_n_output_uses(e, node) == n;
@@ -46,15 +36,6 @@ onv_node_id onv_fuse_reader(const onv_edit *e, onv_node_id node)
         if (!onv_is_node(found) || use->node.index < found.index) found = use->node;
     }
     return found;
-}
-
-onv_node_id onv_fuse_parent(const onv_edit *e, onv_node_id node, onv_op_name op)
-{
-    for (uint32_t k = 0; k < onv_edit_node_at(e, node)->n_inputs; k++) {
-        onv_node_id parent = onv_edit_in_node(e, node, k);
-        if (onv_fuse_is(e, parent, op)) return parent;
-    }
-    return ONV_NO_NODE;
 }
 
 int onv_fuse_rank(const onv_edit *e, onv_value_id value)
@@ -141,9 +122,12 @@ static bool takes(void *self, onv_node_id node)
     const onv_node *at = onv_edit_node_at(f->e, node);
     bool is_known = onv_edit_is_there(f->e, node) &&
                     (at->domain[0] == '\0' || strcmp(at->domain, ONV_MS_DOMAIN) == 0);
-    if (f->is_any) return is_known && onv_fuse_same_provider(f->e, node, f->first);
-    return onv_fuse_is_float_op(f->e, node, (onv_op_name)at->code, f->first,
-                                at->code == ONV_OP_ReduceMean);
+    if (!onv_fuse_same_provider(f->e, node, f->first)) return false;
+    if (f->is_any) return is_known;
+    uint32_t n = at->code == ONV_OP_ReduceMean ? 1 : at->n_inputs;
+    for (uint32_t k = 0; k < n; k++)
+        if (!onv_fuse_is_float(f->e, onv_edit_in(f->e, node, k))) return false;
+    return onv_fuse_is(f->e, node, (onv_op_name)at->code);
 }
 
 static bool is_number(void *self, onv_value_id value, char sign, double *number)

@@ -22,10 +22,6 @@ static inline bool onv_fuse_is(const onv_edit *e, onv_node_id node, onv_op_name 
 
 bool onv_fuse_same_provider(const onv_edit *e, onv_node_id a, onv_node_id b);
 
-/* That operator, of the same provider as `with`, with floats as its first n inputs (0: all). */
-bool onv_fuse_is_float_op(const onv_edit *e, onv_node_id node, onv_op_name op, onv_node_id with,
-                          uint32_t n);
-
 /* A node of which one output is used, that makes no result of its graph, and of whose inputs one comes from
  * a node (or which has a single one): what follows can read that instead. */
 bool onv_edit_can_remove(const onv_edit *e, onv_node_id node);
@@ -39,9 +35,6 @@ bool onv_fuse_has_uses(const onv_edit *e, onv_node_id node, uint32_t n);
 
 /* The first node that reads output 0; ONV_NO_NODE. */
 onv_node_id onv_fuse_reader(const onv_edit *e, onv_node_id node);
-
-/* The node of that operator that makes an input; ONV_NO_NODE. */
-onv_node_id onv_fuse_parent(const onv_edit *e, onv_node_id node, onv_op_name op);
 
 /* Of two inputs the one that is not `value`; ONV_NO_VALUE where neither is. */
 onv_value_id onv_fuse_other_input(const onv_edit *e, onv_node_id node, onv_value_id value);

@@ -19,8 +19,8 @@ bool onv_fuse_gelu(onv_edit *e, onv_node_id div)
     bool is_onnx = onv_edit_node_at(e, div)->version >= 20;
     if (is_onnx != (e->level == 1)) return false;
     bool found = onv_fuse_form(e, div, "*Mul(*Mul(x{0.5})" ERF ")", &m);
-    if (!found && onv_fuse_form(e, div, "*Mul(m=*Mul(x" ERF "){0.5})", &m))
-        found = !onv_is_node(onv_fuse_parent(e, onv_fuse_form_node(e, &m, 'm'), ONV_OP_Mul));
+    if (!found && onv_fuse_form(e, div, "*Mul(*Mul(x" ERF "){0.5})", &m))
+        found = !onv_fuse_is(e, onv_fuse_form_node(e, &m, 'x'), ONV_OP_Mul);
     return found && by_unary(e, &m, "Gelu", is_onnx ? NULL : ONV_MS_DOMAIN);
 }
 
