@@ -247,15 +247,15 @@ static uint32_t emit_pair(onv_emitter *e, uint32_t a, uint32_t b, const bool *su
 uint32_t onv_emit_einsum(onv_emitter *e, const char *equation, const uint32_t *in, uint32_t n_in)
 {
     einsum m;
-    uint32_t operands[MAX_OPERANDS];
+    uint32_t operands[MAX_OPERANDS] = {0};
     bool summed[ONV_MAX_RANK];
     char text[MAX_EQUATION];
     bool plain = spell_out(e, in, n_in, equation, text) && parse(text, &m) && m.n_operands == n_in;
     for (uint32_t k = 0; plain && k < m.n_operands; k++)
         plain = in[k] != ONV_NO_TENSOR && onv_tensor_at(e, in[k]).rank == strlen(m.terms[k]);
     if (!plain) return ONV_NO_TENSOR;
-    for (uint32_t k = 0; k < m.n_operands; k++) operands[k] = onv_amp_low(e, in[k]);
-    for (uint32_t k = 0; k < m.n_operands; k++) operands[k] = arrange(e, &m, k, operands[k]);
+    for (uint32_t k = 0; k < m.n_operands; k++)
+        operands[k] = arrange(e, &m, k, onv_amp_low(e, in[k]));
     uint32_t result = operands[0];
     for (uint32_t k = 1; k < m.n_operands || k == 1; k++) {
         for (uint32_t i = 0; i < m.n_labels; i++) summed[i] = !is_needed(&m, i, k + 1);
