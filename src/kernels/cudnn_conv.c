@@ -178,18 +178,12 @@ static uint64_t fft_bytes(const conv *c, uint64_t x, uint64_t y, uint64_t w)
     }
     if (need > UINT32_MAX) return UINT64_MAX;
     while (side < need) side *= 2;
-    uint64_t spectrum = mul(16 * side, side / 2 + 1), nc = mul(c->n, c->c), nk = mul(c->n, c->k),
-             ck = mul(c->c, c->k);
-    bool forward = c->pass == ONV_CONV_FORWARD, data = c->pass == ONV_CONV_BACKWARD_DATA;
-    uint64_t made = forward ? nk
-                    : data  ? nc
-                            : ck,
-             read = forward ? onv_u64_plus(nc, ck)
-                    : data  ? onv_u64_plus(nk, ck)
-                            : onv_u64_plus(nc, nk);
-    uint64_t copies = c->groups > GROUPS_AT_ONCE ? onv_u64_plus(w, onv_u64_plus(x, y))
-                      : forward || data          ? w
-                                                 : y;
+    uint64_t spectrum = mul(16 * side, side / 2 + 1);
+    /* What each pass makes: the others are read. */
+    uint64_t sizes[] = {mul(c->n, c->k), mul(c->n, c->c), mul(c->c, c->k)}, made = sizes[c->pass];
+    uint64_t read = onv_u64_plus(sizes[(c->pass + 1) % 3], sizes[(c->pass + 2) % 3]);
+    uint64_t one = c->pass == ONV_CONV_BACKWARD_WEIGHT ? y : w;
+    uint64_t copies = c->groups > GROUPS_AT_ONCE ? onv_u64_plus(w, onv_u64_plus(x, y)) : one;
     uint64_t group = onv_u64_plus(copies / c->groups, mul(spectrum, made > read ? made : read));
     return mul(groups_at_once(c), group);
 }
@@ -329,12 +323,15 @@ static uint64_t split_bytes(const conv *c, conv_base base)
     return mul(base_bytes(c, made[c->pass] + padding), sizeof(float) / c->elem);
 }
 
-static uint64_t form_bytes(const conv *c, const onv_conv_form *part)
+/* A form that is far more for this problem than for any that was asked is not its form. */
+static uint64_t form_bytes(const conv *c, const onv_conv_form *part, uint64_t most_mib)
 {
     conv_base base = (conv_base)part->base;
     uint64_t splits = part->splits > 0 ? mul(part->splits, split_bytes(c, base)) : 0;
-    uint64_t whole = onv_u64_plus(base_bytes(c, base), splits);
-    return onv_u64_plus(onv_u64_plus(whole, partial_bytes(c, &part->tiles)), part->tail);
+    uint64_t sums = onv_u64_plus(splits, partial_bytes(c, &part->tiles));
+    uint64_t bytes = onv_u64_plus(onv_u64_plus(base_bytes(c, base), sums), part->tail);
+    uint64_t copies = base_bytes(c, BASE_PAD_X_Y_W);
+    return bytes > most_mib << 20 && bytes / 2 > copies ? copies : bytes;
 }
 
 /* The largest power of two up to 32 that divides `v`. */
@@ -457,13 +454,6 @@ static void widen(onv_conv_workspace *ws, const conv *c, bool first)
     if (ws->high < ws->bytes) ws->high = ws->bytes;
 }
 
-/* A form that is far more for this problem than for any that was asked is not its form. */
-static uint64_t likely(const conv *c, uint64_t bytes, uint64_t most_mib)
-{
-    uint64_t copies = base_bytes(c, BASE_PAD_X_Y_W);
-    return bytes > most_mib << 20 && bytes / 2 > copies ? copies : bytes;
-}
-
 /* PyTorch tries the engines one after the other, and passes over those whose workspace it cannot have
  * (aten/src/ATen/native/cudnn/Conv_v8.cpp): one of them, the last, takes next to nothing. */
 static void pass_over(onv_conv_workspace *ws, const conv *c, uint64_t device_bytes)
@@ -505,8 +495,8 @@ onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv
     uint32_t tree = tree_of(&c, mode_of(&c, heuristics, settings), settings->compute_capability);
     onv_conv_leaf leaf = onv_conv_tree_find(tree, feature, &c);
     uint64_t most_mib = onv_conv_tree_most_mib(tree);
-    ws.bytes = likely(&c, form_bytes(&c, &leaf.form), most_mib);
-    uint64_t other = likely(&c, form_bytes(&c, &leaf.other), most_mib);
+    ws.bytes = form_bytes(&c, &leaf.form, most_mib);
+    uint64_t other = form_bytes(&c, &leaf.other, most_mib);
     ws.low = ws.bytes < other ? ws.bytes : other;
     ws.high = ws.bytes < other ? other : ws.bytes;
     /* In float32 a quarter and more of such forward answers were others with one dim or three, in half precision few. */
