@@ -4,9 +4,9 @@
  * between are neighbours up to some 2,000, and beyond it a thousandth apart at most: more digits would cost most of the
  * analyses. An analysis at a size is of all plans that ask for it.
  *
- * Training as a whole chooses among plans that are made at the size at hand. So at the largest size of all plans there is a
- * search for plans, and those of them that take the least are searched for in turn, once more if that gains much. What is
- * given is a size at which a run that is asked for it has a plan that fits. */
+ * Training as a whole chooses among plans that are made at the size at hand. So at larger sizes there are searches for
+ * plans, and those of them that take the least are searched for in turn: the next one is at the largest size that any plan
+ * so far reaches. What is given is a size at which a run that is asked for it has a plan that fits. */
 #include "api/plan_sizes.h"
 
 #include <string.h>
@@ -16,8 +16,8 @@
 #include "base/checked.h"
 #include "base/fail.h"
 
-/* A search for plans costs more than all else: a second one follows where the first gained that part. */
-enum { ROUNDS = 2, GAIN_PARTS = 32, MOST_NEW = 8 };
+/* A search for plans costs more than all else: sizes of runs are told from each other as far as that part. */
+enum { GAP_PARTS = 128, AHEAD_PARTS = 2, PAST_PARTS = 16, MOST_NEW = 8 };
 
 typedef struct subject {
     onv_known_plan known;
@@ -233,7 +233,8 @@ static onv_status look_there(search *all, int goal, const found_run *run, onv_er
         limit = least;
         if (!is_searched(all, best)) ONV_TRY(add_subject(all, run->size, best, err));
     }
-    if (goal != ONV_FITS || run->chosen == NULL) return ONV_OK;
+    if (goal != ONV_FITS || run->chosen == NULL || run->size < all->training->largest.size)
+        return ONV_OK;
     return describe(all, largest_of(run->size, run->chosen), err);
 }
 
@@ -249,9 +250,8 @@ static bool keep_plans(search *all, const onv_training *from, found_run *to)
     return to->plans != NULL;
 }
 
-/* A run of its own for each size, once. `*found` stays until the next one. */
-static onv_status look_at_run(search *all, int goal, int64_t size, const found_run **found,
-                              onv_error *err)
+/* A run of its own for each size, once. */
+static onv_status look_at_run(search *all, int goal, int64_t size, onv_error *err)
 {
     size_t i = 0;
     onv_analysis *made;
@@ -270,45 +270,58 @@ static onv_status look_at_run(search *all, int goal, int64_t size, const found_r
         least.reaches[ONV_FITS] = run.chosen != NULL;
         if (!onv_size_add(&all->whole, least)) return onv_fail_memory(err);
     }
-    *found = &all->runs.at[i];
-    return look_there(all, goal, *found, err);
+    return look_there(all, goal, &all->runs.at[i], err);
 }
 
-static onv_status find_whole(search *all, int goal, onv_error *err)
+/* A run at the size, and the largest sizes of its plans where they better all so far. */
+static onv_status learn(search *all, int goal, int64_t size, onv_error *err)
 {
-    size_t which = 0;
-    int64_t size = most_found(all, goal, &which), before = 0;
-    for (int round = 0;
-         round < ROUNDS && size - before > before / GAIN_PARTS && size < ONV_MAX_BATCH; round++) {
-        const found_run *found;
-        size_t first = all->at.count;
-        ONV_TRY(look_at_run(all, goal, size, &found, err));
-        if (found->n_plans == 0) break;
-        for (int k = 0; k < ONV_SIZE_GOALS; k++) {
-            int64_t most = most_found(all, k, &which);
-            all->to_better[k] = most < ONV_MAX_BATCH ? most + onv_size_grain(most) : most;
-        }
-        ONV_TRY(find(all, first, err));
-        before = size;
-        size = most_found(all, goal, &which);
+    const size_t first = all->at.count;
+    size_t which;
+    ONV_TRY(look_at_run(all, goal, size, err));
+    for (int k = 0; k < ONV_SIZE_GOALS; k++) {
+        int64_t most = most_found(all, k, &which);
+        all->to_better[k] = most < ONV_MAX_BATCH ? most + onv_size_grain(most) : most;
     }
-    return ONV_OK;
+    return find(all, first, err);
 }
 
-/* A plan that was made at another size is none that a run at this size finds: the answer fits in a run of its own, and one
- * more does not. */
-static onv_status confirm(search *all, onv_error *err)
+/* What is to be tried behind a run at `size`; 0: the answer is known. Plans that were made at one size are none that a run
+ * at another one finds, so the answer is confirmed by a run of its own. */
+static int64_t next_run(search *all, int64_t size)
 {
-    size_t which = 0;
+    int64_t above = INT64_MAX;
+    size_t which;
+    onv_size_narrow(&all->whole, ONV_FITS, 0);
+    all->confirmed = all->whole.found[ONV_FITS];
+    for (size_t i = 0; i < all->runs.count; i++) {
+        const found_run *run = &all->runs.at[i];
+        if (run->chosen == NULL && run->size > all->confirmed && run->size < above)
+            above = run->size;
+    }
+    if (above < INT64_MAX && above - all->confirmed <= all->confirmed / GAP_PARTS) return 0;
+    if (above < INT64_MAX || size == ONV_MAX_BATCH) return all->whole.wanted[ONV_FITS];
+    int64_t most = most_found(all, ONV_FITS, &which);
+    return most > size ? most : size + onv_size_grain(size);
+}
+
+/* The first run is at a size that no plan so far reaches: its plans do with less. */
+static onv_status find_whole(search *all, onv_error *err)
+{
+    size_t which;
     int64_t size = most_found(all, ONV_FITS, &which);
-    while (size > 0) {
-        const found_run *found;
-        ONV_TRY(look_at_run(all, ONV_FITS, size, &found, err));
-        onv_size_narrow(&all->whole, ONV_FITS, 0);
-        all->confirmed = all->whole.found[ONV_FITS];
-        size = all->whole.wanted[ONV_FITS];
+    if (size > 0 && size < ONV_MAX_BATCH / 2)
+        ONV_TRY(learn(all, ONV_FITS, size + size / AHEAD_PARTS, err));
+    size = most_found(all, ONV_FITS, &which);
+    for (bool is_past = false; size > 0;) {
+        ONV_TRY(learn(all, ONV_FITS, size, err));
+        size = next_run(all, size);
+        if (size > 0 || is_past || all->confirmed == ONV_MAX_BATCH) continue;
+        is_past = true; /* totals fall in places */
+        size = all->confirmed + all->confirmed / PAST_PARTS;
     }
-    return ONV_OK;
+    size = most_found(all, ONV_BY_RELEASE, &which);
+    return size > 0 && size < ONV_MAX_BATCH ? learn(all, ONV_BY_RELEASE, size, err) : ONV_OK;
 }
 
 static int64_t size_of(const search *all, int64_t found)
@@ -356,9 +369,7 @@ static onv_status run(search *all, bool *is_cut, onv_error *err)
     for (uint32_t i = 0; i < t->n_plans; i++)
         ONV_TRY(add_subject(all, first.size, &first.plans[i], err));
     onv_status status = find(all, 0, err);
-    if (status == ONV_OK) status = find_whole(all, ONV_FITS, err);
-    if (status == ONV_OK) status = confirm(all, err);
-    if (status == ONV_OK) status = find_whole(all, ONV_BY_RELEASE, err);
+    if (status == ONV_OK) status = find_whole(all, err);
     *is_cut = status != ONV_OK && all->sizing->ends(all->sizing->context);
     if (!*is_cut) return status;
     if (all->confirmed == 0 && first.chosen != NULL) all->confirmed = first.size;

@@ -5,7 +5,7 @@
 #include "runtime/fit.h"
 
 /* A search by lines takes some twenty sizes. */
-enum { FINE = 1024, MOST_ASKED = 64, MOST_MISLED = 2, MOST_LINES = 10, MOST_STEP = 8 };
+enum { FINE = 1024, MOST_ASKED = 64, MOST_MISLED = 2, MOST_LINES = 5, MOST_STEP = 8 };
 
 onv_size_fact onv_size_fact_of(const onv_runtime_result *r, int64_t size, uint64_t usable_bytes)
 {

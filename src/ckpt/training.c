@@ -289,6 +289,16 @@ static onv_status select_plan(const measured *measured_as, const onv_ckpt_plans 
     return ONV_OK;
 }
 
+/* A probe asks what fits: a plan that asks for more than there is does not. The smallest one stays. */
+static void drop_hopeless(onv_ckpt_plans *made, uint64_t room_bytes)
+{
+    size_t n = 0, count = made->at.count;
+    for (size_t i = 0; i < count; i++)
+        if (i + 1 == count || made->at.at[i].requested_bytes <= room_bytes)
+            made->at.at[n++] = made->at.at[i];
+    made->at.count = n;
+}
+
 static onv_status compute_plans(const onv_network *n, const onv_network *plain,
                                 const onv_training_options *options, onv_training *result,
                                 onv_error *err)
@@ -304,6 +314,7 @@ static onv_status compute_plans(const onv_network *n, const onv_network *plain,
     bool is_chosen = options->select != NULL || options->room_bytes > 0;
     onv_ckpt_wanted wanted = {options->checkpoint, options->plan, is_chosen};
     ONV_TRY(onv_ckpt_make(model, eager, n->compiling, &options->train, wanted, &made, err));
+    if (options->is_probe && options->room_bytes > 0) drop_hopeless(&made, options->room_bytes);
     onv_ckpt_plans one = {0};
     onv_status status = ONV_OK;
     if (options->select != NULL) status = select_plan(&m, &made, &selected, err);
