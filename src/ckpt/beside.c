@@ -26,8 +26,13 @@ static onv_status sum_beside(const onv_timeline *t, uint64_t *during, uint64_t *
     return onv_timeline_peak_without(t, NOT_BESIDE, &peak, during, err);
 }
 
-/* The steps of the last backward follow the tape from its end. Those that autograd adds have no node
- * and belong to the operation before them. */
+static bool is_of(const onv_step *step, const onv_eager_op *op)
+{
+    return step->node.index == op->node.index && step->label == op->name;
+}
+
+/* The steps of the last backward follow the tape from its end. Those that autograd adds have no node; they, and further
+ * steps of one backward, belong to the operation before them. */
 static void assign(const onv_eager *eager, onv_tape_beside *b, const onv_timeline *t,
                    const uint64_t *during, const uint64_t *before)
 {
@@ -39,11 +44,11 @@ static void assign(const onv_eager *eager, onv_tape_beside *b, const onv_timelin
         const onv_eager_op *op = &eager->ops.at[i];
         const onv_step *steps = t->steps.at;
         uint32_t own = at;
-        while (own < end && steps[own].node.index == ONV_NO_NODE.index &&
-               (op->node.index != ONV_NO_NODE.index || steps[own].label != op->name))
+        while (own < end && !is_of(&steps[own], op) &&
+               (steps[own].node.index == ONV_NO_NODE.index ||
+                (last != UINT32_MAX && is_of(&steps[own], &eager->ops.at[last]))))
             own++;
-        if (own == end || steps[own].node.index != op->node.index || steps[own].label != op->name)
-            continue; /* no gradient comes here */
+        if (own == end || !is_of(&steps[own], op)) continue; /* no gradient comes here */
         for (; last != UINT32_MAX && at < own; at++)
             if (during[at] > b->backward[last]) b->backward[last] = during[at];
         b->backward[i] = during[own];

@@ -294,6 +294,27 @@ static double part_of_none(const char *sample, const char *dims, double again)
     return part;
 }
 
+/* Also behind a backward of several steps, as attention's is: here that of the first product from the end. */
+TEST(every_operation_goes_back)
+{
+    static taped t;
+    onv_arena arena;
+    onv_tape_beside beside;
+    taped_open_sample(&t, "resnet18-train.onnx", "batch=2", ONV_UNDEFINED);
+    onv_eager_op *last = &t.eager.ops.at[t.eager.first_loss_op - 1];
+    while (last->macs == 0) last--;
+    for (uint32_t k = 0; k < ONV_BACKWARD_TEMPS; k++)
+        assert_true(onv_vec_push(&t.eager.temps, ((onv_backward_temp){1000, k + 1})));
+    last->temps = 1;
+    last->backward_temp_bytes = onv_backward_temps_most(t.eager.temps.at);
+    onv_arena_init(&arena, SIZE_MAX);
+    assert_int_equal(onv_tape_beside_find(&t.problem, &arena, &beside, NULL), ONV_OK);
+    for (uint32_t i = 0; i < t.eager.ops.count; i++)
+        if (t.eager.ops.at[i].has_backward) assert_true(beside.goes_back[i]);
+    onv_arena_cleanup(&arena);
+    taped_close(&t);
+}
+
 TEST(networks_shrink)
 {
     assert_true(part_of_none("unet-train.onnx", "batch=8 height=256 width=256", 0.3) <= 0.45);
