@@ -88,13 +88,10 @@ static uint64_t crossing_bytes(const onv_chain *chain, uint32_t s, uint32_t q, u
     return bytes;
 }
 
-/* The unit that makes a checkpoint that begins at s hold the tensor: the next one to read it. Of
- * many readers it is the first one of all, whose checkpoint then holds it for the others.
- * UINT32_MAX: none. */
+/* The unit that makes a checkpoint that begins at s hold the tensor: the next one to read it. UINT32_MAX: none. */
 static uint32_t entry(const onv_chain_tensor *v, uint32_t s)
 {
     if (v->maker >= s || is_saved(v)) return UINT32_MAX;
-    if (v->n_readers > ONV_CHAIN_FEW_READERS && v->readers[0].unit < s) return UINT32_MAX;
     for (uint32_t k = 0; k < v->n_readers; k++)
         if (v->readers[k].unit >= s) return v->readers[k].unit;
     return UINT32_MAX;

@@ -18,8 +18,7 @@
  *   - a kept unit holds its own_bytes, tensors that it saves itself, and those that a later unit of
  *     its range saves, until all of [s + 1, t) went backward;
  *   - a checkpoint of [s, q) holds the tensors made there that a unit of [q, t) reads, for as long, if
- *     any reader saves them; and all the time its own inputs that no reader saves, but those of more
- *     than ONV_CHAIN_FEW_READERS units (features of a dense block) only if none of these come before;
+ *     any reader saves them; and all the time its own inputs that no reader saves;
  *   - while it runs, tensors stay until the last unit of [s, t) that reads them;
  *   - while the backward of a unit runs: its backward_bytes, beside what is held before s.
  *
@@ -43,12 +42,7 @@
 #include "base/status.h"
 #include "base/vec.h"
 
-enum {
-    ONV_CHAIN_MAX_UNITS = 256,
-    ONV_CHAIN_MAX_FRONT = 96,
-    ONV_CHAIN_INNER_FRONT = 32,
-    ONV_CHAIN_FEW_READERS = 4
-};
+enum { ONV_CHAIN_MAX_UNITS = 256, ONV_CHAIN_MAX_FRONT = 96, ONV_CHAIN_INNER_FRONT = 32 };
 
 typedef struct onv_chain_unit {
     uint64_t cost;           /* of running it */

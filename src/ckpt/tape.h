@@ -4,7 +4,7 @@
  * backward, or that makes something to keep of what is kept itself (casts). The others (views, sums)
  * go with the one before, for a checkpoint that ends there need not run them again. Where these are
  * more than asked for, neighbours are joined: first those that keep little and whose border is
- * crossed by much. Where that leaves few borders at which a checkpoint may begin, all others go first.
+ * crossed by much.
  *
  * Storages are the tensors of the chain, wherever they are read again: what skips units (residual
  * branches, the long connections of a U-Net) is held until then. What is there beside activations

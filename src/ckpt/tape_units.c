@@ -28,13 +28,12 @@ static void remove_border(onv_tape_builder *b, const weights *w, uint32_t at)
     if (at < b->n_units) w->worth[at] = worth_of(w, at);
 }
 
-/* Of the borders every other one goes, or those alone where nothing may begin. The loss, the last unit, stays alone. */
-static void thin_units(onv_tape_builder *b, const weights *w, bool closed)
+/* Of the borders every other one goes. The loss, the last unit, stays alone. */
+static void thin_units(onv_tape_builder *b, const weights *w)
 {
     uint32_t last = b->n_units - 1, n = 0;
     for (uint32_t i = 0; i < last; i++) {
-        bool goes = closed ? !onv_tape_may_begin(b, b->first_op[i]) : i % 2 == 1;
-        if (i > 0 && goes) {
+        if (i % 2 == 1) {
             w->kept[n - 1] += w->kept[i];
             continue;
         }
@@ -53,7 +52,7 @@ static void thin_units(onv_tape_builder *b, const weights *w, bool closed)
 static void join_units(onv_tape_builder *b, const weights *w, uint32_t max_units)
 {
     enum { MANY = 8 };
-    while (b->n_units > MANY * max_units) thin_units(b, w, false);
+    while (b->n_units > MANY * max_units) thin_units(b, w);
     for (uint32_t i = 1; i < b->n_units; i++) w->worth[i] = worth_of(w, i);
     while (b->n_units > max_units) {
         uint32_t best = 1;
@@ -135,24 +134,6 @@ static void place_borders(onv_tape_builder *b)
     number_units(b);
 }
 
-static onv_status join(onv_tape_builder *b, uint32_t max_units, bool opens, onv_error *err)
-{
-    weights w;
-    ONV_TRY(weigh_units(b, &w, err));
-    if (opens) thin_units(b, &w, true);
-    join_units(b, &w, max_units);
-    number_units(b);
-    return ONV_OK;
-}
-
-/* Checkpoints may begin at few of the borders. */
-static bool is_closed(const onv_tape_builder *b)
-{
-    uint32_t n = 0;
-    for (uint32_t u = 0; u < b->n_units; u++) n += !onv_tape_may_begin(b, b->first_op[u]);
-    return n > b->n_units / 8 * 7;
-}
-
 onv_status onv_tape_find_units(onv_tape_builder *b, uint32_t max_units, onv_error *err)
 {
     enum { MANY = 4 };
@@ -161,12 +142,9 @@ onv_status onv_tape_find_units(onv_tape_builder *b, uint32_t max_units, onv_erro
     place_borders(b);
     if (b->n_units <= max_units) return ONV_OK;
     if (b->n_units > MANY * max_units) max_units = max_units / 8 * 5; /* the search is cubic */
-    uint32_t *fine = onv_arena_copy(b->arena, b->first_op, (b->n_units + 1) * sizeof *fine);
-    if (fine == NULL) return onv_fail_memory(err);
-    ONV_TRY(join(b, max_units, false, err));
-    if (!is_closed(b)) return ONV_OK;
-    b->first_op = fine;
-    b->n_units = b->n_fine;
+    weights w;
+    ONV_TRY(weigh_units(b, &w, err));
+    join_units(b, &w, max_units);
     number_units(b);
-    return join(b, max_units, true, err);
+    return ONV_OK;
 }

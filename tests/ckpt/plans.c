@@ -88,8 +88,7 @@ static void checkpoint_chain(run *r, const onv_chain_range *range, uint32_t t)
     for (uint32_t i = 0; i < chain->n_tensors; i++) {
         const onv_chain_tensor *v = &chain->tensors[i];
         bool enters = v->maker < range->first && is_read(v, range->first, range->end, false);
-        bool is_held = v->n_readers > ONV_CHAIN_FEW_READERS && v->readers[0].unit < range->first;
-        if (enters && !is_saved(v) && !is_held) r->held += v->bytes;
+        if (enters && !is_saved(v)) r->held += v->bytes;
     }
     uint64_t inside_held = r->held;
     for (uint32_t u = range->first; u < range->end; u++) {
