@@ -178,3 +178,13 @@ void onv_tape_of_training(onv_tape *t)
     if (t->emit.options->locals) keep_computed(t, sources);
     if (t->emit.options->reports) report_drawn(t, sources);
 }
+
+void onv_tape_of_evaluation(onv_tape *t)
+{
+    if (!is_of_evaluation(t->program)) return;
+    onv_model_diag(t->emit.model, ONV_NOTE, "evaluation-calls", NULL,
+                   "the archive was exported after eval(): dropout and batch norms are counted as "
+                   "training has them, but what forward does only if self.training, as "
+                   "stochastic depth, is not in it; export the network after train(), or record "
+                   "it");
+}

@@ -276,6 +276,8 @@ void onv_tape_report_checkpoints(onv_tape *t);
 
 /* Of an archive in inference: what evaluation may do otherwise, as it was traced in training mode. */
 void onv_tape_of_training(onv_tape *t);
+/* Of training: says what an archive of evaluation lacks. */
+void onv_tape_of_evaluation(onv_tape *t);
 
 /* --- tape.c ------------------------------------------------------------------------------------- */
 

@@ -387,6 +387,24 @@ TEST(cosines_expand_both)
     assert_int_equal(infer_at("tape/programs/wav2vec.archive", 6).tensor_ends.high, 1833756 - 4);
 }
 
+static bool notes(const char *file, const char *code)
+{
+    OWNED_ANALYSIS analysis = analyse(file, "cross-entropy");
+    onv_diagnostic d;
+    for (size_t i = 0; onv_analysis_diagnostic(analysis, i, &d); i++)
+        if (strcmp(d.code, code) == 0) return strcmp(d.severity, "note") == 0;
+    return false;
+}
+
+/* Stochastic depth asks self.training: in an archive of evaluation it is not there, in one of training it is. */
+TEST(archives_of_evaluation_say_what_they_lack)
+{
+    (void)state;
+    assert_true(notes("tape/programs/left_out_list.archive", "evaluation-calls"));
+    assert_false(notes("truth/programs/bert.archive", "evaluation-calls"));
+    assert_false(notes("truth/programs/bert.recording", "evaluation-calls"));
+}
+
 /* An archive has neither checkpoints nor the backward of an autograd.Function: lines of the network show that it had. */
 TEST(archives_say_what_they_do_not_tell)
 {
