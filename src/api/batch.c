@@ -54,7 +54,7 @@ static void bind(probes *p, int64_t size)
         p->searched->size = size * p->unit;
     else
         p->options.batch = size;
-    for (size_t i = 0; p->beside != NULL && i < p->options.n_dims; i++)
+    for (size_t i = 0; p->searched != NULL && p->beside != NULL && i < p->options.n_dims; i++)
         if (p->beside[i] != APART) p->dims[i].size = p->searched->size + p->beside[i];
     onv_tell(p->told, "trying %s %lld", p->searched != NULL ? p->searched->name : "batch",
              (long long)size * p->unit);

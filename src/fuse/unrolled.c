@@ -129,7 +129,7 @@ void onv_find_unrolled(onv_finder *s, const onv_node *node)
         add_node(s, &u, u.end);
     }
     s->unrolled_end = (uint32_t)u.end;
-    if (!u.fits || !u.has_step || u.last == 0 || u.r.directions > 2 ||
+    if (!u.fits || !u.has_step || u.last == 0 || u.r.directions == 0 || u.r.directions > 2 ||
         u.r.projections % u.r.directions != 0 || !is_state(s, u.last) || !is_closed(s, &u))
         return;
     onv_recurrence *recurrence = ONV_ARENA_ARRAY(&s->model->arena, onv_recurrence, 1);
