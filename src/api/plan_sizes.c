@@ -313,12 +313,12 @@ static onv_status find_whole(search *all, onv_error *err)
     if (size > 0 && size < ONV_MAX_BATCH / 2)
         ONV_TRY(learn(all, ONV_FITS, size + size / AHEAD_PARTS, err));
     size = most_found(all, ONV_FITS, &which);
-    for (bool is_past = false; size > 0;) {
+    for (int64_t past = PAST_PARTS; size > 0;) {
         ONV_TRY(learn(all, ONV_FITS, size, err));
         size = next_run(all, size);
-        if (size > 0 || is_past || all->confirmed == ONV_MAX_BATCH) continue;
-        is_past = true; /* totals fall in places */
-        size = all->confirmed + all->confirmed / PAST_PARTS;
+        if (size > 0 || past < PAST_PARTS / 2 || all->confirmed == ONV_MAX_BATCH) continue;
+        size = all->confirmed + all->confirmed / past; /* totals fall in places */
+        past /= 2;
     }
     size = most_found(all, ONV_BY_RELEASE, &which);
     return size > 0 && size < ONV_MAX_BATCH ? learn(all, ONV_BY_RELEASE, size, err) : ONV_OK;
