@@ -136,7 +136,7 @@ static onv_status divide(const said *s, onv_shape_op op, onv_dim a, onv_dim b, o
     onv_dims *pool = s->c->dims;
     if (onv_dim_is(b, 0)) return refuse(s, "a division by 0");
     bool numbers = onv_dim_is_const(a) && onv_dim_is_const(b);
-    if (op == ONV_SHAPE_EXACT && numbers && (b.raw < 0 || a.raw % b.raw != 0))
+    if (op == ONV_SHAPE_EXACT && numbers && (b.raw <= 0 || a.raw % b.raw != 0))
         return refuse(s, "%lld does not split into %lld", (long long)a.raw, (long long)b.raw);
     *out = op == ONV_SHAPE_DIV    ? onv_dim_floordiv(pool, a, b)
            : op == ONV_SHAPE_CEIL ? onv_dim_ceildiv(pool, a, b)
