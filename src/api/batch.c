@@ -262,7 +262,7 @@ static onv_status find_of_all(probes *p, const onv_options *options, onv_analysi
 static onv_status find_of_runtimes(probes *p, const onv_options *options, onv_analysis *analysis,
                                    onv_error *err)
 {
-    uint64_t before = onv_watch_begin_sizes(p->from->watch);
+    uint64_t before = onv_watch_begin_sizes(p->from->watch, analysis->training.n_plans > 0);
     onv_status status = find_of_all(p, options, analysis, err);
     onv_watch_end_sizes(p->from->watch, before);
     return status;

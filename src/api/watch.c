@@ -74,12 +74,12 @@ void onv_watch_end_searches(onv_watch *watch)
     watch->quota.most_work = 0;
 }
 
-uint64_t onv_watch_begin_sizes(onv_watch *watch)
+uint64_t onv_watch_begin_sizes(onv_watch *watch, bool with_plans)
 {
     onv_quota *q = &watch->quota;
     uint64_t before = q->most_work;
-    if (watch->searches && before - q->work > ONV_DEFAULT_SIZES_WORK)
-        q->most_work = q->work + ONV_DEFAULT_SIZES_WORK;
+    uint64_t most = with_plans ? ONV_DEFAULT_PLANS_WORK : ONV_DEFAULT_SIZES_WORK;
+    if (watch->searches && before - q->work > most) q->most_work = q->work + most;
     return before;
 }
 

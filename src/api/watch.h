@@ -33,8 +33,8 @@ bool onv_watch_has_room(const onv_watch *watch);
 void onv_watch_begin_searches(onv_watch *watch);
 void onv_watch_end_searches(onv_watch *watch);
 
-/* The search for one largest size takes a part of that limit. Gives the limit before, which the end takes. */
-uint64_t onv_watch_begin_sizes(onv_watch *watch);
+/* The search for one largest size takes a part of that limit, among plans a larger one. Gives the limit before, which the end takes. */
+uint64_t onv_watch_begin_sizes(onv_watch *watch, bool with_plans);
 void onv_watch_end_sizes(onv_watch *watch, uint64_t before);
 
 /* Whether a search passed its limit, and nothing else. If so, what follows may take an eighth of a search's part again. */
