@@ -277,15 +277,16 @@ static onv_status parse_wheres(onv_shape_parser *p, onv_custom_op *t)
     do {
         if (t->n_wheres == ONV_CUSTOM_OP_MAX_LIST)
             return onv_shape_refuse(p, "more than %d sizes", ONV_CUSTOM_OP_MAX_LIST);
-        onv_shape_where *where = &wheres[t->n_wheres++];
-        ONV_TRY(parse_dim_name(p, &where->name));
-        if (where->name < 0) return onv_shape_refuse(p, "the name of a dim is expected");
+        onv_shape_where where = {.name = -1};
+        ONV_TRY(parse_dim_name(p, &where.name));
+        if (where.name < 0) return onv_shape_refuse(p, "the name of a dim is expected");
         ONV_TRY(onv_shape_need(p, '='));
         onv_shape_skip_space(p);
         const char *from = p->at;
-        ONV_TRY(onv_shape_term(p, &where->is));
-        where->text = onv_arena_strndup(p->arena, from, (size_t)(p->at - from));
-        if (where->text == NULL) return onv_fail_memory(p->err);
+        ONV_TRY(onv_shape_term(p, &where.is));
+        where.text = onv_arena_strndup(p->arena, from, (size_t)(p->at - from));
+        if (where.text == NULL) return onv_fail_memory(p->err);
+        wheres[t->n_wheres++] = where;
     } while (onv_shape_take(p, ','));
     t->wheres = onv_arena_copy(p->arena, wheres, t->n_wheres * sizeof *wheres);
     return t->wheres != NULL ? ONV_OK : onv_fail_memory(p->err);
