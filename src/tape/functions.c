@@ -38,7 +38,8 @@ static bool is_same(const onv_program_call *a, const onv_program_call *b, size_t
     return strncmp(a->trace, b->trace, length) == 0;
 }
 
-/* Numbers them: calls in a row that come by the same lines, in one module (of those inside, in modules below it). */
+/* Numbers them: calls in a row that come by the same lines, in one module. Modules that forward() calls divide it into several,
+ * which keep more than one would; two calls of one line in a row are taken for one, which keeps less. */
 static bool number(onv_tape *t)
 {
     const onv_program_graph *graph = &t->program->graphs.at[0];
