@@ -167,7 +167,8 @@ TEST(searches_share_a_limit)
         onv_quota *before = onv_watch_start(&watch, &options);
         assert_true(onv_work((uint64_t)1 << 40)); /* the analysis itself has none */
         onv_watch_begin_searches(&watch);
-        uint64_t before_sizes = onv_watch_begin_sizes(&watch, false); /* of one size, a part of it */
+        uint64_t before_sizes =
+            onv_watch_begin_sizes(&watch, false); /* of one size, a part of it */
         assert_int_equal(watch.quota.most_work - watch.quota.work,
                          given == 1 ? limits.work - watch.quota.work : ONV_DEFAULT_SIZES_WORK);
         onv_watch_end_sizes(&watch, before_sizes);
