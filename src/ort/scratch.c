@@ -232,7 +232,7 @@ uint64_t onv_ort_elements(const onv_type *type, int n)
     return type->rank >= n && count(type, type->rank - n, &elems) ? elems : 0;
 }
 
-static uint64_t input_elements(const kernel *k, uint32_t i, int n)
+uint64_t onv_ort_input_elements(const kernel *k, uint32_t i, int n)
 {
     bool has = i < k->node->n_inputs && onv_is_value(k->node->inputs[i]);
     return has ? onv_ort_elements(onv_ort_input(k, i), n) : 0;
@@ -243,7 +243,7 @@ static void counts_scratch(kernel *k)
 {
     enum { BLOCK = 256, SUM_BYTES = 1023 };
     bool is_compress = k->node->code == ONV_OP_Compress;
-    uint64_t n = input_elements(k, is_compress ? 1 : 0, 0);
+    uint64_t n = onv_ort_input_elements(k, is_compress ? 1 : 0, 0);
     if (n == 0) return;
     add_of(k, is_compress ? n : (n + BLOCK - 1) / BLOCK, sizeof(int32_t));
     add(k, SUM_BYTES);
@@ -253,7 +253,7 @@ static void counts_scratch(kernel *k)
 /* Where each slice begins. */
 static void gather_nd_scratch(kernel *k)
 {
-    add_of(k, input_elements(k, 1, 1), sizeof(int64_t));
+    add_of(k, onv_ort_input_elements(k, 1, 1), sizeof(int64_t));
 }
 
 /* Addresses of matrices, where those of the left operand are not each multiplied by one of the right's, or all by the same
@@ -261,7 +261,7 @@ static void gather_nd_scratch(kernel *k)
 static void matmul_scratch(kernel *k)
 {
     const onv_type *out = &onv_model_value(k->model, k->node->outputs[0])->type;
-    uint64_t left = input_elements(k, 0, 2), right = input_elements(k, 1, 2), n;
+    uint64_t left = onv_ort_input_elements(k, 0, 2), right = onv_ort_input_elements(k, 1, 2), n;
     if (k->node->n_inputs < 2) return;
     int rank = onv_ort_input(k, 1)->rank, left_rank = onv_ort_input(k, 0)->rank;
     bool is_vector = rank == 1 && left_rank > 1;
@@ -328,66 +328,13 @@ static void norm_scratch(kernel *k)
     for (int i = 0; i < (is_single ? 2 : 4); i++) add_of(k, channels, sizeof(float));
 }
 
-/* --- Sorting ----------------------------------------------------------------------------------- */
-
-/* What a radix sort of cub takes: keys and values once more, how often each digit occurs, and a state of each tile. Such sizes are
- * those of its kernels for compute capability 9.0. */
-static uint64_t sort_bytes(uint64_t n, uint64_t key, uint64_t value, uint64_t counter)
-{
-    enum { DIGITS = 256, UNIT = 256, STATE = DIGITS * 4, SINGLE = 4864, REST = 511 };
-    static const uint64_t tiles[] = {[2] = 5632, [4] = 5376, [8] = 4608};
-    uint64_t tile = value == 4 ? 8832 : tiles[key];
-    if (n <= SINGLE) return 1;
-    return (n * key + UNIT - 1) / UNIT * UNIT + (n * value + UNIT - 1) / UNIT * UNIT +
-           key * DIGITS * counter + (n + tile - 1) / tile * STATE + REST;
-}
-
-/* Up to 32 of a long last axis are chosen block by block; more than 4096 are sorted. Between them is nothing, or kernels that take
- * little (0.5 MiB in the largest of 12 graphs). */
-static void topk_scratch(kernel *k)
-{
-    enum { FEW = 32, LONG = 4096, BLOCK = 16384, MOST_BLOCKS = 64, MANY = 4096 };
-    const onv_type *in = onv_ort_input(k, 0),
-                   *out = &onv_model_value(k->model, k->node->outputs[0])->type;
-    int64_t axis = onv_node_int(k->node, "axis", -1);
-    if (!is_sized(in) || !is_sized(out) || in->rank < 1) return;
-    if (axis < 0) axis += in->rank;
-    if (axis < 0 || axis >= in->rank) return;
-    uint64_t n = (uint64_t)in->dims[axis].raw, chosen = (uint64_t)out->dims[axis].raw;
-    uint64_t key = onv_dtype_bits((onv_dtype)in->dtype) / 8, blocks = (n + BLOCK - 1) / BLOCK;
-    bool is_short =
-        in->dtype == ONV_FLOAT || (onv_dtype_is_float((onv_dtype)in->dtype) && key == 2);
-    if (blocks > MOST_BLOCKS) blocks = MOST_BLOCKS;
-    if (is_short && axis == in->rank - 1 && n > LONG && chosen <= FEW)
-        add_of(k, onv_ort_elements(in, 0) / n * blocks, chosen * sizeof(int64_t));
-    if (chosen <= MANY || key < 2 || key > 8 || onv_node_int(k->node, "sorted", 1) == 0 ||
-        n > UINT32_MAX)
-        return;
-    for (int i = 0; i < 4; i++) add_of(k, n, i < 2 ? key : sizeof(int64_t));
-    add(k, sort_bytes(n, key, sizeof(int64_t), sizeof(int64_t)));
-}
-
-/* Of one class: what its scores are sorted with, and which of the boxes that are left cover which; how many are left, data tells. */
-static void suppression_scratch(kernel *k)
-{
-    enum { BITS = 32, CORNERS = 4 };
-    uint64_t n = input_elements(k, 0, 0);
-    if (n == 0 || n / CORNERS > UINT32_MAX || onv_ort_input(k, 0)->rank != 3) return;
-    n = (uint64_t)onv_ort_input(k, 0)->dims[1].raw;
-    add(k, sort_bytes(n, sizeof(float), sizeof(int32_t), sizeof(int32_t)));
-    for (int i = 0; i < 4; i++) add_of(k, n, sizeof(int32_t));
-    add_of(k, n, CORNERS * sizeof(float));
-    for (uint32_t i = 0; i < k->scratch->count; i++) k->scratch->rows[i].is_early = true;
-    add_of(k, n, (n + BITS - 1) / BITS * sizeof(int32_t));
-    last_row(k)->is_early = last_row(k)->is_uncertain = true;
-    last_row(k)->most_bytes = last_row(k)->bytes;
-}
+/* --- Matrices ---------------------------------------------------------------------------------- */
 
 /* Pivots, the factors of the matrices in float32, and the addresses of both; of float16 the result, too. */
 static void inverse_scratch(kernel *k)
 {
     const onv_type *in = onv_ort_input(k, 0);
-    uint64_t elems = input_elements(k, 0, 0), matrices = input_elements(k, 0, 2);
+    uint64_t elems = onv_ort_input_elements(k, 0, 0), matrices = onv_ort_input_elements(k, 0, 2);
     uint64_t number = in->dtype == ONV_DOUBLE ? sizeof(double) : sizeof(float);
     if (elems == 0 || matrices == 0) return;
     add_of(k, matrices, sizeof(int32_t));
@@ -604,8 +551,8 @@ static const struct kernel_row {
     {ONV_OP_RNN, "", rnn_scratch, NULL},
     {ONV_OP_MatMulNBits, "com.microsoft", packed_scratch, NULL},
     {ONV_OP_MatMulBnb4, "com.microsoft", packed_scratch, NULL},
-    {ONV_OP_TopK, "", topk_scratch, NULL},
-    {ONV_OP_NonMaxSuppression, "", suppression_scratch, NULL},
+    {ONV_OP_TopK, "", onv_ort_top_k, NULL},
+    {ONV_OP_NonMaxSuppression, "", onv_ort_suppression, NULL},
     {ONV_OP_Inverse, "com.microsoft", inverse_scratch, NULL},
     {ONV_OP_GroupQueryAttention, "com.microsoft", onv_ort_grouped_attention, NULL},
     {ONV_OP_MultiHeadAttention, "com.microsoft", onv_ort_attention, NULL},

@@ -42,6 +42,8 @@ const onv_type *onv_ort_input(const onv_ort_kernel *k, uint32_t i);
 
 /* Along the first axes, but for `n` at the end; 0: not known. */
 uint64_t onv_ort_elements(const onv_type *type, int n);
+/* The same of an input; 0 where there is none. */
+uint64_t onv_ort_input_elements(const onv_ort_kernel *k, uint32_t i, int n);
 
 /* Kernels of the CPU provider (cpu_scratch.c). */
 void onv_ort_cpu_conv(onv_ort_kernel *k);
@@ -52,6 +54,10 @@ void onv_ort_cpu_recurrent(onv_ort_kernel *k);
 
 /* Of an Einsum of one operand or two, without diagonals (einsum.c). */
 void onv_ort_einsum(onv_ort_kernel *k);
+
+/* What is sorted (sorting.c). */
+void onv_ort_top_k(onv_ort_kernel *k);
+void onv_ort_suppression(onv_ort_kernel *k);
 
 /* Of com.microsoft (attention.c). */
 void onv_ort_grouped_attention(onv_ort_kernel *k);
