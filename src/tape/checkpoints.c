@@ -30,8 +30,7 @@ typedef struct run {
     bool is_function;
 } run;
 
-/* The module that the nth forward() of the call's trace, counted from 1, has called around it. */
-static uint32_t module_below(const onv_tape *t, const onv_program_call *call, uint32_t nth)
+uint32_t onv_tape_module_below(const onv_tape *t, const onv_program_call *call, uint32_t nth)
 {
     uint32_t depth = 0, module = call->module;
     for (uint32_t m = module; m < t->program->modules.count; m = t->program->modules.at[m].parent)
@@ -63,9 +62,9 @@ static run run_of(const onv_tape *t, const onv_program_call *call)
     for (const char *f = call->trace; (f = strstr(f, frame)) != NULL && f < at; f++) nth++;
     r.trace = call->trace;
     r.length = (size_t)(at - call->trace) + strcspn(at, "\n");
-    r.module = module_below(t, call, nth);
+    r.module = onv_tape_module_below(t, call, nth);
     r.is_function = !calls_module(t, r.module, at + sizeof word - 1);
-    if (r.is_function) r.module = nth > 0 ? module_below(t, call, nth - 1) : UINT32_MAX;
+    if (r.is_function) r.module = nth > 0 ? onv_tape_module_below(t, call, nth - 1) : UINT32_MAX;
     return r;
 }
 

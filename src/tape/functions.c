@@ -33,13 +33,18 @@ static const char *find_call(const onv_tape *t, const onv_program_call *call)
     return is_one && (layers == NULL || layers > inner) ? last + sizeof frame - 1 : NULL;
 }
 
-static bool is_same(const onv_program_call *a, const onv_program_call *b, size_t length)
+/* The module whose forward() has the line, which ends at `end`. */
+static uint32_t module_of(const onv_tape *t, const onv_program_call *call, const char *end)
 {
-    return strncmp(a->trace, b->trace, length) == 0;
+    uint32_t nth = 0;
+    for (const char *f = call->trace; (f = strstr(f, frame)) != NULL && f < end;
+         f += sizeof frame - 1)
+        nth++;
+    return nth > 0 ? onv_tape_module_below(t, call, nth - 1) : UINT32_MAX;
 }
 
-/* Numbers them: calls in a row that come by the same lines, in one module. Modules that forward() calls divide it into several,
- * which keep more than one would; two calls of one line in a row are taken for one, which keeps less. */
+/* Numbers them: calls in a row that come by the same lines of the same module. Two calls of one line in a row are taken for one,
+ * which keeps less. */
 static bool number(onv_tape *t)
 {
     const onv_program_graph *graph = &t->program->graphs.at[0];
@@ -47,18 +52,18 @@ static bool number(onv_tape *t)
     uint32_t n = 0, module = UINT32_MAX;
     size_t length = 0;
     for (uint32_t i = graph->first_call; i < graph->first_call + graph->n_calls; i++) {
-        size_t chars = calls[i].trace != NULL ? strlen(calls[i].trace) : 0;
+        size_t chars = calls[i].trace != NULL ? strlen(calls[i].trace) : 0, before = length;
         if (!onv_work(1 + chars / CHARS_BY_WORK)) t->emit.status = ONV_ERR_CANCELLED;
         const char *at = chars > 0 ? find_call(t, &calls[i]) : NULL;
-        if (at == NULL) {
-            length = 0;
-            continue;
-        }
-        size_t now = (size_t)(at - calls[i].trace) + strcspn(at, "\n");
-        if (now != length || calls[i].module != module || !is_same(&calls[i], &calls[i - 1], now))
-            n++;
-        length = now;
-        module = calls[i].module;
+        length = 0;
+        if (at == NULL) continue;
+        const char *end = at + strcspn(at, "\n");
+        uint32_t around = module_of(t, &calls[i], end);
+        length = (size_t)(end - calls[i].trace);
+        bool goes_on = length == before && around == module &&
+                       memcmp(calls[i].trace, calls[i - 1].trace, length) == 0;
+        n += !goes_on;
+        module = around;
         t->function_of[i] = n;
     }
     return n > 0;

@@ -266,6 +266,8 @@ bool onv_tape_ran_without_grad(onv_tape *t, const onv_program_call *call);
 
 /* --- checkpoints.c ------------------------------------------------------------------------------ */
 
+/* The module that the nth forward() of the call's trace, counted from 1, has called around it; 0: the network. UINT32_MAX: none. */
+uint32_t onv_tape_module_below(const onv_tape *t, const onv_program_call *call, uint32_t nth);
 /* Of training: sets `segment_of`, and, once all operations are there, the tape's checkpoints. */
 onv_status onv_tape_find_checkpoints(onv_tape *t);
 void onv_tape_add_checkpoints(onv_tape *t);

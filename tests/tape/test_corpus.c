@@ -342,6 +342,13 @@ TEST(functions_in_archives_keep_what_they_are_given)
     enum { AT = 4, KEPT = 20253892 };
     (void)state;
     keeps_at("truth/programs/separable.archive", AT, "cross-entropy", KEPT);
+    /* One whose forward calls modules is one: its input, weights, and what linear layers and the loss keep outside. */
+    OWNED_ANALYSIS analysis = analyse("tape/programs/function_of_modules.archive", "none");
+    onv_diagnostic d = {0};
+    bool is_one = false;
+    for (size_t i = 0; onv_analysis_diagnostic(analysis, i, &d); i++)
+        is_one |= strncmp(d.message, "1 calls of an autograd.Function", 31) == 0;
+    assert_true(is_one);
 }
 
 /* Backward of memory-efficient attention makes its temporaries one by one, as PyTorch's attention_backward.cu does: small ones come of
