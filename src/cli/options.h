@@ -58,7 +58,7 @@ typedef struct onv_cli {
     bool sequential;            /* each ends before the next one begins */
     onv_together_info sessions;
     bool untrusted;   /* the models are */
-    bool has_profile; /* of TensorRT: sizes are those that an engine is built for */
+    bool has_profile; /* of TensorRT: an engine is built for the sizes */
     onv_budget budgets[ONV_CLI_MAX_BUDGETS];
     onv_cli_input input; /* where it is one of the models */
     onv_dim_binding *dims;
