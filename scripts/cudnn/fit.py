@@ -420,9 +420,9 @@ def trees_of(data):
     trees = {}
     for job, (root, most) in zip(((a, m, p) for a in ARCHS for m in MODES for p in "fdw"), roots):
         tree = trees[job] = Tree([], {}, most)
-        todo = [(at + root - 1, None)] if root else []
-        while todo:  # a node, and whose right child it is
-            here, parent = todo.pop()
+        pending = [(at + root - 1, None)] if root else []
+        while pending:  # a node, and whose right child it is
+            here, parent = pending.pop()
             index = len(tree.nodes)
             if parent is not None:
                 left, _, *rest = tree.nodes[parent]
@@ -436,7 +436,7 @@ def trees_of(data):
             _, limit = INNER.unpack_from(data, here)
             skip, low = skip_at(data, here + INNER.size)
             tree.nodes.append((index + 1, -1, first, limits[limit][0]))
-            todo += [(low + skip, index), (low, None)]
+            pending += [(low + skip, index), (low, None)]
     return trees
 
 

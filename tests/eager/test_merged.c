@@ -5,6 +5,16 @@
 #include "ir/notes.h"
 #include "support/test.h"
 
+/* What the warning says; NULL: there is none. */
+static const char *merged_calls(const trainer *t)
+{
+    const char *message = NULL;
+    for (size_t k = 0; k < t->model.diags.count; k++)
+        if (strcmp(t->model.diags.at[k].code, "merged-calls") == 0)
+            message = t->model.diags.at[k].message;
+    return message;
+}
+
 /* An argument stands for the input in its place: a product with 1, which the exporter removed, is none of the one beside it. */
 TEST(an_argument_is_the_input_in_its_place)
 {
@@ -49,10 +59,7 @@ TEST(merged_calls_are_told)
         model_output(m, "y", "f32");
         trainer_open_model(&t, m);
         trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE, .reports = true});
-        const char *message = NULL;
-        for (size_t k = 0; k < t.model.diags.count; k++)
-            if (strcmp(t.model.diags.at[k].code, "merged-calls") == 0)
-                message = t.model.diags.at[k].message;
+        const char *message = merged_calls(&t);
         if ((message != NULL) != (cases[i].told != NULL) ||
             (message != NULL && strncmp(message, cases[i].told, strlen(cases[i].told)) != 0))
             fail_msg("case %zu: %s", i, message);
@@ -75,10 +82,7 @@ TEST(the_larger_input_decides)
     model_output(m, "y", "f32");
     trainer_open_model(&t, m);
     trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE, .reports = true});
-    const char *message = NULL;
-    for (size_t k = 0; k < t.model.diags.count; k++)
-        if (strcmp(t.model.diags.at[k].code, "merged-calls") == 0)
-            message = t.model.diags.at[k].message;
+    const char *message = merged_calls(&t);
     assert_non_null(message);
     assert_non_null(strstr(message, " 256 bytes more"));
 }
