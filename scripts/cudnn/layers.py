@@ -75,11 +75,14 @@ def vision(name, **options):
 
 def add_training_models():
     """What docs/accuracy/process.md trains: nothing is fitted to layers that these have."""
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "export"))
-    import training_models
-    for name, entry in training_models.MODELS.items():
-        if not entry.tokens:
-            add(name, entry.make, (1, *entry.shape))
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../samples"))
+    import nets
+    for name in ("alexnet", "convnext_tiny", "densenet121", "efficientnet_b0", "googlenet", "inception_v3", "mnasnet1_0", "mobilenet_v2",
+                 "mobilenet_v3_large", "mobilenet_v3_small", "regnet_x_400mf", "regnet_y_400mf", "resnet18", "resnet50", "resnext50_32x4d",
+                 "shufflenet_v2_x1_0", "squeezenet1_1", "swin_t", "vgg11_bn", "vgg16", "vit_b_16", "wide_resnet50_2"):
+        add(name, vision(name), (1, 3, *[SIZES.get(name, 224)] * 2))
+    add("small_vit", nets.small_vit, (1, 3, 96, 96))
+    add("unet", nets.UNet, (1, 3, 64, 64))
 
 
 def add_torchvision():

@@ -13,8 +13,8 @@ kernels of 3 to 13; video=N, three dims, whole or factored kernels; dilated=N, b
 times the channels; pointwise=N, 1 x 1 of many channels and few pixels; heads=N, to or from few channels; narrow=N, few channels on both sides; lines=N, one dim;
 upscaling=N, what transposed layers have.  --depthwise: also those that PyTorch computes without cuDNN.
 
-The first letter of an id says what the row is for: t a layer of the networks of scripts/export/training_models.py, whatever the batch, to
-which nothing is fitted; f fitted to; h held out (a layer that no fitted network has); v made here, fitted to, and no layer of the two
+The first letter of an id says what the row is for: t a layer of TABLES, the networks that docs/accuracy/process.md trains, whatever the
+batch, to which nothing is fitted; f fitted to; h held out (a layer that no fitted network has); v made here, fitted to, and no layer of the two
 that are not; p patches, stems and families, half and half (p fitted, q held out).  A network's half follows from its name, whatever its size.
 """
 import argparse
@@ -25,7 +25,7 @@ import random
 
 TABLES = """alexnet convnext_tiny densenet121 efficientnet_b0 googlenet inception_v3 mnasnet1_0 mobilenet_v2 mobilenet_v3_large
 mobilenet_v3_small regnet_x_400mf regnet_y_400mf resnet18 resnet50 resnext50_32x4d shufflenet_v2_x1_0 squeezenet1_1 swin_t
-vgg11_bn vgg16 vit_b_16 wide_resnet50_2 small_vit unet group_norm sequential""".split()
+vgg11_bn vgg16 vit_b_16 wide_resnet50_2 small_vit unet""".split()
 BATCHES = [1, 2, 3, 4, 6, 8, 8, 12, 16, 16, 20, 24, 32, 32, 48, 64, 64, 128]
 LARGE_BATCHES = [96, 160, 192, 256, 256, 300, 320, 384, 400, 512, 512, 600, 640, 768, 1000, 1024]
 SIDES = sorted({*range(4, 21), *(a << b for a in (5, 6, 7, 8, 9, 13, 15) for b in range(1, 7)), 27, 33, 35, 38, 41, 44, 65, 71, 75, 95,

@@ -26,7 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, os.pardir), HERE, os.path.join(HERE, os.pardir, os.pardir, "samples")]
 from sharing import difference, in_a_process, read  # noqa: E402
 from truth.networks import common  # noqa: E402
-from truth.networks.common import Network, image, numbers, timm, values, vision  # noqa: E402
+from truth.networks.common import Network, image, numbers, sample, timm, values, vision  # noqa: E402
 
 BUDGETS = (1.0, 0.8, 0.5, 0.2)
 
@@ -37,27 +37,25 @@ def transformer(name, model, config, **options):
 
 def networks():
     """By their names."""
-    def entry(name, key):
-        def found():
-            from training_models import MODELS
-            return MODELS[key]
-        return Network(name, lambda: found().make(), lambda batch: (found().inputs(batch),))
+    def entry(name, key, **options):
+        return Network(name, vision(key, **options), image(224))
 
     small = {"hidden_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 344}
     words = {**small, "vocab_size": 2000}
     rows = (
         entry("ViT-B/16", "vit_b_16"),
         transformer("LLaMA", "LlamaForCausalLM", "LlamaConfig", num_key_value_heads=4, **words),
-        entry("EfficientNet-B0", "efficientnet_b0"),
+        entry("EfficientNet-B0", "efficientnet_b0", stochastic_depth_prob=0.0),
         Network("r3d_18", vision("r3d_18", "video"), values(3, 8, 64, 64)),
         entry("ResNet-18", "resnet18"), entry("ResNet-50", "resnet50"),
         transformer("BERT", "BertForMaskedLM", "BertConfig", **words),
         transformer("GPT-2", "GPT2LMHeadModel", "GPT2Config", n_embd=128, n_layer=4, n_head=4, vocab_size=2000, bos_token_id=0,
                     eos_token_id=0, use_cache=False),
-        entry("U-Net", "unet"), entry("ConvNeXt-T", "convnext_tiny"), entry("MobileNetV3-L", "mobilenet_v3_large"),
-        entry("small ViT", "small_vit"),
+        Network("U-Net", sample("UNet"), image(64)), entry("ConvNeXt-T", "convnext_tiny", stochastic_depth_prob=0.0),
+        entry("MobileNetV3-L", "mobilenet_v3_large"),
+        Network("small ViT", sample("small_vit"), image(96)),
         # Chosen before the program had seen any of them.
-        entry("RegNetY-400MF", "regnet_y_400mf"), entry("Swin-T", "swin_t"),
+        entry("RegNetY-400MF", "regnet_y_400mf"), entry("Swin-T", "swin_t", stochastic_depth_prob=0.0),
         transformer("Qwen3", "Qwen3ForCausalLM", "Qwen3Config", num_key_value_heads=2, head_dim=32, **words),
         Network("MambaOut", timm("mambaout_femto", num_classes=10), image(64)),
         Network("DLA-34", timm("dla34", num_classes=10), image(64)),
@@ -225,16 +223,10 @@ def partition(network, budgets):
     return found
 
 
-def eager_bytes(network):
-    from torch._subclasses.fake_tensor import FakeTensorMode
-    from saved_bytes import fake, saved_bytes
-    model = network.make().train()
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        return saved_bytes(fake(model, "cuda"), network.inputs(network.batch)[0].to("cuda"), None, "efficient", loss=False)[0]
-
-
 def measure(network, graph):
-    found, eager = partition(network, BUDGETS), eager_bytes(network)
+    from truth import measure as by
+    eager = by.kept(network._replace(loss="none"), network.batch)
+    found = partition(network, BUDGETS)
     with open(graph, "w") as out:
         write_graph(found, BUDGETS, out)
     return {"eager": eager, "saved": {str(b): sum(r[-1] for r in found[b]) for b in BUDGETS}}

@@ -97,7 +97,7 @@ def networks():
     from torch import nn
     from torch.nn import functional as F
 
-    import training_models
+    from truth.networks.common import sample, vision
 
     class Block(nn.Module):
         def __init__(self, width):
@@ -134,9 +134,30 @@ def networks():
         def forward(self, x):
             return self.last(torch.relu(self.frozen(self.first(x))))
 
+    class Logits(nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+
+        def forward(self, tokens):
+            # Without a mask the library looks for packed sequences, which no export can follow.
+            return self.model(tokens, attention_mask=torch.ones_like(tokens), return_dict=True).logits
+
+    def bert():
+        from transformers import BertConfig, BertForSequenceClassification
+        return Logits(BertForSequenceClassification(BertConfig(
+            vocab_size=8192, hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1024,
+            attn_implementation="eager")))
+
+    def gpt2():
+        from transformers import GPT2Config, GPT2LMHeadModel
+        return Logits(GPT2LMHeadModel(GPT2Config(
+            vocab_size=8192, n_positions=256, n_embd=256, n_layer=4, n_head=4, bos_token_id=0, eos_token_id=0,
+            use_cache=False, attn_implementation="eager")))
+
     def llama():
         from transformers import LlamaConfig, LlamaForCausalLM
-        return training_models.Logits(LlamaForCausalLM(LlamaConfig(
+        return Logits(LlamaForCausalLM(LlamaConfig(
             vocab_size=8192, hidden_size=256, intermediate_size=688, num_hidden_layers=4, num_attention_heads=4,
             num_key_value_heads=2, use_cache=False, attn_implementation="eager", pad_token_id=0, bos_token_id=0,
             eos_token_id=0)))
@@ -153,12 +174,13 @@ def networks():
     def rows(batch, device):
         return torch.rand(batch, 768, device=device)
 
-    def of_training_models(name):
-        return training_models.MODELS[name].make, training_models.MODELS[name].inputs
+    def pictures(size):
+        return lambda batch, device: torch.zeros(batch, 3, size, size, device=device)
 
     return {"tower": (lambda: Tower(96, 4, 1000), tokens(32)), "tower_wide": (lambda: Tower(512, 6, 8000), tokens(64)),
-            "frozen": (lambda: Frozen(True), rows), "frozen_plain": (lambda: Frozen(False), rows), "llama": (llama, tokens(64)), "lora_llama": (lora_llama, tokens(64)),
-            **{name: of_training_models(name) for name in ("gpt2", "resnet18", "bert", "small_vit")}}
+            "frozen": (lambda: Frozen(True), rows), "frozen_plain": (lambda: Frozen(False), rows), "llama": (llama, tokens(64)),
+            "lora_llama": (lora_llama, tokens(64)), "gpt2": (gpt2, tokens(64)), "bert": (bert, tokens(64)),
+            "resnet18": (vision("resnet18"), pictures(224)), "small_vit": (sample("small_vit"), pictures(96))}
 
 
 # --- export -------------------------------------------------------------------------------------------

@@ -96,7 +96,8 @@ class Row:
 
     def text(self):
         parts = [f"{what} at {batch} {value:+.2f} %" for bad, what, batch, value in self.parts if bad]
-        return ", ".join(parts + [w.partition(FIXED)[0] for w in (self.why, self.refused) if w])
+        fixed = ["fixed batch"] if self.refused else []
+        return ", ".join(parts + fixed + [self.why.partition(FIXED)[0]] * bool(self.why))
 
 
 def training(exe, path, network, batch, measured, row, options):
@@ -165,10 +166,25 @@ def print_table(sets, kinds, counts, columns):
         print(f"| {evidence} | " + " | ".join(" / ".join(map(str, counts[s, evidence, c])) for s in sets for c in columns) + " |")
 
 
+def print_bad(bad):
+    """A line for each network and evidence; those whose batch alone is fixed are listed below."""
+    fixed = {}
+    print("| network | evidence | training | inference | warnings |\n|---|---|---|---|---|")
+    for (name, evidence), modes in bad.items():
+        texts = {mode: row.text() for mode, row in modes.items()}
+        if set(texts.values()) == {"fixed batch"}:
+            fixed.setdefault(evidence, []).append(name if len(texts) == 2 else f"{name} ({min(texts)})")
+            continue
+        warned = sorted({code for row in modes.values() for code in row.codes.split(",") if code})
+        print(f"| {name} | {evidence} | {texts.get('training', '')} | {texts.get('inference', '')} | {', '.join(warned)} |")
+    for evidence, names in sorted(fixed.items()):
+        print(f"\nRight at the batch of the file, which is fixed: {evidence}: {', '.join(names)}.")
+
+
 def write_with(folder, exe, words, known, unpacked):
     both, own, silent = (defaultdict(lambda: [0, 0]) for _ in range(3))
     widths = defaultdict(list)
-    bad, good, missing, sets = [], [], [], []
+    bad, good, missing, sets = {}, [], [], []
 
     def count(counts, key, is_there):
         counts[key][0] += is_there
@@ -198,11 +214,11 @@ def write_with(folder, exe, words, known, unpacked):
             if row.is_right():
                 good.append(f"{name} {evidence}-{mode}".replace("default export", "default-export").replace("older exporter", "older-exporter"))
             else:
-                bad.append(f"| {name} | {evidence} | {mode} | {row.text()} | {row.codes} |")
+                bad.setdefault((name, evidence), {})[mode] = row
     kinds = [e for e, *_ in EVIDENCE]
     print_table(sets, kinds, both, ("training", "inference", "in the range"))
-    print("\n| network | evidence | mode | what differs | warnings |\n|---|---|---|---|---|")
-    print("\n".join(bad))
+    print()
+    print_bad(bad)
     print()
     print_table(sets, kinds[2:], own, ("training", "peaks in the range", "inference", "in the range"))
     print("\nMore than 2 % off without a warning or a range: " + ", ".join(f"{e} {silent[e][0]} of {silent[e][1]}" for e in kinds if e in silent) + ".")

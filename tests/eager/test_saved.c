@@ -8,56 +8,49 @@
 
 /* --- Whole networks ---------------------------------------------------------------------------- */
 
-/* Saved bytes of `batch` samples as measured on the CPU. */
-static uint64_t measured(const char *path, uint64_t batch)
+/* A figure of tests/truth/NAME.measured.json, by keys. */
+static uint64_t measured(json_t *at, const char *batch, const char *kind, const char *key)
 {
-    json_error_t error;
-    json_t *json = json_load_file(path, 0, &error);
-    if (json == NULL) fail_msg("%s: %s", path, error.text);
-    json_t *fixed = json_object_get(json, "saved_fixed");
-    json_t *sample = json_object_get(json, "saved_per_sample");
-    assert_true(json_is_integer(fixed) && json_is_integer(sample));
-    uint64_t bytes =
-        (uint64_t)json_integer_value(fixed) + batch * (uint64_t)json_integer_value(sample);
-    json_decref(json);
-    return bytes;
+    json_t *found = json_object_get(json_object_get(at, batch), kind);
+    if (key != NULL) found = json_object_get(found, key);
+    assert_true(json_is_integer(found));
+    return (uint64_t)json_integer_value(found);
 }
 
-static uint64_t predicted(const char *path, int64_t batch)
+/* What is kept is the same to the byte, and peaks of tensors are within 0.2 %. */
+static void compare(const char *name, json_t *truth, const char *batch)
 {
-    static const int64_t image[] = {0, 3, 64, 64};
-    int64_t dims[4] = {batch, image[1], image[2], image[3]};
-    onv_shape_binding shape = {"input", dims, 4};
-    onv_options options = onv_options_default();
-    options.batch = batch;
-    if (strstr(path, "unet") != NULL) {
-        options.batch = 0;
-        options.shapes = &shape;
-        options.n_shapes = 1;
+    static const char *const optimizers[] = {"momentum", "adamw"};
+    OWNED_TRAINER t;
+    trainer_open_sample(&t, name, strtoll(batch, NULL, 10));
+    const onv_lower_options how = {.attention = ONV_ATTENTION_AUTO};
+    uint64_t kept = trainer_saved(&t, &how), wanted = measured(truth, batch, "kept", NULL);
+    if (kept != wanted)
+        fail_msg("%s, batch %s: %llu, measured %llu", name, batch, (unsigned long long)kept,
+                 (unsigned long long)wanted);
+    for (size_t i = 0; i < sizeof optimizers / sizeof optimizers[0]; i++) {
+        onv_train_options options = {.optimizer = onv_optimizer_find(optimizers[i]), .lower = how};
+        double peak = (double)trainer_run(&t, &options).figures.peak_bytes;
+        double tensors = (double)measured(truth, batch, optimizers[i], "tensors");
+        if (peak < tensors * 0.998 || peak > tensors * 1.002)
+            fail_msg("%s, batch %s, %s: %.0f, measured %.0f", name, batch, optimizers[i], peak,
+                     tensors);
     }
-    trainer t;
-    trainer_open(&t, path, &options);
-    uint64_t bytes = trainer_saved(&t, &(onv_lower_options){.on_cpu = true});
-    trainer_close(&t);
-    return bytes;
 }
 
-TEST(networks_keep_what_autograd_kept)
+TEST(networks_keep_and_take_what_pytorch_did)
 {
     static const char *const names[] = {"resnet18-train", "mobilenet_v2-train", "vit-small-train",
                                         "unet-train", "vit_b_16"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        char model_path[1024], truth_path[1024];
-        snprintf(model_path, sizeof model_path, ONV_SOURCE_DIR "/samples/%s.onnx", names[i]);
-        snprintf(truth_path, sizeof truth_path, ONV_SOURCE_DIR "/tests/truth/%s.saved.json",
-                 names[i]);
-        for (int64_t batch = 2; batch <= 8; batch += 3) {
-            uint64_t truth = measured(truth_path, (uint64_t)batch);
-            uint64_t ours = predicted(model_path, batch);
-            if (truth != ours)
-                fail_msg("%s, batch %d: %llu, measured %llu", names[i], (int)batch,
-                         (unsigned long long)ours, (unsigned long long)truth);
-        }
+        char path[1024];
+        json_error_t error;
+        snprintf(path, sizeof path, ONV_SOURCE_DIR "/tests/truth/%s.measured.json", names[i]);
+        json_t *truth = json_load_file(path, 0, &error);
+        if (truth == NULL) fail_msg("%s: %s", path, error.text);
+        compare(names[i], truth, "2");
+        compare(names[i], truth, "5");
+        json_decref(truth);
     }
 }
 
@@ -83,21 +76,6 @@ TEST(networks_keep_what_autograd_kept_under_autocast)
         trainer_open(&t, path, &options);
         const onv_lower_options how = {.amp = ONV_FLOAT16, .attention = cases[i].attention};
         assert_int_equal(trainer_saved(&t, &how), cases[i].bytes);
-    }
-}
-
-/* Measured with PyTorch 1.13, which kept the inputs of means and counted buffers. */
-TEST(further_networks_are_close)
-{
-    const char *data = getenv("ONV_TEST_DATA");
-    if (data == NULL) skip();
-    static const char *const names[] = {"resnet18", "vgg16", "vit_b_16"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        char model_path[1024], truth_path[1024];
-        snprintf(model_path, sizeof model_path, "%s/train/%s.onnx", data, names[i]);
-        snprintf(truth_path, sizeof truth_path, "%s/train/%s.json", data, names[i]);
-        double truth = (double)measured(truth_path, 4), ours = (double)predicted(model_path, 4);
-        assert_true(ours > truth * 0.998 && ours < truth * 1.002);
     }
 }
 

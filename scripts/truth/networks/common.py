@@ -43,6 +43,17 @@ def vision(name, folder=None, **options):
     return make
 
 
+def sample(name):
+    """Of samples/nets.py."""
+    def make():
+        import os
+        import sys
+        sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../samples"))
+        import nets
+        return getattr(nets, name)()
+    return make
+
+
 def timm(name, **options):
     def make():
         import timm as library
