@@ -47,14 +47,13 @@ static void absorb(onv_edit *e, onv_node_id conv, onv_node_id next, onv_value_id
 }
 
 /* [c, 1, ...] of one rank less than the weights, of which the first dim is c; or [1, c, 1, ...]. */
-static bool is_per_channel(const onv_type *w, const onv_type *other, bool may_have_batch)
+static bool is_per_channel(const onv_type *w, const onv_type *other)
 {
     int at = other->rank - (w->rank - 1);
-    if (w->rank < 4 || at < 0 || at > (may_have_batch ? 1 : 0)) return false;
-    if (at == 1 && !onv_dim_is(other->dims[0], 1)) return false;
-    if (!onv_dim_same(other->dims[at], w->dims[0])) return false;
-    for (int i = at + 1; i < other->rank; i++)
-        if (!onv_dim_is(other->dims[i], 1)) return false;
+    if (w->rank < 3 || at < 0 || at > 1) return false;
+    for (int i = 0; i < other->rank; i++)
+        if (i == at ? !onv_dim_same(other->dims[i], w->dims[0]) : !onv_dim_is(other->dims[i], 1))
+            return false;
     return true;
 }
 
@@ -65,8 +64,7 @@ bool onv_rule_conv_add(onv_edit *e, onv_node_id conv)
     onv_value_id w = onv_edit_in(e, conv, 1), b = onv_edit_in(e, conv, 2);
     onv_value_id other = onv_edit_in(e, add, 1);
     uint8_t dtype = type_of(e, other)->dtype;
-    if (!is_floating(dtype) || !is_per_channel(type_of(e, w), type_of(e, other), true))
-        return false;
+    if (!is_floating(dtype) || !is_per_channel(type_of(e, w), type_of(e, other))) return false;
     if (onv_is_value(b) && type_of(e, b)->dtype != dtype) return false;
     const int64_t channels = type_of(e, w)->dims[0].raw;
     const onv_value *value = onv_edit_value_at(e, other);
@@ -82,9 +80,9 @@ bool onv_rule_conv_mul(onv_edit *e, onv_node_id conv)
     onv_value_id w = onv_edit_in(e, conv, 1), b = onv_edit_in(e, conv, 2);
     onv_value_id other = onv_edit_in(e, mul, 1);
     uint8_t dtype = type_of(e, w)->dtype;
-    if (!is_floating(dtype) || type_of(e, other)->dtype != dtype || type_of(e, w)->rank < 4)
+    if (!is_floating(dtype) || type_of(e, other)->dtype != dtype || type_of(e, w)->rank < 3)
         return false;
-    if (type_of(e, other)->rank != 0 && !is_per_channel(type_of(e, w), type_of(e, other), false))
+    if (type_of(e, other)->rank != 0 && !is_per_channel(type_of(e, w), type_of(e, other)))
         return false;
     onv_value_id scaled = onv_is_value(b) ? weight_like(e, b, (onv_dtype)dtype, true) : b;
     absorb(e, conv, mul, weight_like(e, w, (onv_dtype)dtype, false), scaled);

@@ -115,6 +115,19 @@ static const rewrite_case cases[] = {
      "-> y; out y f32",
      "Conv Relu", "ConvMulFusion"},
     {17, ONV_REWRITE_BASIC,
+     "in x f32[1,3,8,8]; weight w f32[4,3,3,3]; weight b f32[1,4,1,1]; Conv x,w -> c; Mul c,b -> "
+     "a; Relu a -> y; out y f32",
+     "Conv Relu", "ConvMulFusion"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[1,3,8]; weight w f32[4,3,3]; weight b f32[4,1]; Conv x,w -> c; Mul c,b -> a; Relu a "
+     "-> y; out y f32",
+     "Conv Relu", "ConvMulFusion"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[1,3,8,8]; weight w f32[4,3,3,3]; weight b f32[2,4,1,1]; Conv x,w -> c; Mul c,b -> "
+     "a; "
+     "Relu a -> y; out y f32",
+     "Conv Mul Relu", ""},
+    {17, ONV_REWRITE_BASIC,
      "in x f32[1,3,8,8]; weight w f32[4,3,3,3]; weight s f32[4]; weight m f32[4]; Conv x,w -> c; "
      "BatchNormalization c,s,m,s,m -> b; Relu b -> y; out y f32",
      "Conv Relu", "ConvBNFusion"},
