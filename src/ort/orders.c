@@ -6,17 +6,18 @@
 #include "alloc/bfc.h"
 #include "base/fail.h"
 #include "base/heap.h"
-#include "base/sort.h"
 #include "ort/service.h"
 
+#define NONE UINT32_MAX
+
 /* Orders tried: as many as these requests allow, and no more or less than that. Of sessions of 50,000 requests and more
- * fewer, down to those that are not drawn at random. */
+ * fewer. */
 enum {
     REQUESTS = 1 << 16,
     LEAST_ORDERS = 40,
     MOST_ORDERS = 100,
     MOST_REQUESTS = 1 << 21,
-    N_FIXED = 4
+    FEWEST_ORDERS = 4
 };
 
 struct onv_ort_loaded {
@@ -36,44 +37,109 @@ static uint64_t next_random(onv_ort_orders *o)
     return z ^ (z >> 31);
 }
 
-static void shuffle(onv_ort_orders *o)
+static void shuffle(uint32_t *list, uint32_t n, onv_ort_orders *o)
 {
-    for (uint32_t i = o->n_weights; i > 1; i--) {
-        uint32_t k = (uint32_t)(next_random(o) % i), other = o->order[k];
-        o->order[k] = o->order[i - 1];
-        o->order[i - 1] = other;
+    for (uint32_t i = n; i > 1; i--) {
+        uint32_t k = (uint32_t)(next_random(o) % i), other = list[k];
+        list[k] = list[i - 1];
+        list[i - 1] = other;
     }
 }
 
-static void reverse(onv_ort_orders *o)
+/* Where a table whose size is a power of two looks for a number first: absl's hash of an integer (absl/hash/internal/hash.h,
+ * of 2025-08-14), the high and the low half of a product. */
+static uint32_t slot_of(uint64_t seed, uint32_t number)
 {
-    for (uint32_t i = 0; i < o->n_weights / 2; i++) {
-        uint32_t other = o->order[i];
-        o->order[i] = o->order[o->n_weights - 1 - i];
-        o->order[o->n_weights - 1 - i] = other;
+    const uint64_t by = UINT64_C(0x79d5f9e0de1e8cf5);
+    unsigned __int128 product = (unsigned __int128)(seed ^ number) * by;
+    return (uint32_t)(product >> 64 ^ product);
+}
+
+/* A graph's table: its initializers are put in one after the other, as another table had them, each into the next slot that is
+ * free, and read by slot. The last slot is none. */
+static void draw_graph(onv_ort_orders *o, const onv_ort_table *t, uint64_t seed)
+{
+    uint32_t *list = o->order + t->first, n = 0;
+    shuffle(list, t->count, o);
+    for (uint32_t i = 0; i < t->mask; i++) o->slots[i] = NONE;
+    for (uint32_t i = 0; i < t->count; i++) {
+        uint32_t at = slot_of(seed, o->number[list[i]]) & t->mask;
+        while (at == t->mask || o->slots[at] != NONE) at = (at + 1) & t->mask;
+        o->slots[at] = list[i];
+    }
+    for (uint32_t i = 0; i < t->mask; i++)
+        if (o->slots[i] != NONE) list[n++] = o->slots[i];
+}
+
+void onv_ort_orders_draw(onv_ort_orders *o, uint16_t seed)
+{
+    const uint64_t first_bit = 0x8000; /* which is set, and extends it */
+    for (size_t i = 0; i < o->tables.count; i++)
+        draw_graph(o, &o->tables.at[i], seed | ~(first_bit - 1));
+}
+
+static void draw_next(onv_ort_orders *o)
+{
+    o->n_drawn++;
+    onv_ort_orders_draw(o, (uint16_t)next_random(o));
+}
+
+/* --- Tables ------------------------------------------------------------------------------------ */
+
+/* As the session numbers values: inputs of the graph, then what its nodes read and make, as the nodes were made
+ * (onnxruntime/core/framework/session_state.cc). By value. */
+static void number_values(const onv_model *model, uint32_t *number, uint32_t *next)
+{
+    for (size_t g = 0; g < model->graphs.count; g++)
+        for (uint32_t k = 0; k < model->graphs.at[g].n_inputs; k++)
+            number[model->graphs.at[g].inputs[k].index] = next[g]++;
+    for (size_t i = 0; i < model->nodes.count; i++) {
+        const onv_node *node = &model->nodes.at[i];
+        for (uint32_t k = 0; k < node->n_inputs + node->n_outputs; k++) {
+            onv_value_id id =
+                k < node->n_inputs ? node->inputs[k] : node->outputs[k - node->n_inputs];
+            if (onv_is_value(id) && number[id.index] == NONE)
+                number[id.index] = next[node->graph.index]++;
+        }
     }
 }
 
-static int compare_sizes(const void *a, const void *b, void *context)
+/* The last slot of a table with room for so many, of which it leaves an eighth. */
+static uint32_t mask_for(uint32_t n)
 {
-    const uint64_t *bytes = context;
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    if (bytes[x] != bytes[y]) return bytes[x] < bytes[y] ? -1 : 1;
-    return x < y ? -1 : x > y;
+    uint32_t slots = 2;
+    while (n > slots - (slots >= 8 ? slots / 8 : 1)) slots *= 2;
+    return slots - 1;
 }
 
-/* As in the file, backwards, by size, backwards, then at random. */
-static void draw(onv_ort_orders *o)
+/* Graph by graph, as sessions of subgraphs follow that of the graph around them. `scratch` has a number for each value and two
+ * for each graph. */
+static onv_status list_tables(onv_ort_orders *o, const onv_model *model, const onv_timeline *t,
+                              uint32_t *scratch, onv_error *err)
 {
-    uint32_t place = o->n_drawn++;
-    if (place == 0)
-        for (uint32_t i = 0; i < o->n_weights; i++) o->order[i] = i;
-    else if (place == 1 || place == 3)
-        reverse(o);
-    else if (place == 2)
-        onv_sort_ids(o->order, o->n_weights, compare_sizes, o->bytes);
-    else
-        shuffle(o);
+    size_t n_values = model->values.count, n_graphs = model->graphs.count;
+    uint32_t *number = scratch, *all = scratch + n_values, *here = all + n_graphs, first = 0;
+    memset(number, 0xff, n_values * sizeof *number);
+    memset(all, 0, 2 * n_graphs * sizeof *all);
+    number_values(model, number, all);
+    memset(all, 0, n_graphs * sizeof *all);
+    for (size_t i = 0; i < n_values; i++)
+        all[model->values.at[i].graph.index] += onv_value_is_weight(&model->values.at[i]);
+    for (uint32_t i = 0; i < o->n_weights; i++)
+        here[onv_model_value(model, t->buffers.at[i].value)->graph.index]++;
+    for (size_t g = 0; g < n_graphs; g++) {
+        onv_ort_table table = {.first = first, .count = here[g], .mask = mask_for(all[g])};
+        here[g] = first;
+        first += table.count;
+        if (table.mask > o->n_slots) o->n_slots = table.mask;
+        if (table.count > 0 && !onv_vec_push(&o->tables, table)) return onv_fail_memory(err);
+    }
+    for (uint32_t i = 0; i < o->n_weights; i++) {
+        onv_value_id id = t->buffers.at[i].value;
+        o->number[i] = number[id.index];
+        o->order[here[onv_model_value(model, id)->graph.index]++] = i;
+    }
+    return ONV_OK;
 }
 
 /* --- What they leave --------------------------------------------------------------------------- */
@@ -83,7 +149,7 @@ static onv_status load_next(onv_ort_orders *o, onv_error *err)
     uint32_t place = (uint32_t)o->loaded.count;
     if (!onv_vec_push(&o->loaded, (onv_ort_loaded){0})) return onv_fail_memory(err);
     onv_ort_loaded *loaded = &o->loaded.at[place];
-    draw(o);
+    draw_next(o);
     return onv_bfc_load(&o->arena, o->bytes, o->order, o->n_weights, &loaded->image, err);
 }
 
@@ -93,14 +159,23 @@ static onv_status check_size(uint64_t bytes, onv_error *err)
     return onv_fail(err, ONV_ERR_LIMIT, "%" PRIu64 " bytes are more than any device", bytes);
 }
 
-onv_status onv_ort_orders_init(onv_ort_orders *o, const onv_timeline *t, uint32_t n_weights,
-                               const onv_alloc_options *options, onv_error *err)
+onv_status onv_ort_orders_init(onv_ort_orders *o, const onv_model *model, const onv_timeline *t,
+                               uint32_t n_weights, const onv_alloc_options *options, onv_error *err)
 {
+    size_t n_scratch = model->values.count + 2 * model->graphs.count;
     *o = (onv_ort_orders){.n_weights = n_weights};
     ONV_TRY(onv_allocator_init(&o->arena, onv_alloc_model_find("bfc"), options, err));
     o->bytes = onv_heap_alloc((n_weights + (size_t)1) * sizeof *o->bytes);
     o->order = onv_heap_alloc((n_weights + (size_t)1) * sizeof *o->order);
-    if (o->bytes == NULL || o->order == NULL) return onv_fail_memory(err);
+    o->number = onv_heap_alloc((n_weights + (size_t)1) * sizeof *o->number);
+    uint32_t *scratch = onv_heap_alloc(n_scratch * sizeof *scratch);
+    bool is_there = o->bytes != NULL && o->order != NULL && o->number != NULL && scratch != NULL;
+    onv_status status = is_there ? ONV_OK : onv_fail_memory(err);
+    if (status == ONV_OK) status = list_tables(o, model, t, scratch, err);
+    onv_heap_free(scratch);
+    ONV_TRY(status);
+    o->slots = onv_heap_alloc((o->n_slots + (size_t)1) * sizeof *o->slots);
+    if (o->slots == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < n_weights; i++) {
         o->bytes[i] = t->buffers.at[i].bytes;
         ONV_TRY(check_size(o->bytes[i], err));
@@ -114,6 +189,9 @@ void onv_ort_orders_cleanup(onv_ort_orders *o)
     onv_vec_cleanup(&o->loaded);
     onv_heap_free(o->bytes);
     onv_heap_free(o->order);
+    onv_heap_free(o->number);
+    onv_heap_free(o->slots);
+    onv_vec_cleanup(&o->tables);
     onv_allocator_cleanup(&o->arena);
 }
 
@@ -260,7 +338,7 @@ static uint32_t count_orders(size_t n_weights, size_t n_requests)
     size_t each = n_weights + n_requests + 1, n = REQUESTS / each;
     n = n < LEAST_ORDERS ? LEAST_ORDERS : n > MOST_ORDERS ? MOST_ORDERS : n;
     if (n > MOST_REQUESTS / each) n = MOST_REQUESTS / each;
-    return n_weights == 0 ? 1 : n < N_FIXED ? N_FIXED : (uint32_t)n;
+    return n_weights == 0 ? 1 : n < FEWEST_ORDERS ? FEWEST_ORDERS : (uint32_t)n;
 }
 
 static onv_status try_all(onv_ort_orders *o, session *s, onv_ort_spread *spread, onv_error *err)
@@ -297,7 +375,7 @@ onv_status onv_ort_orders_apply(onv_ort_orders *o, uint32_t order, onv_timeline 
     if (weights == NULL) return onv_fail_memory(err);
     o->n_drawn = 0;
     o->random = 0;
-    while (o->n_drawn <= order) draw(o);
+    while (o->n_drawn <= order) draw_next(o);
     for (uint32_t i = 0; i < o->n_weights; i++) weights[i] = t->buffers.at[o->order[i]];
     if (o->n_weights > 0) memcpy(t->buffers.at, weights, o->n_weights * sizeof *weights);
     onv_heap_free(weights);

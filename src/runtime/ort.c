@@ -36,12 +36,19 @@ onv_ort_session onv_ort_session_of(const onv_runtime_options *options)
     return session_of(options, ONV_ORT_CUDA);
 }
 
-static onv_status add_weights(const onv_model *model, bool beside_arena, onv_execution *made,
-                              onv_error *err)
+typedef struct weights {
+    const onv_model *model;
+    onv_execution *made;
+    bool beside_arena;
+} weights;
+
+static onv_status add_weight(void *to, const onv_value *value, onv_error *err)
 {
-    ONV_TRY(onv_each_device_weight(model, onv_execution_add_weight, made, err));
-    for (size_t i = 0; i < made->timeline.buffers.count; i++)
-        made->timeline.buffers.at[i].bypasses_pool = beside_arena;
+    const weights *w = to;
+    ONV_TRY(onv_execution_add_weight(w->made, value, err));
+    onv_buffer *b = &w->made->timeline.buffers.at[w->made->timeline.buffers.count - 1];
+    b->value.index = (uint32_t)(value - w->model->values.at);
+    b->bypasses_pool = w->beside_arena;
     return ONV_OK;
 }
 
@@ -66,7 +73,8 @@ static onv_status make_session(onv_model *model, const onv_ort_plan *plan,
 {
     made->reused_values = plan->reused;
     bool beside_arena = plan->settings->use_device_allocator_for_initializers != 0;
-    ONV_TRY(add_weights(model, beside_arena, made, err));
+    weights w = {model, made, beside_arena};
+    ONV_TRY(onv_each_device_weight(model, add_weight, &w, err));
     *n_weights = beside_arena ? 0 : (uint32_t)made->timeline.buffers.count;
     ONV_TRY(add_kept(model, plan->live, session, made, err));
     ONV_TRY(onv_ort_add_runs(plan, ONV_ORT_RUNS, &options->alloc, &made->timeline, err));
@@ -89,7 +97,8 @@ static onv_status make_sessions(onv_model *model, const onv_live *live,
         onv_ort_plan_choose(&plan, (onv_ort_choice)i);
         onv_status status = make_session(model, &plan, options, session, &n_weights, &other, err);
         if (status == ONV_OK && i == ONV_ORT_LIKELY)
-            status = onv_ort_orders_init(orders, &other.timeline, n_weights, &options->alloc, err);
+            status = onv_ort_orders_init(orders, model, &other.timeline, n_weights, &options->alloc,
+                                         err);
         if (status == ONV_OK) status = onv_ort_orders_try(orders, &other.timeline, &spread, err);
         if (spread.low < all.low) all.low = spread.low;
         bool is_most = i == ONV_ORT_LIKELY || spread.high > all.high;
