@@ -514,52 +514,51 @@ static void packed_scratch(kernel *k)
 /* --- All --------------------------------------------------------------------------------------- */
 
 static const struct kernel_row {
-    uint16_t op; /* onv_op_name */
     const char *domain;
     void (*cuda)(kernel *k), (*cpu)(kernel *k);
-} kernels[] = {
-    {ONV_OP_Concat, "", concat_scratch, NULL},
-    {ONV_OP_Split, "", split_scratch, NULL},
-    {ONV_OP_Softmax, "", softmax_scratch, NULL},
-    {ONV_OP_LogSoftmax, "", softmax_scratch, NULL},
-    {ONV_OP_ReduceSum, "", reduce_scratch, NULL},
-    {ONV_OP_ReduceMean, "", reduce_scratch, NULL},
-    {ONV_OP_ReduceLogSum, "", reduce_scratch, NULL},
-    {ONV_OP_ReduceLogSumExp, "", reduce_scratch, NULL},
-    {ONV_OP_ReduceSumSquare, "", reduce_scratch, NULL},
-    {ONV_OP_ReduceMax, "", reduce_scratch, NULL},
-    {ONV_OP_ReduceMin, "", reduce_scratch, NULL},
-    {ONV_OP_ReduceProd, "", reduce_scratch, NULL},
-    {ONV_OP_ReduceL1, "", reduce_scratch, NULL},
-    {ONV_OP_ReduceL2, "", reduce_scratch, NULL},
-    {ONV_OP_ArgMax, "", arg_scratch, NULL},
-    {ONV_OP_ArgMin, "", arg_scratch, NULL},
-    {ONV_OP_NonZero, "", counts_scratch, NULL},
-    {ONV_OP_Compress, "", counts_scratch, NULL},
-    {ONV_OP_GatherND, "", gather_nd_scratch, NULL},
-    {ONV_OP_MatMul, "", matmul_scratch, NULL},
-    {ONV_OP_FusedMatMul, "com.microsoft", matmul_scratch, NULL},
-    {ONV_OP_Resize, "", resize_scratch, NULL},
-    {ONV_OP_InstanceNormalization, "", norm_scratch, NULL},
-    {ONV_OP_BatchNormalization, "", norm_scratch, NULL},
-    {ONV_OP_Einsum, "", onv_ort_einsum, NULL},
-    {ONV_OP_Conv, "", conv_scratch, onv_ort_cpu_conv},
-    {ONV_OP_ConvTranspose, "", conv_scratch, onv_ort_cpu_transposed},
-    {ONV_OP_FusedConv, "com.microsoft", conv_scratch, onv_ort_cpu_conv},
-    {ONV_OP_LSTM, "", rnn_scratch, onv_ort_cpu_recurrent},
-    {ONV_OP_GRU, "", rnn_scratch, onv_ort_cpu_recurrent},
-    {ONV_OP_RNN, "", rnn_scratch, NULL},
-    {ONV_OP_MatMulNBits, "com.microsoft", packed_scratch, NULL},
-    {ONV_OP_MatMulBnb4, "com.microsoft", packed_scratch, NULL},
-    {ONV_OP_TopK, "", onv_ort_top_k, NULL},
-    {ONV_OP_NonMaxSuppression, "", onv_ort_suppression, NULL},
-    {ONV_OP_Inverse, "com.microsoft", inverse_scratch, NULL},
-    {ONV_OP_GroupQueryAttention, "com.microsoft", onv_ort_grouped_attention, NULL},
-    {ONV_OP_MultiHeadAttention, "com.microsoft", onv_ort_attention, NULL},
-    {ONV_OP_Attention, "com.microsoft", onv_ort_attention, NULL},
-    {ONV_OP_BiasGelu, "com.microsoft", NULL, onv_ort_cpu_gelu},
-    {ONV_OP_FastGelu, "com.microsoft", NULL, onv_ort_cpu_gelu},
-    {ONV_OP_Where, "", NULL, onv_ort_cpu_where},
+} kernels[ONV_N_OP_NAMES] = {
+    [ONV_OP_Concat] = {"", concat_scratch, NULL},
+    [ONV_OP_Split] = {"", split_scratch, NULL},
+    [ONV_OP_Softmax] = {"", softmax_scratch, NULL},
+    [ONV_OP_LogSoftmax] = {"", softmax_scratch, NULL},
+    [ONV_OP_ReduceSum] = {"", reduce_scratch, NULL},
+    [ONV_OP_ReduceMean] = {"", reduce_scratch, NULL},
+    [ONV_OP_ReduceLogSum] = {"", reduce_scratch, NULL},
+    [ONV_OP_ReduceLogSumExp] = {"", reduce_scratch, NULL},
+    [ONV_OP_ReduceSumSquare] = {"", reduce_scratch, NULL},
+    [ONV_OP_ReduceMax] = {"", reduce_scratch, NULL},
+    [ONV_OP_ReduceMin] = {"", reduce_scratch, NULL},
+    [ONV_OP_ReduceProd] = {"", reduce_scratch, NULL},
+    [ONV_OP_ReduceL1] = {"", reduce_scratch, NULL},
+    [ONV_OP_ReduceL2] = {"", reduce_scratch, NULL},
+    [ONV_OP_ArgMax] = {"", arg_scratch, NULL},
+    [ONV_OP_ArgMin] = {"", arg_scratch, NULL},
+    [ONV_OP_NonZero] = {"", counts_scratch, NULL},
+    [ONV_OP_Compress] = {"", counts_scratch, NULL},
+    [ONV_OP_GatherND] = {"", gather_nd_scratch, NULL},
+    [ONV_OP_MatMul] = {"", matmul_scratch, NULL},
+    [ONV_OP_FusedMatMul] = {"com.microsoft", matmul_scratch, NULL},
+    [ONV_OP_Resize] = {"", resize_scratch, NULL},
+    [ONV_OP_InstanceNormalization] = {"", norm_scratch, NULL},
+    [ONV_OP_BatchNormalization] = {"", norm_scratch, NULL},
+    [ONV_OP_Einsum] = {"", onv_ort_einsum, NULL},
+    [ONV_OP_Conv] = {"", conv_scratch, onv_ort_cpu_conv},
+    [ONV_OP_ConvTranspose] = {"", conv_scratch, onv_ort_cpu_transposed},
+    [ONV_OP_FusedConv] = {"com.microsoft", conv_scratch, onv_ort_cpu_conv},
+    [ONV_OP_LSTM] = {"", rnn_scratch, onv_ort_cpu_recurrent},
+    [ONV_OP_GRU] = {"", rnn_scratch, onv_ort_cpu_recurrent},
+    [ONV_OP_RNN] = {"", rnn_scratch, NULL},
+    [ONV_OP_MatMulNBits] = {"com.microsoft", packed_scratch, NULL},
+    [ONV_OP_MatMulBnb4] = {"com.microsoft", packed_scratch, NULL},
+    [ONV_OP_TopK] = {"", onv_ort_top_k, NULL},
+    [ONV_OP_NonMaxSuppression] = {"", onv_ort_suppression, NULL},
+    [ONV_OP_Inverse] = {"com.microsoft", inverse_scratch, NULL},
+    [ONV_OP_GroupQueryAttention] = {"com.microsoft", onv_ort_grouped_attention, NULL},
+    [ONV_OP_MultiHeadAttention] = {"com.microsoft", onv_ort_attention, NULL},
+    [ONV_OP_Attention] = {"com.microsoft", onv_ort_attention, NULL},
+    [ONV_OP_BiasGelu] = {"com.microsoft", NULL, onv_ort_cpu_gelu},
+    [ONV_OP_FastGelu] = {"com.microsoft", NULL, onv_ort_cpu_gelu},
+    [ONV_OP_Where] = {"", NULL, onv_ort_cpu_where},
 };
 
 void onv_ort_find_scratch(const onv_model *model, const onv_node *node, const bool *is_host,
@@ -568,11 +567,7 @@ void onv_ort_find_scratch(const onv_model *model, const onv_node *node, const bo
     kernel k = {model, node, session, scratch};
     if (node->n_outputs == 0 || !onv_is_value(node->outputs[0]) || is_host[node->outputs[0].index])
         return;
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
-        void (*find)(kernel * k) =
-            session->provider == ONV_ORT_CUDA ? kernels[i].cuda : kernels[i].cpu;
-        if (kernels[i].op == node->code && strcmp(kernels[i].domain, node->domain) == 0 &&
-            find != NULL)
-            find(&k);
-    }
+    const struct kernel_row *row = &kernels[node->code];
+    void (*find)(kernel * k) = session->provider == ONV_ORT_CUDA ? row->cuda : row->cpu;
+    if (find != NULL && strcmp(row->domain, node->domain) == 0) find(&k);
 }
