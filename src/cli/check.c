@@ -225,7 +225,7 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
                               "size, as in --budget 64GiB",
                               cli->budgets[0].name);
     const char *runtimes = cli->analysis.runtimes != NULL ? cli->analysis.runtimes : "";
-    if (cli->has_profile && strstr(runtimes, "tensorrt") == NULL)
+    if (cli->n_profiles > 0 && strstr(runtimes, "tensorrt") == NULL)
         return onv_cli_reject("--profile is what an engine of TensorRT is built for: add --runtime "
                               "tensorrt, or give a size, as in --dim batch=8");
     if (cli->analysis.kv_cache != NULL && cli->analysis.train != NULL)

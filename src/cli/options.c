@@ -251,6 +251,7 @@ static const struct {
     LIST_OF(words),      LIST_OF(models),  LIST_OF(instances),    LIST_OF(dims),
     LIST_OF(dims_found), LIST_OF(shapes),  LIST_OF(input_values), LIST_OF(freeze),
     LIST_OF(train_only), LIST_OF(inplace), LIST_OF(ort),          LIST_OF(failed),
+    LIST_OF(profiles),
 #undef LIST_OF
 };
 

@@ -57,8 +57,9 @@ typedef struct onv_cli {
     bool together;              /* all of them in one process, */
     bool sequential;            /* each ends before the next one begins */
     onv_together_info sessions;
-    bool untrusted;   /* the models are */
-    bool has_profile; /* of TensorRT: an engine is built for the sizes */
+    bool untrusted;        /* the models are */
+    const char **profiles; /* of TensorRT: names whose sizes an engine is built for */
+    size_t n_profiles;
     onv_budget budgets[ONV_CLI_MAX_BUDGETS];
     onv_cli_input input; /* where it is one of the models */
     onv_dim_binding *dims;

@@ -138,7 +138,7 @@ onv_cli_verdict onv_cli_add_profile(onv_cli *cli, const char *text)
                               "has contexts for the "
                               "largest of them, so give each a run of its own",
                               name);
-    cli->has_profile = true;
+    cli->profiles[cli->n_profiles++] = name;
     if (rank > 1)
         cli->shapes[cli->analysis.n_shapes++] = (onv_shape_binding){name, dims, rank};
     else

@@ -18,15 +18,32 @@ static void worsen(int32_t *status, int by)
 
 /* --- Analyses ---------------------------------------------------------------------------------- */
 
+/* A profile binds as --dim and --shape do: what they say of its name is said of --profile. */
+static void name_profile(const onv_cli *cli, onv_error *error)
+{
+    static const char *const options[] = {"--dim", "--shape"};
+    for (size_t i = 0; i < 2 * cli->n_profiles; i++) {
+        char text[sizeof error->message];
+        const char *option = options[i % 2];
+        snprintf(text, sizeof text, "%s: '%s'", option, cli->profiles[i / 2]);
+        if (strncmp(error->message, text, strlen(text)) != 0) continue;
+        snprintf(text, sizeof text, "--profile%s", error->message + strlen(option));
+        memcpy(error->message, text, sizeof text);
+    }
+}
+
 static onv_status analyse(const onv_cli *cli, size_t model, const onv_options *options,
                           onv_analysis **result, onv_error *error)
 {
     const char *path = cli->models[model];
     /* A process of its own ends by the signal, and the one that waits for it says why. */
     if (!onv_cli_is_isolated(cli)) onv_cli_guard(path);
-    if (!onv_cli_is_input(path)) return onv_analysis_new(path, options, result, error);
-    return onv_analysis_new_from_memory(cli->input.data, cli->input.bytes, path, options, result,
-                                        error);
+    onv_status status = onv_cli_is_input(path)
+                            ? onv_analysis_new_from_memory(cli->input.data, cli->input.bytes, path,
+                                                           options, result, error)
+                            : onv_analysis_new(path, options, result, error);
+    name_profile(cli, error);
+    return status;
 }
 
 int onv_cli_fail_model(onv_cli *cli, size_t model, const onv_error *why)

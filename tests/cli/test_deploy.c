@@ -82,6 +82,8 @@ TEST(a_profile_is_of_tensorrt)
         {"", "add --runtime tensorrt"},
         {"--runtime ort", "add --runtime tensorrt"},
         {"--runtime tensorrt --profile batch=1:2:3", "'batch' has a size already"},
+        {"--runtime tensorrt --profile pixels=1:2:3", "--profile: 'pixels' is unknown; choose"},
+        {"--runtime tensorrt --profile x=1x3:2x3:2x3", "--profile: 'x' is unknown; choose"},
     };
     static const char *const mistakes[] = {"batch=8:1:16", "batch=1:8", "batch=1:2:3:4",
                                            "batch=a:b:c",  "batch=",    "input=1x3:8x3x4:8x3x4",
