@@ -27,8 +27,11 @@ onv_status onv_fail_unsized(const onv_analysis *analysis, const char *what, onv_
     size_t used = 0;
     for (size_t i = 0; i < infer->free_dims.count && i < MOST_SHOWN && used < sizeof options; i++) {
         const onv_free_dim *dim = &infer->free_dims.at[i];
-        used +=
-            (size_t)snprintf(options + used, sizeof options - used, " --dim %.60s=N", dim->name);
+        bool is_batch = dim->axis == 0; /* one option binds all of them */
+        if (is_batch && strstr(options, " --batch N") != NULL) continue;
+        used += (size_t)snprintf(options + used, sizeof options - used, " --%s%.60s%s",
+                                 is_batch ? "batch" : "dim ", is_batch ? " N" : dim->name,
+                                 is_batch ? "" : "=N");
     }
     if (used > 0)
         return onv_fail(err, ONV_ERR_USAGE, "cannot %s: %" PRIu64 " tensors have no size; bind%s%s",

@@ -39,10 +39,27 @@ static onv_status concat_axis(onv_op_ctx *c, int rank, int *axis)
     return onv_op_axis(c, onv_op_attr_int(c, "axis", 1), rank, axis);
 }
 
+/* The sum of the inputs' sizes along the axis. Of more sizes that the data decides than an expression holds, as the boxes
+ * of each of ninety classes, only the bound is known. */
+static onv_dim joined_size(onv_op_ctx *c, int axis)
+{
+    uint64_t too_large = c->dims->too_large;
+    onv_dim total = onv_dim_const(0), most = onv_dim_const(0);
+    for (uint32_t k = 0; k < c->n_in; k++)
+        total = onv_dim_add(c->dims, total, onv_op_in_dim(c, k, axis));
+    if (c->dims->too_large == too_large) return total;
+    for (uint32_t k = 0; k < c->n_in; k++)
+        most = onv_dim_add(c->dims, most,
+                           onv_dim_substitute_bounds(c->dims, onv_op_in_dim(c, k, axis)));
+    if (!onv_dim_is_known(most)) return total;
+    c->dims->too_large = too_large;
+    return onv_dim_fresh(c->dims, "joined", most);
+}
+
 static onv_status infer_concat(onv_op_ctx *c)
 {
     int rank = -1, axis = 0;
-    onv_dim dims[ONV_MAX_RANK], total = onv_dim_const(0);
+    onv_dim dims[ONV_MAX_RANK];
     onv_dtype dtype = ONV_UNDEFINED;
     for (uint32_t k = 0; k < c->n_in; k++) {
         int r = onv_op_in_rank(c, k);
@@ -61,9 +78,7 @@ static onv_status infer_concat(onv_op_ctx *c)
                 ONV_TRY(onv_tensor_unify(c, "the dims other than the axis", &dims[i],
                                          onv_op_in_dim(c, k, i)));
     }
-    for (uint32_t k = 0; k < c->n_in; k++)
-        total = onv_dim_add(c->dims, total, onv_op_in_dim(c, k, axis));
-    if (rank >= 0) dims[axis] = total;
+    if (rank >= 0) dims[axis] = joined_size(c, axis);
     return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 

@@ -4,6 +4,30 @@
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
+/* The boxes of each of ninety classes are data, and more sizes than an expression holds: joined, they have a bound. */
+TEST(many_sizes_of_data_have_a_bound_together)
+{
+    OWNED_MODEL m = model_read(17, "in x f32[10]");
+    char names[90 * 4 + 1] = "", line[32];
+    for (int i = 0; i < 90; i++) {
+        snprintf(line, sizeof line, "n%d = NonZero(x)", i);
+        model_add(m, line);
+        snprintf(line, sizeof line, "%sn%d", i > 0 ? " " : "", i);
+        strcat(names, line);
+    }
+    model_node(m, "Concat", "join", names, "y", "axis=1");
+    model_output(m, "y", "i64[1,n]");
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
+    onv_tensor_info info = {0};
+    onv_diagnostic diag;
+    for (size_t i = 0; onv_analysis_tensor(a, i, &info); i++)
+        if (strcmp(info.name, "y") == 0) break;
+    assert_string_equal(info.name, "y");
+    assert_int_equal(info.bytes, 90 * 10 * 8);
+    assert_true(info.bound);
+    assert_false(onv_analysis_diagnostic(a, 0, &diag));
+}
+
 /* A branch: x[1, len] times a weight of that type. */
 static void product(model *m, const char *branch, const char *weight, const char *type)
 {
