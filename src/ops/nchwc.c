@@ -23,7 +23,10 @@ static onv_status infer_reorder_input(onv_op_ctx *c)
     onv_dim dims[ONV_MAX_RANK];
     if (rank >= 0) ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
     for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, last && i > 1 ? i - 1 : i);
-    if (rank >= 0) dims[1] = whole_blocks(c, onv_op_in_dim(c, 0, last ? -1 : 1));
+    int64_t made = onv_op_attr_int(c, "channels", 0); /* where the size of blocks is known */
+    if (rank >= 0)
+        dims[1] =
+            made > 0 ? onv_dim_const(made) : whole_blocks(c, onv_op_in_dim(c, 0, last ? -1 : 1));
     return onv_op_set_like(c, dims, rank);
 }
 

@@ -19,26 +19,12 @@ static void add(kernel *k, uint64_t values, uint64_t times, bool is_early)
 
 /* --- Convolutions ------------------------------------------------------------------------------ */
 
-/* From ORT_ENABLE_LAYOUT on, convolutions of images read blocks of channels and expand nothing (nchwc_transformer.cc). */
-static bool is_blocked(const kernel *k, const onv_conv_problem *p)
-{
-    enum { BLOCK = 16, ALIGNED = 4 };
-    int64_t in = p->in_channels / p->groups;
-    if (k->session->settings->graph_optimization_level < ONV_REWRITE_LAYOUT ||
-        p->spatial_rank != 2 || !onv_value_is_weight(onv_model_value(k->model, k->node->inputs[1])))
-        return false;
-    if (p->groups < 2) return in < BLOCK || in % ALIGNED == 0;
-    bool is_depthwise = in == 1 && p->out_channels == p->groups;
-    return is_depthwise || (in % BLOCK == 0 && p->out_channels / p->groups % BLOCK == 0);
-}
-
 /* MlasConvPrepare: the windows side by side, as a matrix, or a piece of it. */
 void onv_ort_cpu_conv(kernel *k)
 {
     enum { PIECE = 128 * 128 };
     onv_conv_problem p;
-    if (!onv_ort_describe_conv(k->model, k->node, &p) || p.dtype != ONV_FLOAT || is_blocked(k, &p))
-        return;
+    if (!onv_ort_describe_conv(k->model, k->node, &p) || p.dtype != ONV_FLOAT) return;
     uint64_t rows = (uint64_t)(p.in_channels / p.groups), columns = 1;
     bool is_direct = true, fits = true;
     for (uint32_t i = 0; i < p.spatial_rank && fits; i++) {

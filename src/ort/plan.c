@@ -10,6 +10,7 @@
 /* --- Kernels ----------------------------------------------------------------------------------- */
 
 enum sharing { OWN, INPLACE, ALIAS };
+enum { SUMMAND = 3 }; /* of a convolution: the input that it adds to */
 
 /* What output 0 makes of an input, mostly the first. Measured, ONNX Runtime 1.31, one operator at a time: in a chain of one
  * operator the pattern has one buffer where it shares and two where it does not. CUDA: by its build over a
@@ -55,6 +56,8 @@ static const struct kernel {
 static enum sharing kernel_sharing(const onv_ort_planner *p, const onv_node *node)
 {
     bool is_fused = strcmp(node->domain, "com.microsoft") == 0;
+    if (strcmp(node->domain, "com.microsoft.nchwc") == 0)
+        return node->code == ONV_OP_Conv && node->n_inputs > SUMMAND ? INPLACE : OWN;
     if (node->domain[0] != '\0' && !is_fused) return OWN;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
         const struct kernel *k = &kernels[i];
@@ -189,9 +192,8 @@ static bool is_own(const onv_ort_planner *p, uint32_t b)
 static bool share_input(const onv_ort_planner *p, const onv_node *node, const onv_buffer *row,
                         uint32_t *b)
 {
-    enum { SUMMAND = 3 };
-    uint32_t k = node->code == ONV_OP_FusedConv ? SUMMAND : 0;
     enum sharing how = kernel_sharing(p, node);
+    uint32_t k = ONV_IS_ANY(node, ONV_OP_Conv, ONV_OP_FusedConv) ? SUMMAND : 0;
     *b = NONE;
     if (how == OWN || node->n_inputs <= k || !onv_is_value(node->inputs[k])) return false;
     onv_value_id in = node->inputs[k];

@@ -416,6 +416,14 @@ void onv_edit_move(onv_edit *e, onv_node_id node, onv_node_id at)
     changed(e);
 }
 
+void onv_edit_delay(onv_edit *e, onv_node_id node, onv_node_id at)
+{
+    if (e->status != ONV_OK) return;
+    unlink_node(e, node);
+    link_node(e, node, at);
+    changed(e);
+}
+
 void onv_edit_set_attr(onv_edit *e, onv_node_id node, const char *name, const onv_attr *attr)
 {
     onv_node *at = onv_edit_node_at(e, node);

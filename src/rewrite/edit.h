@@ -94,6 +94,9 @@ onv_node_id onv_edit_first(const onv_edit *e, onv_graph_id graph);
 onv_node_id onv_edit_next(const onv_edit *e, onv_node_id node);
 uint32_t onv_edit_n_nodes(const onv_edit *e, onv_graph_id graph);
 
+/* The nodes of a graph in ONNX Runtime's default order (graph/backward_order.h), to be freed; undefined after a failure. */
+onv_node_id *onv_edit_backward_order(onv_edit *e, onv_graph_id graph);
+
 /* Whether it is there and that operator: of ai.onnx, at most of that opset (0: any), or of another domain. */
 bool onv_edit_is(const onv_edit *e, onv_node_id node, onv_op_name op, int32_t most_version);
 bool onv_edit_is_of(const onv_edit *e, onv_node_id node, const char *domain, onv_op_name op);
@@ -204,6 +207,9 @@ onv_value_id onv_edit_make(onv_edit *e, const onv_new_node *new_node);
 
 /* Moves a node that runs behind `at`, in the same graph, to just before it; one before it stays. */
 void onv_edit_move(onv_edit *e, onv_node_id node, onv_node_id at);
+
+/* Moves a node that runs before `at`, in the same graph, to just before it; what it makes must not be needed sooner. */
+void onv_edit_delay(onv_edit *e, onv_node_id node, onv_node_id at);
 
 /* The attribute of that name; NULL: the node has none then. */
 void onv_edit_set_attr(onv_edit *e, onv_node_id node, const char *name, const onv_attr *attr);

@@ -139,6 +139,7 @@ static const struct {
     {"llama", "batch=2 sequence=16 past=64 total=80", 3, 0},
     {"lstm", "batch=4 sequence=32", 3, 0},
     {"mobilenet_v2", "batch=4", 48, 0},
+    {"mobilenet_v3_small", "batch=4", 16, 0},
     {"resnet18", "batch=4", 32, 0},
     {"resnet50", "batch=2", 32, 0},
     {"resnet50-batch1", "", 16, 0},

@@ -120,7 +120,7 @@ static void infer_model(model *m, onv_model *inferred)
     onv_infer_info_cleanup(&info);
 }
 
-void check_rewrites(const rewrite_case *cases, size_t n_cases)
+void check_rewrites(onv_provider provider, const rewrite_case *cases, size_t n_cases)
 {
     int failed = 0;
     for (size_t i = 0; i < n_cases; i++) {
@@ -131,7 +131,7 @@ void check_rewrites(const rewrite_case *cases, size_t n_cases)
         char operators[512];
         infer_model(m, &before);
         size_t n_nodes = before.nodes.count;
-        if (onv_rewrite_model(&before, ONV_PROVIDER_CUDA, cases[i].level, &r, &err) != ONV_OK)
+        if (onv_rewrite_model(&before, provider, cases[i].level, &r, &err) != ONV_OK)
             fail_msg("%s: %s", cases[i].graph, err.message);
         list_operators(&r.model, operators, sizeof operators);
         if (strcmp(operators, cases[i].operators) != 0 || !is_counted(&r, cases[i].counted)) {

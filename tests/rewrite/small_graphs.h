@@ -17,8 +17,8 @@ typedef struct rewrite_case {
     const char *counted; /* "" : nothing */
 } rewrite_case;
 
-/* Fails the test where a row is not rewritten as it says. */
-void check_rewrites(const rewrite_case *cases, size_t n_cases);
+/* Fails the test where a session of that provider does not rewrite a row as it says. */
+void check_rewrites(onv_provider provider, const rewrite_case *cases, size_t n_cases);
 
 /* Fails where what ONNX Runtime knows of the shape of y, before it runs, is not the text. */
 void check_seen(const char *graph, const char *shape);

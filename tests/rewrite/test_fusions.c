@@ -194,5 +194,5 @@ static const rewrite_case cases[] = {
 
 TEST(fusions_do_what_they_say)
 {
-    check_rewrites(cases, sizeof cases / sizeof cases[0]);
+    check_rewrites(ONV_PROVIDER_CUDA, cases, sizeof cases / sizeof cases[0]);
 }

@@ -259,12 +259,12 @@ static const rewrite_case not_modelled[] = {
 
 TEST(rules_rewrite_what_they_say)
 {
-    check_rewrites(cases, sizeof cases / sizeof cases[0]);
+    check_rewrites(ONV_PROVIDER_CUDA, cases, sizeof cases / sizeof cases[0]);
 }
 
 TEST(what_is_not_modelled_is_named)
 {
-    check_rewrites(not_modelled, sizeof not_modelled / sizeof not_modelled[0]);
+    check_rewrites(ONV_PROVIDER_CUDA, not_modelled, sizeof not_modelled / sizeof not_modelled[0]);
 }
 
 /* Measured: ONNX Runtime 1.31, CUDA build over a substitute for the driver, six operators behind each: with numbers the first
