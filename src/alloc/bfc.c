@@ -299,7 +299,7 @@ static onv_status cut_hole(onv_allocator *a, hole_list *holes, size_t at, uint64
     while (to > 0 && is_before(&a->space, hole, holes->at[to - 1])) to--;
     memmove(&holes->at[to + 1], &holes->at[to], (at - to) * sizeof *holes->at);
     holes->at[to] = hole;
-    ONV_WORK((at - to) / 16);
+    if (at - to >= 16) ONV_WORK((at - to) / 16);
     return ONV_OK;
 }
 

@@ -71,26 +71,32 @@ void onv_arena_reset(onv_arena *arena)
     arena->failed = false;
 }
 
+/* A chunk that the arena does not list yet. Of zeros where that is asked for: pages that nobody touched are, at no cost. */
+static onv_arena_chunk *new_chunk(onv_arena *arena, size_t size, bool zeroed)
+{
+    bool fits = size <= arena->limit_bytes && arena->held_bytes <= arena->limit_bytes - size &&
+                size <= SIZE_MAX - sizeof(onv_arena_chunk);
+    onv_arena_chunk *chunk = !fits    ? NULL
+                             : zeroed ? onv_heap_calloc(1, sizeof *chunk + size)
+                                      : onv_heap_alloc(sizeof *chunk + size);
+    if (chunk == NULL) return NULL;
+    *chunk = (onv_arena_chunk){.size = size};
+    close_memory(chunk->data, size);
+    arena->held_bytes += size;
+    return chunk;
+}
+
 static bool add_chunk(onv_arena *arena, size_t bytes)
 {
     size_t size = arena->chunk == NULL ? FIRST_CHUNK : arena->chunk->size * 2;
     if (size > LARGEST_CHUNK) size = LARGEST_CHUNK;
     if (size < bytes) size = bytes;
-    if (size > arena->limit_bytes || arena->held_bytes > arena->limit_bytes - size) {
-        /* Near the limit a chunk of just the needed size may still fit. */
-        size = bytes;
-        if (size > arena->limit_bytes || arena->held_bytes > arena->limit_bytes - size)
-            return false;
-    }
-    if (size > SIZE_MAX - sizeof(onv_arena_chunk)) return false;
-    onv_arena_chunk *chunk = onv_heap_alloc(sizeof *chunk + size);
+    /* Near the limit a chunk of just the needed size may still fit. */
+    if (size > arena->limit_bytes || arena->held_bytes > arena->limit_bytes - size) size = bytes;
+    onv_arena_chunk *chunk = new_chunk(arena, size, false);
     if (chunk == NULL) return false;
     chunk->older = arena->chunk;
-    chunk->size = size;
-    chunk->used = 0;
-    close_memory(chunk->data, size);
     arena->chunk = chunk;
-    arena->held_bytes += size;
     return true;
 }
 
@@ -118,6 +124,22 @@ static void *take(onv_arena *arena, size_t bytes, size_t align)
     return result;
 }
 
+/* A chunk of its own, behind the newest one, which goes on. */
+static void *take_zeros(onv_arena *arena, size_t bytes)
+{
+    onv_arena_chunk *chunk = new_chunk(arena, bytes + GAP, true);
+    if (chunk == NULL) {
+        arena->failed = true;
+        return NULL;
+    }
+    chunk->older = arena->chunk->older;
+    chunk->used = chunk->size;
+    arena->chunk->older = chunk;
+    arena->used_bytes += chunk->size;
+    open_memory(chunk->data, bytes);
+    return chunk->data;
+}
+
 void *onv_arena_alloc(onv_arena *arena, size_t bytes)
 {
     return take(arena, bytes, ALIGN);
@@ -135,6 +157,8 @@ void *onv_arena_calloc(onv_arena *arena, size_t count, size_t size, size_t align
         arena->failed = true;
         return NULL;
     }
+    if (bytes >= FIRST_CHUNK && arena->chunk != NULL && bytes <= SIZE_MAX - GAP)
+        return take_zeros(arena, bytes);
     void *result = take(arena, bytes, align);
     if (result != NULL) memset(result, 0, bytes);
     return result;

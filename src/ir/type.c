@@ -23,6 +23,12 @@ onv_dim onv_type_elems(onv_dims *pool, const onv_type *type)
 {
     if (!onv_type_has_rank(type)) return ONV_DIM_UNKNOWN;
     onv_dim product = onv_dim_const(1);
+    int64_t number = 1;
+    int known = 0; /* mostly all are numbers */
+    while (known < type->rank && onv_dim_is_const(type->dims[known]) &&
+           !__builtin_mul_overflow(number, type->dims[known].raw, &number))
+        known++;
+    if (known == type->rank && onv_dim_is_const((onv_dim){number})) return onv_dim_const(number);
     /* Numbers first: a 0 anywhere makes the product 0 whatever the other dims are, and the
      * expression is multiplied out once. */
     for (int i = 0; i < type->rank; i++)

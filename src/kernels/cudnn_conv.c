@@ -60,6 +60,7 @@ typedef struct conv {
     uint32_t rank;
     uint64_t n, c, k, groups; /* channels of a group */
     uint64_t in, out, kernel, stride;
+    uint64_t pixels, filters, taps; /* that are made, of all groups; that each is a sum of */
     const int64_t *in_dims, *out_dims;
     const onv_conv_problem *problem;
     uint64_t elem;
@@ -120,6 +121,9 @@ static conv conv_of(const onv_conv_problem *p, onv_conv_pass pass)
     c.out = product(c.out_dims, c.rank);
     c.kernel = product(p->kernel, c.rank);
     c.stride = product(p->stride, c.rank);
+    c.pixels = mul(c.n, c.out);
+    c.filters = mul(c.k, c.groups);
+    c.taps = mul(c.c, c.kernel);
     c.elem = is_half(p->dtype) ? 2 : 4;
     return c;
 }
@@ -226,7 +230,9 @@ static uint64_t base_bytes(const conv *c, conv_base base)
 {
     enum { X = 1, Y = 2, W = 4 };
     static const uint8_t sums[] = {0, X | Y | W, X | W, Y | W, X | Y, X, Y, W};
-    uint64_t quantum = 16 / c->elem, power = power_of(c), at_once = groups_at_once(c);
+    if (base == BASE_NONE) return 0;
+    uint64_t quantum = 16 / c->elem, power = base == BASE_POWER_X_Y_W ? power_of(c) : 0;
+    uint64_t at_once = groups_at_once(c);
     uint64_t wide = mul(ceil_div(c->c, quantum), quantum);
     uint64_t tall = mul(ceil_div(c->k, quantum), quantum);
     bool padded = base >= BASE_PAD_X_Y_W && base <= BASE_PAD_W;
@@ -363,8 +369,6 @@ static uint64_t feature(const void *context, uint32_t which)
 {
     const conv *c = context;
     const onv_conv_problem *p = c->problem;
-    uint64_t pixels = mul(c->n, c->out), filters = mul(c->k, c->groups),
-             taps = mul(c->c, c->kernel);
     switch (which) {
     case 0: return c->n;
     case 1: return c->c;
@@ -377,24 +381,24 @@ static uint64_t feature(const void *context, uint32_t which)
     case 8: return (uint64_t)largest(p->dilation, c->rank);
     case 9: return c->rank;
     case 10: return mul3(c->n, mul(c->c, c->groups), c->in);
-    case 11: return mul3(c->n, filters, c->out);
-    case 12: return mul(filters, taps);
-    case 13: return pixels;
-    case 14: return taps;
+    case 11: return mul(c->filters, c->pixels);
+    case 12: return mul(c->filters, c->taps);
+    case 13: return c->pixels;
+    case 14: return c->taps;
     case 15: return alignment(c->c);
     case 16: return alignment(c->k);
     case 17: return alignment(c->out);
     case 18: return (uint64_t)largest(p->kernel, c->rank);
-    case 19: return mul3(pixels, filters, taps);
-    case 20: return mul(ceil_div(pixels, 128), ceil_div(c->k, 128));
+    case 19: return mul3(c->pixels, c->filters, c->taps);
+    case 20: return mul(ceil_div(c->pixels, 128), ceil_div(c->k, 128));
     case 21: return alignment(c->in);
     case 22: return (uint64_t)c->in_dims[c->rank - 1];
     case 23: return (uint64_t)largest(p->pad_begin, c->rank);
     case 24: return mul(ceil_div(mul(c->n, c->in), 128), ceil_div(c->c, 128));
-    case 25: return mul(ceil_div(taps, 64), ceil_div(c->k, 64));
+    case 25: return mul(ceil_div(c->taps, 64), ceil_div(c->k, 64));
     case 26: return mul(16, c->k) / c->c;
-    case 27: return mul(16, pixels) / taps;
-    case 28: return mul(16, pixels) / c->k;
+    case 27: return mul(16, c->pixels) / c->taps;
+    case 28: return mul(16, c->pixels) / c->k;
     case 29: return (uint64_t)c->out_dims[c->rank - 1];
     case 30: return mul(c->n, c->in);
     case 31: return (uint64_t)p->kernel[c->rank - 1];
