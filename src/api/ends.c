@@ -69,6 +69,7 @@ onv_status onv_analysis_find_ends(onv_analysis *analysis, onv_model *model, cons
     bool names_decide = !is_recorded && !how.lower.locals; /* or that end is asked for */
     if (!names_decide && !how.tape->has_open_workspaces) return ONV_OK;
     result->has_open_workspaces = how.tape->has_open_workspaces;
+    onv_eager news = {.first_loss_op = 0};
     onv_runtime_options most = how, least = how;
     least.room_bytes = 0;
     if (names_decide) {
@@ -79,10 +80,18 @@ onv_status onv_analysis_find_ends(onv_analysis *analysis, onv_model *model, cons
             least.lower.inplace = all;
             least.lower.n_inplace = 1;
         }
-        if (how.tape->differs_most) most.tape = NULL;
+        bool makes_news = !is_told && how.tape->untold.count > 0;
+        if (how.tape->differs_most || (makes_news && how.tape->regions.count > 0))
+            most.tape = NULL;
+        else if (makes_news)
+            most.tape = &news;
         if (how.tape->differs_least) least.tape = NULL;
     }
-    ONV_TRY(add_ends(model, live, most, names_decide, ONV_WORKSPACE_MOST, result, err));
+    onv_status status = most.tape == &news ? onv_eager_make_news(how.tape, &news, err) : ONV_OK;
+    if (status == ONV_OK)
+        status = add_ends(model, live, most, names_decide, ONV_WORKSPACE_MOST, result, err);
+    if (most.tape == &news) onv_eager_end_news(&news);
+    ONV_TRY(status);
     ONV_TRY(add_ends(model, live, least, names_decide, ONV_WORKSPACE_LEAST, result, err));
     return onv_runtime_add_up(result, err);
 }

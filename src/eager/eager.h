@@ -171,6 +171,12 @@ typedef struct onv_parameter_order {
     uint32_t count;
 } onv_parameter_order;
 
+/* The result of a Relu that overwrites its input, which nothing tells. */
+typedef struct onv_untold_relu {
+    uint32_t tensor;
+    onv_value_id value;
+} onv_untold_relu;
+
 typedef struct onv_eager {
     onv_arena arena; /* dims of tensors, lists of operations: they go with the tape */
     ONV_VEC(onv_eager_storage) storages;
@@ -199,7 +205,8 @@ typedef struct onv_eager {
     uint32_t open_activations;    /* taken not to, likewise */
     bool was_recorded;            /* `held_until` is all that names and calls of modules hold */
     uint32_t opaque; /* nodes of unknown operators, of which only the results are seen */
-    /* Lowering asked for what `least` or, likewise, `locals` and `relu_makes_new` decide: with these the tape is another. */
+    ONV_VEC(onv_untold_relu) untold; /* of inference, in the order of their tensors */
+    /* Lowering asked for what `least` or, likewise, `locals` decides: with these the tape is another. */
     bool differs_least, differs_most;
     bool differs_checkpoints;  /* likewise, what `checkpoints` decides */
     onv_parameter_order order; /* once it is complete */
@@ -274,6 +281,11 @@ void onv_eager_init(onv_eager *eager);
 /* It is complete: gives back room that was for more, and orders its parameters. On failure it is empty. */
 onv_status onv_eager_complete(onv_eager *eager, const onv_model *model, onv_error *err);
 void onv_eager_cleanup(onv_eager *eager);
+
+/* The same tape where untold Relus make tensors of their own (relu_makes_new): of inference, without regions. It shares all
+ * but storages and tensors with `tape`; ended by onv_eager_end_news, also after a failure. */
+onv_status onv_eager_make_news(const onv_eager *tape, onv_eager *news, onv_error *err);
+void onv_eager_end_news(onv_eager *news);
 
 /* The saved set: bytes that stay allocated between forward and backward beyond parameters and
  * buffers, each distinct storage once. `is_saved`, where not NULL, is set by storage. */

@@ -150,8 +150,16 @@ static bool relu_overwrites(onv_lowering *l, const onv_node *node)
         l->emit.eager->untold_relus++;
         if (l->emit.eager->untold_bytes < bytes) l->emit.eager->untold_bytes = bytes;
     }
-    l->emit.eager->differs_most |= is_untold;
     return true;
+}
+
+static void note_untold(onv_lowering *l, const onv_node *node, uint32_t result)
+{
+    onv_untold_relu relu = {result, node->outputs[0]};
+    bool is_untold = node->code == ONV_OP_Relu && onv_noted(node)->in_place == ONV_IN_PLACE_UNTOLD;
+    if (is_untold && result != ONV_NO_TENSOR && l->emit.options->inference &&
+        !onv_vec_push(&l->emit.eager->untold, relu))
+        onv_emit_fail_memory(&l->emit);
 }
 
 static bool leaky_overwrites(onv_lowering *l, const onv_node *node)
@@ -303,6 +311,8 @@ bool onv_lower_pointwise(onv_lowering *l, const onv_node *node)
         bound(l, node, 2, "max");
     }
     l->recovery.in_place = writes;
-    onv_node_set(l, node, 0, onv_recover_call(l, call, node->outputs[0]));
+    uint32_t result = onv_recover_call(l, call, node->outputs[0]);
+    if (writes) note_untold(l, node, result);
+    onv_node_set(l, node, 0, result);
     return true;
 }
