@@ -6,8 +6,8 @@
 
 `record` creates a session at each graph_optimization_level, saves the graph that it would run (optimized_model_filepath)
 and writes one row per model and level: operators with their counts, those on the CPU, initializers, their bytes, the
-transformers that changed something.  It needs the GPU build of ONNX Runtime and a device, or a substitute for the CUDA
-driver, for creating the session; nothing is run.  Models whose weights are left out are given random ones (integers: 0).
+transformers that changed something.  It needs the GPU build of ONNX Runtime and a CUDA driver, for creating the
+session; nothing is run.  Models whose weights are left out are given random ones (integers: 0).
 
 `compare` runs the program on the same models (the weights may be absent) and prints by how many nodes it has more or
 fewer of each operator.

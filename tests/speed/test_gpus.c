@@ -191,26 +191,23 @@ static const char *figure(double fastest, double slowest, char *text, size_t siz
     return text;
 }
 
-/* The page up to its table's rows, which come last, and the rows. */
+/* The page up to its table's rows, which come last, and the rows: GPUs whose speed is known. */
 static size_t make_page(char *page, size_t size)
 {
-    static const char heading[] = "\n|---|---|---|---|---|---|---|---|---|---|---|\n";
+    static const char heading[] = "\n|---|---|---|---|---|---|---|\n";
     const char *start = strstr(page, heading);
     assert_non_null(start);
     size_t used = (size_t)(start - page) + strlen(heading);
     for (size_t i = 0; i < onv_n_gpus && used < size; i++) {
-        const onv_gpu *gpu = &onv_gpus[i];
-        const onv_gpu_speed *speed = &gpu->speed;
+        const onv_gpu_speed *speed = &onv_gpus[i].speed;
+        if (speed->source == NULL) continue;
         const double *fastest = &speed->fastest.fp32, *slowest = &speed->slowest.fp32;
         char text[5][32];
         for (int k = 0; k < 4; k++) figure(fastest[k], slowest[k], text[k], sizeof text[k]);
         figure(speed->pcie, speed->pcie, text[4], sizeof text[4]);
-        used += (size_t)snprintf(page + used, size - used,
-                                 "| %s | %u | %u | %u.%u | %s | %s | %s | %s | %s | %s | %s |\n",
-                                 gpu->name, (unsigned)(gpu->nominal_bytes / GIB),
-                                 (unsigned)(gpu->usable_bytes / MIB), gpu->cc_major, gpu->cc_minor,
-                                 gpu->source, text[0], text[1], text[2], text[3], text[4],
-                                 speed->source != NULL ? speed->source : "");
+        used += (size_t)snprintf(page + used, size - used, "| %s | %s | %s | %s | %s | %s | %s |\n",
+                                 onv_gpus[i].name, text[0], text[1], text[2], text[3], text[4],
+                                 speed->source);
     }
     assert_true(used < size);
     return used;
