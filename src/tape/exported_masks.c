@@ -140,9 +140,9 @@ void onv_tape_count_mask(onv_tape *t, uint64_t bytes)
         t->bytes_of_masks = onv_u64_plus(bytes, all_at_once ? t->bytes_of_masks : 0);
 }
 
-/* What is there at the peak at least: parameters, and in training what is kept for backward. */
-static uint64_t least_peak(onv_tape *t)
+bool onv_tape_matters(onv_tape *t, uint64_t part)
 {
+    enum { SHARE = 200 }; /* peaks of archives are right within 0.5 % */
     const onv_eager *eager = t->emit.eager;
     uint64_t bytes = 0;
     if (!t->emit.options->inference)
@@ -150,12 +150,11 @@ static uint64_t least_peak(onv_tape *t)
     for (size_t i = 0; i < eager->storages.count; i++)
         if (eager->storages.at[i].kind == ONV_STORAGE_PARAMETER)
             bytes = onv_u64_plus(bytes, eager->storages.at[i].bytes);
-    return bytes;
+    return part > bytes / SHARE;
 }
 
 void onv_tape_report_masks(onv_tape *t)
 {
-    enum { SHARE = 200 }; /* peaks of archives are right within 0.5 % */
     onv_tally masks = {0};
     for (size_t i = 0; i < t->program->calls.count; i++) {
         uint32_t result = onv_call_result(&t->program->calls.at[i], 0);
@@ -166,7 +165,7 @@ void onv_tape_report_masks(onv_tape *t)
     }
     if (masks.count > 0)
         onv_model_diag(
-            t->emit.model, t->bytes_of_masks > least_peak(t) / SHARE ? ONV_WARNING : ONV_NOTE,
+            t->emit.model, onv_tape_matters(t, t->bytes_of_masks) ? ONV_WARNING : ONV_NOTE,
             "exported-masks", NULL,
             "transformers computes %u masks, as '%.100s', while it is exported, and else only for "
             "networks that ask for them: attention runs without them here, and with them takes "

@@ -73,6 +73,7 @@ typedef struct onv_tape {
         functions; /* calls of an autograd.Function; of an archive, bytes of what they are given */
     uint64_t bytes_inside; /* of an archive: of what they make */
     onv_tally casts; /* under autocast: of what the file has one copy where there may be two */
+    onv_tally typed; /* likewise: results whose type forward takes from a tensor */
     onv_tally autocast_off; /* of an archive: regions of torch.autocast("cuda") that are off */
     uint64_t
         bytes_of_masks; /* that run in the archive alone: of all in training, else of the largest */
@@ -183,6 +184,8 @@ onv_exported_mask onv_tape_exported_mask(const onv_tape *t, const onv_program_ca
 /* Bytes of a mask that a call is not given, and of the numbers that it would make of it. */
 void onv_tape_count_mask(onv_tape *t, uint64_t bytes);
 void onv_tape_report_masks(onv_tape *t);
+/* More than 0.5 % of what is there at the peak at least: parameters, and in training what is kept for backward. */
+bool onv_tape_matters(onv_tape *t, uint64_t part);
 
 /* encoder.c */
 void onv_tape_encoder(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
@@ -200,6 +203,7 @@ void onv_tape_reshape(onv_tape *t, const onv_program_call *c, const onv_aten_op 
 void onv_tape_contiguous(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                          bool in_place);
 void onv_tape_to(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_find_typed(onv_tape *t); /* sets `typed` */
 void onv_tape_expand(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 void onv_tape_expand_each(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                           bool in_place);

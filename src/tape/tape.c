@@ -320,6 +320,7 @@ static void report(onv_tape *t)
     onv_model *view = t->emit.model;
     onv_tape_report_masks(t);
     onv_tape_report_functions(t);
+    if (!onv_program_is_recorded(t->program)) onv_tape_find_typed(t);
     if (t->unknown.count > 0)
         onv_model_diag(view, ONV_WARNING, "unknown-aten-op", NULL,
                        "%u calls of ATen operators without a row, as '%.100s': their results, %llu "
@@ -338,6 +339,13 @@ static void report(onv_tape *t)
                        "autocast each may be a copy of its own, and which one later calls read "
                        "is not in the file; up to %llu bytes more are kept",
                        t->casts.count, t->casts.first, (unsigned long long)t->casts.bytes);
+    if (onv_tape_matters(t, t->typed.bytes))
+        onv_model_diag(view, ONV_WARNING, "autocast-types", NULL,
+                       "%u calls, as '%.100s', take their type from a tensor (x.dtype), which the "
+                       "file has as float32: under autocast they may be in low precision, and "
+                       "%llu bytes count up to twice what they take; record the network under "
+                       "torch.autocast",
+                       t->typed.count, t->typed.first, (unsigned long long)t->typed.bytes);
     if (t->autocast_off.count > 0)
         onv_model_diag(
             view, ONV_WARNING, "autocast-off", NULL,

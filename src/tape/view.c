@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "base/quota.h"
+#include "load/text.h"
 #include "tape/state.h"
 
 /* The program's strides of the result hold where those of the argument do. */
@@ -152,6 +153,33 @@ static uint32_t before_casts(const onv_tape *t, uint32_t value)
         value = of;
     }
     return value;
+}
+
+/* The line of forward has `x.dtype`, where x is not a parameter of its module. */
+static bool takes_type_of_tensor(const onv_program_call *call)
+{
+    enum { BYTES_BY_WORK = 64 };
+    onv_text trace = onv_text_of(call->trace), code = {NULL, 0};
+    if (!onv_work(1 + trace.length / BYTES_BY_WORK)) return false;
+    for (onv_trace_frame f; onv_next_frame(&trace, &f);) code = f.code;
+    size_t end = code.length - onv_text_from(code, ".dtype").length, start = end;
+    while (start > 0 && (onv_is_word(code.at[start - 1]) || code.at[start - 1] == '.')) start--;
+    return end < code.length && !onv_text_begins(onv_text_skip(code, start), "self.");
+}
+
+void onv_tape_find_typed(onv_tape *t)
+{
+    const onv_program *p = t->program;
+    for (size_t i = 0; i < p->calls.count && t->emit.amp != ONV_UNDEFINED; i++) {
+        const onv_program_call *call = &p->calls.at[i];
+        const onv_argument *dtype = onv_call_argument(call, "dtype");
+        uint32_t result = onv_call_result(call, 0);
+        bool is_float =
+            dtype != NULL && dtype->kind == ONV_ARGUMENT_DTYPE && dtype->dtype == ONV_FLOAT;
+        if (!is_float || call->trace == NULL || !takes_type_of_tensor(call)) continue;
+        uint64_t bytes = onv_tensor_at(&t->emit, onv_tape_tensor(t, result)).bytes;
+        if (bytes > 0) onv_tally_add(&t->typed, call->name, bytes);
+    }
 }
 
 /* Nothing happens where dtype and device stay. */
