@@ -54,7 +54,7 @@ static void find_gradients(search *s, const onv_eager *eager, bool *seen)
 /* The result, or its gradient, and those of what came in. */
 static uint64_t taken_by(const onv_eager *eager, const onv_eager_op *op)
 {
-    uint64_t bytes = op->backward_temp_bytes;
+    uint64_t bytes = onv_u64_plus(op->backward_temp_bytes, op->grad_copy_bytes);
     for (uint32_t k = 0; k < op->n_out + op->n_in; k++) {
         uint32_t tensor = k < op->n_out ? op->out[k] : op->in[k - op->n_out].tensor;
         const onv_eager_storage *storage = &eager->storages.at[eager->tensors.at[tensor].storage];

@@ -17,7 +17,7 @@ static void accumulate(onv_simulation *s, uint32_t tensor)
         grad->row = ONV_NO_ROW;
         return;
     }
-    bool owned = (s->refs.at[grad->row] == 1 || grad->is_joined) && grad->dense;
+    bool owned = (s->refs.at[grad->row] == 1 || grad->is_joined) && grad->dense && !t->copies_grad;
     if (*at != ONV_NO_ROW) {
         onv_sim_release(s, grad->row);
     } else if (owned && s->options->zero_stage < 2) {
@@ -130,13 +130,11 @@ static uint32_t copy_for(onv_simulation *s, const onv_eager_op *op, uint64_t byt
     return bytes > 0 ? onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, op->name) : ONV_NO_ROW;
 }
 
-/* One after the other; what is beside them, as copies of gradients, is there all the time. */
+/* One after the other. */
 static void make_temps(onv_simulation *s, const onv_eager_op *op)
 {
     const onv_backward_temp *temps = &s->eager->temps.at[op->temps - 1];
     uint32_t rows[ONV_BACKWARD_TEMPS];
-    uint64_t beside = op->backward_temp_bytes - onv_backward_temps_most(temps);
-    uint32_t other = copy_for(s, op, beside);
     for (uint32_t i = 0; i <= ONV_BACKWARD_TEMPS; i++) {
         bool goes = false;
         for (uint32_t k = 0; k < i; k++) {
@@ -148,12 +146,12 @@ static void make_temps(onv_simulation *s, const onv_eager_op *op)
         if (goes) onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
         rows[i] = copy_for(s, op, temps[i].bytes);
     }
-    onv_sim_release(s, other);
 }
 
 static void make_grads(onv_simulation *s, uint32_t index)
 {
     const onv_eager_op *op = &s->eager->ops.at[index];
+    uint32_t grad = copy_for(s, op, op->grad_copy_bytes);
     uint32_t copies = onv_sim_copies(s, op, op->backward_temp_bytes), n_kept = 0;
     for (uint32_t i = 0; i < op->n_in; i++)
         make_grad(s, index, op->swaps_grads && i < 2 ? 1 - i : i, &n_kept);
@@ -162,6 +160,7 @@ static void make_grads(onv_simulation *s, uint32_t index)
     else if (!op->copies_first)
         onv_sim_temporary(s, op->backward_temp_bytes, op->name);
     onv_sim_release(s, copies);
+    onv_sim_release(s, grad);
 }
 
 /* See onv_rnn_backward. What stands beside both kernels: states, and zeros for a missing gradient. */

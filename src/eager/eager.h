@@ -57,7 +57,8 @@ typedef struct onv_eager_tensor {
     uint32_t storage;
     uint8_t dtype;
     bool needs_grad;
-    bool is_leaf; /* a trained parameter: its gradient stays */
+    bool is_leaf;     /* a trained parameter: its gradient stays */
+    bool copies_grad; /* likewise: its gradient comes in another order of memory */
     uint32_t rank;
     const int64_t *dims, *strides;
     uint64_t elems, bytes; /* of the tensor, whatever its storage holds */
@@ -144,10 +145,12 @@ typedef struct onv_eager_op {
     uint64_t forward_temp_bytes;   /* while it runs */
     uint64_t
         backward_temp_bytes; /* most at once while its backward runs, beside all gradients it makes */
-    bool has_backward;       /* it is a node of autograd's graph */
-    bool zeroes_grads;       /* a backward that fills missing gradients of outputs with zeros */
-    bool in_place;           /* its output overwrites its first input */
-    uint8_t life;            /* onv_life */
+    uint64_t
+        grad_copy_bytes; /* of its result's gradient, which backward copies before all else and has to its end */
+    bool has_backward; /* it is a node of autograd's graph */
+    bool zeroes_grads; /* a backward that fills missing gradients of outputs with zeros */
+    bool in_place;     /* its output overwrites its first input */
+    uint8_t life;      /* onv_life */
     bool swaps_grads;  /* its backward makes the gradient of its second input before its first's */
     bool extras_first; /* what backward alone reads stands before its results */
     bool copies_first; /* its temporaries are copies of what comes in: made first, gone last */

@@ -11,7 +11,7 @@
  * How autograd uses memory, as far as it shows:
  *   - the highest operation that is ready runs next; it holds the incoming gradient and what it kept
  *     until it returns, so these coexist with all gradients it makes;
- *   - a gradient that a parameter receives becomes its .grad without a copy if nobody else holds it;
+ *   - a gradient that a parameter receives becomes its .grad without a copy if nobody else holds it, and its strides are the parameter's;
  *   - where a tensor has several readers, the first gradient waits, the next is added in place if the
  *     waiting one is held by nobody else, dense and no view, else into a new tensor.
  * Checkpoints follow torch.utils.checkpoint(use_reentrant=False): see simulation.h.

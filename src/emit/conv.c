@@ -81,23 +81,13 @@ static void emit_conv_workspaces(onv_emitter *e, const onv_conv_call *call, uint
     onv_emit_grad_workspace(e, w, of[ONV_CONV_BACKWARD_WEIGHT]);
 }
 
-/* What a convolution copies, forward and backward. */
-typedef struct copied {
-    uint64_t forward, backward;
-} copied;
-
 /* Images whose channels come last: cuDNN takes them as they are, those of one channel a kernel too, and answers in their
- * order, with a copy of the weight in it. The gradient of the weight comes in that order, too, and is copied once
- * the node has returned. Everything else that is not contiguous is copied. */
-static copied copies_of(const onv_emitter *e, uint32_t x, uint32_t w, uint32_t out, bool is_last)
+ * order, with a copy of the weight in it. Everything else that is not contiguous is copied. */
+static uint64_t copied_bytes(const onv_emitter *e, uint32_t x, uint32_t w, bool is_last)
 {
     onv_eager_tensor t = onv_tensor_at(e, x), kernel = onv_tensor_at(e, w);
-    if (x == ONV_NO_TENSOR) return (copied){0};
-    if (!is_last && !onv_tensor_is_contiguous(&t)) return (copied){t.bytes, t.bytes};
-    if (!is_last || kernel.rank != t.rank || is_in_both_orders(&kernel)) return (copied){0};
-    uint64_t beside;
-    if (!onv_u64_add(onv_tensor_at(e, out).bytes, t.bytes, &beside)) beside = UINT64_MAX;
-    return (copied){kernel.bytes, kernel.bytes > beside ? kernel.bytes - beside : 0};
+    if (!is_last) return onv_tensor_is_contiguous(&t) ? 0 : t.bytes;
+    return kernel.rank != t.rank || is_in_both_orders(&kernel) ? 0 : kernel.bytes;
 }
 
 /* Each place of the result, of a transposed one of the input, takes all of a filter. */
@@ -117,7 +107,7 @@ uint32_t onv_emit_conv(onv_emitter *e, const onv_conv_call *call, uint32_t x, ui
 {
     onv_eager_tensor t = onv_tensor_at(e, x);
     bool is_last = x != ONV_NO_TENSOR && onv_tensor_is_channels_last(&t);
-    copied bytes = copies_of(e, x, w, out, is_last);
+    uint64_t bytes = x != ONV_NO_TENSOR ? copied_bytes(e, x, w, is_last) : 0;
     onv_emit_begin(e, "conv");
     onv_emit_in(e, x, ONV_GRAD_NEW);
     onv_emit_in(e, w, ONV_GRAD_NEW);
@@ -125,7 +115,7 @@ uint32_t onv_emit_conv(onv_emitter *e, const onv_conv_call *call, uint32_t x, ui
     onv_emit_save(e, x);
     onv_emit_save(e, w);
     emit_conv_workspaces(e, call, x, w, out, is_last);
-    onv_emit_temps(e, bytes.forward, bytes.backward);
+    onv_emit_temps(e, bytes, bytes);
     e->op.copies_first = true;
     e->op.macs = count_macs(e, w, call->is_transposed ? x : out);
     onv_emit_out(e, out);

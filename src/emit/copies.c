@@ -1,24 +1,89 @@
-/* Copies of gradients that are not contiguous: between a linear layer and a convolution over time, an
- * interpolation or a padding, networks swap channels and time. The swap is a view, so the gradient arrives
- * in the other order: kernels copy it, those of batch norms too, and so does the reshape that a linear layer begins with.
- * Products of matrices copy those that have neither dense rows nor dense columns. */
+/* Copies of gradients that are not in the order of memory that a backward wants.
+ *
+ * Gradients have strides. They follow from what backward makes: views of the result's gradient are views, products and norms give
+ * rows, convolutions the order of their input, and what works element by element the order of what it reads. From the loss on
+ * backward, this finds the strides of the gradient of each tensor, where they are known. Then kernels copy the gradients that
+ * they want in another order (`grad.contiguous()`), so does a reshape that cannot be a view, products of matrices
+ * those that have neither dense rows nor dense columns, and AccumulateGrad those that are not laid out as their parameter is. */
 #include "emit/emit.h"
 
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/fail.h"
-
+#include "base/quota.h"
 #include "ops/op.h"
 
-enum { MANY = UINT32_MAX };
+/* What a backward wants of the result's gradient, and in which order it gives that of an input. */
+typedef enum order {
+    UNKNOWN,
+    ROWS,      /* a dense one, in the order of its dims; the same */
+    DENSE,     /* any; a dense one */
+    IMAGES,    /* both in the order of the input: dense, or with channels last */
+    SAME,      /* any; dense, in the order of the result's */
+    FACTORS,   /* of matrices */
+    ATTENTION, /* rows of all heads follow each other */
+} order;
 
-enum { MAX_VIEWS = 6, MAX_VIEWS_BETWEEN = 16 };
+/* Of all tensors. */
+typedef struct gradients {
+    onv_emitter *e;
+    const int64_t **strides; /* of its gradient; NULL: not known */
+    bool *has_come;
+} gradients;
 
-typedef struct readers {
-    uint32_t *of;   /* by tensor: 1 + the operation that reads it, 0: none, MANY */
-    bool *is_whole; /* by tensor: each of those gives a dense gradient of all of it */
-} readers;
+static bool is_reflected(const onv_emitter *e, const onv_eager_op *op)
+{
+    if (!onv_is_node(op->node)) return false;
+    const onv_attr *mode = onv_node_attr(onv_model_node(e->model, op->node), "mode");
+    return mode != NULL && mode->kind == ONV_ATTR_STRING && strcmp(mode->s, "reflect") == 0;
+}
+
+static order order_of(const onv_emitter *e, const onv_eager_op *op)
+{
+    switch (op->aten) {
+    case ONV_ATEN_softmax:
+    case ONV_ATEN_log_softmax:
+    case ONV_ATEN_layer_norm:
+    case ONV_ATEN_rms_norm:
+    case ONV_ATEN_embedding:
+    case ONV_ATEN_index:
+    case ONV_ATEN_im2col:
+    case ONV_ATEN_roll: return ROWS;
+    case ONV_ATEN_pad: return is_reflected(e, op) ? ROWS : op->n_saved > 0 ? DENSE : SAME;
+    case ONV_ATEN_split:
+    case ONV_ATEN_unbind:
+    case ONV_ATEN_select:
+    case ONV_ATEN_slice:
+    case ONV_ATEN_unfold:
+    case ONV_ATEN_gather:
+    case ONV_ATEN_index_select:
+    case ONV_ATEN_mse_loss:
+    case ONV_ATEN_smooth_l1_loss:
+    case ONV_ATEN_huber_loss:
+    case ONV_ATEN_nll_loss: return DENSE;
+    case ONV_ATEN_conv:
+    case ONV_ATEN_batch_norm:
+    case ONV_ATEN_group_norm:
+    case ONV_ATEN_max_pool:
+    case ONV_ATEN_avg_pool:
+    case ONV_ATEN_adaptive_max_pool:
+    case ONV_ATEN_upsample: return IMAGES;
+    case ONV_ATEN_mm:
+    case ONV_ATEN_addmm:
+    case ONV_ATEN_bmm:
+    case ONV_ATEN_baddbmm: return FACTORS;
+    case ONV_ATEN_flash_attention:
+    case ONV_ATEN_efficient_attention: return ATTENTION;
+    case ONV_ATEN_dropout:
+    case ONV_ATEN_expand:
+    case ONV_ATEN_mean:
+    case ONV_ATEN_to: return SAME;
+    default: return onv_aten_ops[op->aten].form == ONV_ATEN_POINTWISE ? SAME : UNKNOWN;
+    }
+}
+
+/* --- Strides ----------------------------------------------------------------------------------- */
 
 static void dense_strides(const onv_eager_tensor *t, int64_t *strides)
 {
@@ -26,363 +91,242 @@ static void dense_strides(const onv_eager_tensor *t, int64_t *strides)
     for (uint32_t i = t->rank; i-- > 0; step *= t->dims[i]) strides[i] = step;
 }
 
-static const onv_eager_op *sole_reader(const onv_emitter *e, const readers *r, uint32_t tensor)
+static void channels_last_strides(const onv_eager_tensor *t, int64_t *strides)
 {
-    uint32_t at = r->of[tensor];
-    return at == 0 || at == MANY ? NULL : &e->eager->ops.at[at - 1];
+    dense_strides(t, strides);
+    for (uint32_t i = 2; i < t->rank; i++) strides[i] *= t->dims[1];
+    strides[1] = 1;
 }
 
-/* The view that swaps the last two dims of a tensor of rank 3 alone, through which it is read. */
-static const onv_eager_op *swapped_view(const onv_emitter *e, const readers *r, uint32_t tensor)
+/* Dims of 1 have any stride. */
+static bool has_strides(const onv_eager_tensor *t, const int64_t *strides)
 {
-    onv_eager_tensor t = onv_tensor_at(e, tensor);
-    const onv_eager_op *view = t.rank == 3 ? sole_reader(e, r, tensor) : NULL;
-    if (view == NULL || view->aten != ONV_ATEN_permute || view->n_out != 1) return NULL;
-    onv_eager_tensor v = onv_tensor_at(e, view->out[0]);
-    if (v.dims[0] != t.dims[0] || v.dims[1] != t.dims[2] || v.strides[1] != t.strides[2] ||
-        v.dims[1] < 2 || v.dims[2] < 2)
-        return NULL;
-    return view;
-}
-
-static const onv_eager_op *reader_of_swapped(const onv_emitter *e, const readers *r,
-                                             uint32_t tensor)
-{
-    const onv_eager_op *view = swapped_view(e, r, tensor);
-    return view != NULL ? sole_reader(e, r, view->out[0]) : NULL;
-}
-
-/* The strides of the part of its gradient that an operation hands to an operand as it is: of what was summed, with strides
- * of 0 along the dims that are gone, or of what was joined. */
-static bool part_strides(const onv_emitter *e, const onv_eager_op *op, uint32_t k, int64_t *strides)
-{
-    onv_eager_tensor x = onv_tensor_at(e, op->in[k].tensor), y = onv_tensor_at(e, op->out[0]);
-    int64_t step = 1;
-    if (op->aten == ONV_ATEN_cat && x.rank == y.rank) {
-        memcpy(strides, y.strides, y.rank * sizeof *strides);
-        return true;
-    }
-    /* Dims of the result, those that are kept as 1 too, are the operand's from the end on; which are gone is told where all
-     * dims differ. */
-    if (op->aten != ONV_ATEN_sum) return false;
-    uint32_t at = y.rank;
-    for (uint32_t i = x.rank; i-- > 0;) {
-        bool stays = at > 0 && y.dims[at - 1] == x.dims[i];
-        bool is_kept = !stays && at > 0 && y.rank == x.rank;
-        strides[i] = stays ? step : 0;
-        if (stays) step *= x.dims[i];
-        at -= stays || is_kept;
-    }
-    return at == 0;
-}
-
-/* Patches: the places of an image in one dim, which is swapped with the channels, or channels moved last. The
- * gradient comes in the order of what reads that, but of another convolution, or one whose order it is. */
-static bool is_read_swapped(const onv_emitter *e, const readers *r, const onv_eager_op *op)
-{
-    uint32_t tensor = op->out[0];
-    bool is_swapped = false;
-    onv_eager_tensor x = onv_tensor_at(e, op->in[0].tensor);
-    if (onv_tensor_is_channels_last(&x)) return false;
-    for (uint32_t k = 0; k < MAX_VIEWS; k++) {
-        const onv_eager_op *next = sole_reader(e, r, tensor);
-        if (next == NULL || next->n_out != 1) return false;
-        bool is_view = onv_tensor_at(e, next->out[0]).storage == onv_tensor_at(e, tensor).storage;
-        if (!is_view) return is_swapped && next->aten != ONV_ATEN_conv;
-        is_swapped |= next->aten == ONV_ATEN_permute;
-        tensor = next->out[0];
-    }
-    return false;
-}
-
-typedef enum kernel {
-    OTHER,
-    COPIES, /* gradients of its result that are not contiguous; that of its input is */
-    STRIDES /* the same, but takes any strides */
-} kernel;
-
-static kernel kernel_of(const onv_emitter *e, const onv_eager_op *op)
-{
-    if (!onv_is_node(op->node) || op->n_in == 0 || op->n_out == 0) return OTHER;
-    if (op->aten == ONV_ATEN_conv || op->aten == ONV_ATEN_upsample || op->aten == ONV_ATEN_im2col)
-        return COPIES;
-    const onv_node *node = onv_model_node(e->model, op->node);
-    const onv_attr *mode = onv_node_attr(node, "mode");
-    if (op->aten != ONV_ATEN_pad || mode == NULL || mode->kind != ONV_ATTR_STRING) return OTHER;
-    if (strcmp(mode->s, "reflect") == 0) return COPIES;
-    return strcmp(mode->s, "edge") == 0 ? STRIDES : OTHER;
-}
-
-static bool has_dims_of(const onv_emitter *e, uint32_t tensor, uint32_t other)
-{
-    onv_eager_tensor a = onv_tensor_at(e, tensor), b = onv_tensor_at(e, other);
-    return a.rank == b.rank && memcmp(a.dims, b.dims, a.rank * sizeof *a.dims) == 0;
-}
-
-/* The softmax's kernel wants a contiguous gradient. A product, or the copy that a reshape makes, gives one in the order in
- * which it reads: through a permutation that is not the softmax's, and through dropout, which keeps it. */
-static bool is_read_permuted(const onv_emitter *e, const readers *r, const onv_eager_op *op)
-{
-    if (op->aten != ONV_ATEN_softmax && op->aten != ONV_ATEN_log_softmax) return false;
-    uint32_t tensor = op->out[0];
-    bool is_permuted = false;
-    for (uint32_t k = 0; k < MAX_VIEWS; k++) {
-        const onv_eager_op *next = sole_reader(e, r, tensor);
-        if (next == NULL || next->n_out != 1) return false;
-        bool reads_rows = next->aten == ONV_ATEN_reshape || next->aten == ONV_ATEN_bmm ||
-                          next->aten == ONV_ATEN_mm || next->aten == ONV_ATEN_matmul;
-        if (is_permuted && reads_rows) return true;
-        bool is_permute = next->aten == ONV_ATEN_permute;
-        onv_eager_tensor t = onv_tensor_at(e, next->out[0]);
-        bool is_same = has_dims_of(e, next->out[0], tensor) &&
-                       (next->aten == ONV_ATEN_expand || next->aten == ONV_ATEN_view);
-        if (!is_permute && !is_same && next->aten != ONV_ATEN_dropout) return false;
-        tensor = next->out[0];
-        if (is_permute) is_permuted = !onv_tensor_is_contiguous(&t);
-    }
-    return false;
-}
-
-/* A norm of sequences whose channels stand last: what reads the result does so in that order. */
-static bool is_swapped_norm(const onv_emitter *e, const readers *r, const onv_eager_op *op)
-{
-    const onv_eager_op *view = swapped_view(e, r, op->out[0]);
-    const onv_eager_op *next = view != NULL ? sole_reader(e, r, view->out[0]) : NULL;
-    return view != NULL && (next == NULL || next->aten != ONV_ATEN_permute);
-}
-
-/* The strides of a gradient in front of a permutation, whose result has it in these: dims are told by their own strides. */
-static bool strides_before(const onv_eager_tensor *x, const onv_eager_tensor *y,
-                           const int64_t *strides, int64_t *before)
-{
-    uint32_t taken = 0;
-    for (uint32_t i = 0; i < x->rank; i++) {
-        uint32_t k = 0;
-        while (k < y->rank && ((taken & ONV_BIT(k)) != 0 || y->dims[k] != x->dims[i] ||
-                               (x->dims[i] > 1 && y->strides[k] != x->strides[i])))
-            k++;
-        if (k == y->rank && x->dims[i] > 1) return false;
-        before[i] = k < y->rank ? strides[k] : 0;
-        if (k < y->rank) taken |= ONV_BIT(k);
-    }
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->dims[i] > 1 && t->strides[i] != strides[i]) return false;
     return true;
 }
 
-/* The memory-efficient attention takes a gradient in which rows of all heads follow each other, [batch, rows, heads, values] in
- * memory; nn.MultiheadAttention reads the result with the rows first. */
-static bool is_read_by_steps(const onv_emitter *e, const readers *r, const onv_eager_op *op)
+static bool has_same_dims(const onv_eager_tensor *a, const onv_eager_tensor *b)
 {
-    int64_t dense[ONV_MAX_RANK], before[ONV_MAX_RANK], dims[4], strides[4];
-    static const uint32_t order[] = {0, 2, 1, 3};
-    onv_eager_tensor x = onv_tensor_at(e, op->out[0]);
-    if (op->aten != ONV_ATEN_efficient_attention || x.rank != 4) return false;
-    const onv_eager_op *view = sole_reader(e, r, op->out[0]);
-    if (view == NULL || view->aten != ONV_ATEN_permute) return false;
-    onv_eager_tensor y = onv_tensor_at(e, view->out[0]);
-    dense_strides(&y, dense);
-    if (!strides_before(&x, &y, dense, before)) return false;
-    for (uint32_t i = 0; i < 4; i++) {
-        dims[i] = x.dims[order[i]];
-        strides[i] = before[order[i]];
-    }
-    x.dims = dims;
-    x.strides = strides;
-    return !onv_tensor_is_contiguous(&x);
+    return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0;
 }
 
-static bool copies(const onv_emitter *e, const readers *r, const onv_eager_op *op)
+static bool repeats(const onv_eager_tensor *t)
 {
-    if (!op->has_backward || op->n_in == 0 || op->n_out == 0) return false;
-    if (op->aten == ONV_ATEN_batch_norm || op->aten == ONV_ATEN_group_norm ||
-        op->aten == ONV_ATEN_layer_norm)
-        return is_swapped_norm(e, r, op);
-    if (is_read_permuted(e, r, op) || is_read_by_steps(e, r, op)) return true;
-    if (op->aten == ONV_ATEN_conv && onv_tensor_at(e, op->out[0]).rank > 3)
-        return is_read_swapped(e, r, op);
-    const onv_eager_op *next = reader_of_swapped(e, r, op->out[0]);
-    if (next == NULL) return false;
-    if (kernel_of(e, op) == COPIES) return next->aten == ONV_ATEN_reshape;
-    return op->aten == ONV_ATEN_view && onv_tensor_at(e, op->in[0].tensor).rank == 2 &&
-           kernel_of(e, next) != OTHER;
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->dims[i] > 1 && t->strides[i] == 0) return true;
+    return false;
 }
 
-/* Kernels whose backward begins with `grad.contiguous()`. */
-static bool wants_dense(const onv_eager_op *op)
+/* The strides of x's gradient, of which y is a view of all: those of y's gradient seen through it. False: it cannot be seen so. */
+static bool through_view(const onv_eager_tensor *x, const onv_eager_tensor *y, const int64_t *of_y,
+                         int64_t *strides)
 {
-    static const uint16_t kernels[] = {
-        ONV_ATEN_embedding,  ONV_ATEN_conv,       ONV_ATEN_batch_norm, ONV_ATEN_layer_norm,
-        ONV_ATEN_group_norm, ONV_ATEN_max_pool,   ONV_ATEN_avg_pool,   ONV_ATEN_adaptive_max_pool,
-        ONV_ATEN_upsample,   ONV_ATEN_log_softmax};
-    bool wants = false;
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) wants |= op->aten == kernels[i];
-    return wants && op->has_backward;
-}
-
-/* Their backward gives the gradient of all of the input, or of each of its rows, without gaps in the order of its dims. */
-static bool gives_dense(const onv_eager_op *op)
-{
-    static const uint16_t calls[] = {ONV_ATEN_split, ONV_ATEN_unbind,  ONV_ATEN_select,
-                                     ONV_ATEN_slice, ONV_ATEN_softmax, ONV_ATEN_log_softmax};
-    bool gives = false;
-    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) gives |= op->aten == calls[i];
-    return gives && op->has_backward;
-}
-
-static void copy_gradient(onv_emitter *e, onv_eager_op *op)
-{
-    uint64_t bytes = onv_tensor_at(e, op->out[0]).bytes;
-    if (!onv_u64_add(op->backward_temp_bytes, bytes, &op->backward_temp_bytes))
-        op->backward_temp_bytes = UINT64_MAX;
-}
-
-/* Such a part comes back through views; the first that cannot be one of it copies it (`grad.reshape()`). */
-static void copy_part(onv_emitter *e, const readers *r, const uint32_t *made_by,
-                      const onv_eager_op *op, uint32_t k)
-{
-    int64_t strides[ONV_MAX_RANK], before[ONV_MAX_RANK];
-    uint32_t tensor = op->in[k].tensor;
-    bool is_whole = k == 0 && r->is_whole[tensor];
-    onv_eager_tensor whole = onv_tensor_at(e, tensor);
-    if (is_whole)
-        dense_strides(&whole, strides);
-    else if (op->in[k].grad != ONV_GRAD_PART || !part_strides(e, op, k, strides))
-        return;
-    r->is_whole[tensor] = false; /* once */
-    for (uint32_t n = 0; n < MAX_VIEWS; n++) {
-        uint32_t maker = made_by[tensor];
-        if ((sole_reader(e, r, tensor) == NULL && n > 0) || maker == 0) return;
-        onv_eager_op *view = &e->eager->ops.at[maker - 1];
-        onv_eager_tensor part = onv_tensor_at(e, tensor);
-        onv_eager_tensor gradient = part;
-        gradient.strides = strides;
-        if (!is_whole && !onv_tensor_is_contiguous(&gradient) && wants_dense(view))
-            copy_gradient(e, view);
-        if (view->n_in == 0) return;
-        onv_eager_tensor x = onv_tensor_at(e, view->in[0].tensor);
-        bool permutes = view->aten == ONV_ATEN_permute;
-        if ((!permutes && view->aten != ONV_ATEN_view) || view->in[0].grad != ONV_GRAD_ALIAS ||
-            (permutes && !strides_before(&x, &part, strides, before)))
-            return;
-        if (!permutes && !onv_view_strides(&gradient, x.rank, x.dims, before)) {
-            view->in[0].grad = ONV_GRAD_NEW;
-            return;
-        }
-        memcpy(strides, before, sizeof strides);
-        tensor = view->in[0].tensor;
-    }
-}
-
-/* The strides of the gradient of a contiguous tensor, of which it gets that of a view: x, whose own gradient is
- * contiguous. False: the gradient cannot be seen so, or not all of the tensor is read. */
-static bool strides_behind(const onv_eager_tensor *base, const onv_eager_tensor *x,
-                           int64_t *strides)
-{
-    int64_t of_x[ONV_MAX_RANK] = {0};
-    if (base->elems != x->elems || x->elems == 0) return false;
-    dense_strides(x, of_x);
-    for (uint32_t i = 0; i < base->rank; i++) strides[i] = 0;
-    for (uint32_t i = 0; i < base->rank; i++) {
-        int64_t own = base->strides[i];
-        for (uint32_t j = 0; j < x->rank && base->dims[i] > 1; j++)
-            if (x->dims[j] > 1 && x->strides[j] <= own && own < x->strides[j] * x->dims[j])
-                strides[i] = of_x[j] * (own / x->strides[j]);
-        for (uint32_t j = 0; j < x->rank && base->dims[i] > 1; j++)
-            if (x->dims[j] > 1 && x->strides[j] > own && x->strides[j] < own * base->dims[i] &&
-                of_x[j] != strides[i] * (x->strides[j] / own))
+    for (uint32_t i = 0; i < x->rank; i++) {
+        int64_t own = x->strides[i];
+        strides[i] = 0;
+        for (uint32_t j = 0; j < y->rank && x->dims[i] > 1; j++)
+            if (y->dims[j] > 1 && y->strides[j] <= own && own < y->strides[j] * y->dims[j])
+                strides[i] = of_y[j] * (own / y->strides[j]);
+        for (uint32_t j = 0; j < y->rank && x->dims[i] > 1; j++)
+            if (y->dims[j] > 1 && y->strides[j] > own && y->strides[j] < own * x->dims[i] &&
+                of_y[j] != strides[i] * (y->strides[j] / own))
                 return false;
     }
     return true;
 }
 
-/* The view of all of a product whose gradient is contiguous: what another product reads, or has copied for it. What reads
- * the result of an einsum otherwise gives a gradient in the order of that. */
-static uint32_t view_with_dense_gradient(const onv_emitter *e, const readers *r,
-                                         const onv_eager_op *product)
+/* Dense, in the order of `like`, whose last dims are those of x, or are summed to 1. */
+static void strides_as(const onv_eager_tensor *x, const onv_eager_tensor *like, int64_t *strides)
 {
-    uint32_t tensor = product->out[0], own = tensor;
-    const onv_eager_op *next = sole_reader(e, r, tensor);
-    for (uint32_t k = 0; k < MAX_VIEWS_BETWEEN && next != NULL && next->n_out == 1; k++) {
-        if (onv_tensor_at(e, next->out[0]).storage != onv_tensor_at(e, tensor).storage) break;
-        tensor = next->out[0];
-        if (next->node.index == product->node.index) own = tensor;
-        next = sole_reader(e, r, tensor);
-    }
-    bool copies = next != NULL && next->aten == ONV_ATEN_reshape && next->n_out == 1;
-    if (copies) next = sole_reader(e, r, next->out[0]);
-    if (next != NULL && next->aten == ONV_ATEN_bmm) return tensor;
-    bool is_einsum = onv_is_node(product->node) &&
-                     onv_model_node(e->model, product->node)->code == ONV_OP_Einsum;
-    return is_einsum ? own : ONV_NO_TENSOR;
+    onv_eager_tensor t = *x;
+    t.strides = like->strides + like->rank - x->rank;
+    onv_strides_like(&t, strides);
 }
 
-/* CUDA's products copy a matrix that has neither rows nor columns that are dense, once for each gradient that they make,
- * beside it. */
-static bool copies_for_product(const onv_emitter *e, const readers *r, const onv_eager_op *op)
+/* The strides of the part of its gradient that an operation hands to an operand as it is: of what was summed, with strides
+ * of 0 along the dims that are gone, or of what was joined. */
+static bool part_strides(const onv_eager_op *op, const onv_eager_tensor *x,
+                         const onv_eager_tensor *grad, int64_t *strides)
+{
+    if (op->aten == ONV_ATEN_cat && x->rank == grad->rank) {
+        memcpy(strides, grad->strides, grad->rank * sizeof *strides);
+        return true;
+    }
+    /* Dims of the result, those that are kept as 1 too, are the operand's from the end on; which are gone is told where all
+     * dims differ. */
+    if (op->aten != ONV_ATEN_sum && op->aten != ONV_ATEN_mean) return false;
+    uint32_t at = grad->rank;
+    for (uint32_t i = x->rank; i-- > 0;) {
+        bool stays = at > 0 && grad->dims[at - 1] == x->dims[i];
+        bool is_kept = !stays && at > 0 && grad->rank == x->rank;
+        strides[i] = stays ? grad->strides[at - 1] : 0;
+        at -= stays || is_kept;
+    }
+    return at == 0;
+}
+
+/* [batch, rows, heads, values] in memory. */
+static void strides_by_rows(const onv_eager_tensor *t, int64_t *strides)
+{
+    strides[3] = 1;
+    strides[1] = t->dims[3];
+    strides[2] = t->dims[3] * t->dims[1];
+    strides[0] = strides[2] * t->dims[2];
+}
+
+/* Whether cuBLAS takes it as it is. */
+static bool is_matrix(const onv_eager_tensor *t)
+{
+    if (t->rank < 2) return true;
+    const int64_t *dims = t->dims + t->rank - 2, *strides = t->strides + t->rank - 2;
+    return dims[0] < 2 || dims[1] < 2 || strides[0] == 1 || strides[1] == 1;
+}
+
+/* --- What backward makes ------------------------------------------------------------------------ */
+
+/* The strides of the gradient of operand k, by that of the result. False: not known. */
+static bool made_strides(const onv_emitter *e, const onv_eager_op *op, uint32_t k, order wanted,
+                         const onv_eager_tensor *grad, int64_t *strides)
+{
+    onv_eager_tensor x = onv_tensor_at(e, op->in[k].tensor), y = onv_tensor_at(e, op->out[0]);
+    onv_eager_tensor first = onv_tensor_at(e, op->in[0].tensor), like = *grad;
+    dense_strides(&x, strides);
+    switch (wanted) {
+    case ROWS:
+    case DENSE: return true;
+    case IMAGES:
+        if (k < 2 && x.rank == first.rank && onv_tensor_is_channels_last(&first))
+            channels_last_strides(&x, strides);
+        return true;
+    case SAME:
+        if (op->aten == ONV_ATEN_mean && !part_strides(op, &x, grad, strides)) return false;
+        if (op->aten == ONV_ATEN_mean) like = x, like.strides = strides;
+        if (repeats(&like) && has_same_dims(&like, &y)) like.strides = y.strides;
+        if (like.rank < x.rank) return false;
+        if (op->aten != ONV_ATEN_dropout || onv_tensor_is_channels_last(&like)) {
+            int64_t of_like[ONV_MAX_RANK];
+            strides_as(&x, &like, of_like);
+            memcpy(strides, of_like, sizeof of_like);
+        }
+        return true;
+    case FACTORS:
+        if (x.rank == 2 && x.strides[0] == 1 && x.strides[1] == x.dims[0])
+            memcpy(strides, x.strides, 2 * sizeof *strides);
+        return true;
+    case ATTENTION:
+        if (x.rank != 4 || k > 2) return false;
+        strides_by_rows(&x, strides);
+        return true;
+    default: return false;
+    }
+}
+
+/* Those of a gradient that an operation hands on. A reshape that has no view of it copies it. */
+static bool handed_strides(const onv_emitter *e, const onv_eager_op *op, onv_eager_arg *in,
+                           const onv_eager_tensor *grad, int64_t *strides)
+{
+    onv_eager_tensor x = onv_tensor_at(e, in->tensor), y = onv_tensor_at(e, op->out[0]);
+    if (has_same_dims(&x, &y)) {
+        if (x.storage != y.storage || has_strides(&x, y.strides)) {
+            memcpy(strides, grad->strides, x.rank * sizeof *strides);
+            return true;
+        }
+    }
+    if (x.elems != y.elems || x.elems == 0 || repeats(&x)) return false;
+    bool is_view = x.storage == y.storage ? through_view(&x, &y, grad->strides, strides)
+                                          : onv_view_strides(grad, x.rank, x.dims, strides);
+    if (is_view) return true;
+    in->grad = ONV_GRAD_NEW;
+    dense_strides(&x, strides);
+    return true;
+}
+
+static void send(gradients *g, uint32_t tensor, const int64_t *strides)
+{
+    onv_eager_tensor t = onv_tensor_at(g->e, tensor);
+    if (g->has_come[tensor]) return; /* the first one is added to */
+    g->has_come[tensor] = true;
+    if (strides == NULL) return;
+    g->strides[tensor] = has_strides(&t, strides) ? t.strides
+                                                  : onv_arena_copy(&g->e->model->arena, strides,
+                                                                   t.rank * sizeof *strides);
+    if (g->strides[tensor] == NULL && t.rank > 0) onv_emit_fail_memory(g->e);
+}
+
+/* Of the result's gradient, which is not as the backward wants it. */
+static bool copies(const onv_emitter *e, const onv_eager_op *op, order wanted,
+                   const onv_eager_tensor *grad)
+{
+    onv_eager_tensor x = onv_tensor_at(e, op->in[0].tensor);
+    int64_t strides[ONV_MAX_RANK];
+    if (wanted == ROWS) return !onv_tensor_is_contiguous(grad);
+    if (wanted == FACTORS) return !is_matrix(grad) && !e->options->on_cpu;
+    if (wanted == ATTENTION && grad->rank == 4)
+        strides_by_rows(grad, strides);
+    else if (wanted == IMAGES && onv_tensor_is_channels_last(&x) && grad->rank == x.rank)
+        channels_last_strides(grad, strides);
+    else
+        return wanted == IMAGES && !onv_tensor_is_contiguous(grad);
+    return !has_strides(grad, strides);
+}
+
+static void go_back(gradients *g, onv_eager_op *op)
+{
+    onv_emitter *e = g->e;
+    order wanted = order_of(e, op);
+    onv_eager_tensor grad = onv_tensor_at(e, op->out[0]);
+    bool is_known = g->strides[op->out[0]] != NULL;
+    if (is_known) grad.strides = g->strides[op->out[0]];
+    if (op->rnn > 0)
+        e->eager->rnns.at[op->rnn - 1].copies_grad = is_known && !onv_tensor_is_contiguous(&grad);
+    else if (is_known && copies(e, op, wanted, &grad))
+        op->grad_copy_bytes = grad.bytes;
+    for (uint32_t k = 0; k < op->n_in; k++) {
+        onv_eager_arg *in = &op->in[k];
+        int64_t strides[ONV_MAX_RANK];
+        onv_eager_tensor x = onv_tensor_at(e, in->tensor);
+        bool needs = wanted != ROWS && wanted != DENSE && wanted != IMAGES && wanted != FACTORS;
+        bool told = is_known || !needs;
+        if (in->grad == ONV_GRAD_NONE) continue;
+        if (in->grad == ONV_GRAD_ALIAS)
+            told = is_known && handed_strides(e, op, in, &grad, strides);
+        else if (in->grad == ONV_GRAD_PART)
+            told = is_known && part_strides(op, &x, &grad, strides);
+        else
+            told =
+                told && in->grad == ONV_GRAD_NEW && made_strides(e, op, k, wanted, &grad, strides);
+        send(g, in->tensor, told ? strides : NULL);
+    }
+}
+
+/* The caller's gradient is dense. */
+static void begin_at(gradients *g, uint32_t tensor)
 {
     int64_t strides[ONV_MAX_RANK];
-    if (op->aten != ONV_ATEN_bmm || !op->has_backward || e->options->on_cpu) return false;
-    uint32_t view = view_with_dense_gradient(e, r, op);
-    if (view == ONV_NO_TENSOR) return false;
-    onv_eager_tensor product = onv_tensor_at(e, op->out[0]), x = onv_tensor_at(e, view);
-    if (product.rank != 3 || !strides_behind(&product, &x, strides)) return false;
-    return product.dims[1] > 1 && product.dims[2] > 1 && strides[1] != 1 && strides[2] != 1;
-}
-
-/* An operation of one tensor element by element, summed over a dim: the gradient of the sum, with strides of 0, leaves the order of
- * what backward reads beside it. */
-static bool keeps_order_of_sum(const onv_emitter *e, const readers *r, uint32_t tensor)
-{
-    const onv_eager_op *op = sole_reader(e, r, tensor);
-    if (op == NULL || op->n_in != 1 || op->n_out != 1 || op->n_saved == 0 ||
-        !has_dims_of(e, op->out[0], tensor))
-        return false;
-    const onv_eager_op *next = sole_reader(e, r, op->out[0]);
-    return next != NULL && (next->aten == ONV_ATEN_sum || next->aten == ONV_ATEN_mean);
-}
-
-/* cuDNN wants the gradient of all steps in their order. It comes in that in which the result is read. */
-static bool is_read_by_batch(const onv_emitter *e, const readers *r, const onv_eager_op *op)
-{
-    uint32_t tensor = op->out[0];
-    onv_eager_tensor out = onv_tensor_at(e, tensor), read = out;
-    for (uint32_t k = 0; k < MAX_VIEWS; k++) {
-        const onv_eager_op *view = sole_reader(e, r, tensor);
-        if (view == NULL || view->n_out != 1) break;
-        onv_eager_tensor next = onv_tensor_at(e, view->out[0]);
-        if (next.storage != out.storage || next.elems != out.elems) break;
-        tensor = view->out[0];
-        read = next;
-    }
-    int64_t strides[ONV_MAX_RANK];
-    if (keeps_order_of_sum(e, r, tensor) || !strides_behind(&out, &read, strides)) return false;
-    out.strides = strides;
-    return !onv_tensor_is_contiguous(&out);
+    onv_eager_tensor t = onv_tensor_at(g->e, tensor);
+    if (tensor == ONV_NO_TENSOR) return;
+    dense_strides(&t, strides);
+    send(g, tensor, strides);
 }
 
 void onv_copies_add(onv_emitter *e)
 {
-    readers r = {.of = ONV_ARENA_ARRAY(&e->model->arena, uint32_t, e->eager->tensors.count),
-                 .is_whole = ONV_ARENA_ARRAY(&e->model->arena, bool, e->eager->tensors.count)};
-    uint32_t *made_by = ONV_ARENA_ARRAY(&e->model->arena, uint32_t, e->eager->tensors.count);
-    if (r.of == NULL || r.is_whole == NULL || made_by == NULL) {
-        e->status = onv_fail_memory(e->err);
-        return;
+    onv_eager *eager = e->eager;
+    gradients g = {.e = e,
+                   .strides = ONV_EMIT_ARRAY(e, const int64_t *, eager->tensors.count),
+                   .has_come = ONV_EMIT_ARRAY(e, bool, eager->tensors.count)};
+    if (e->status != ONV_OK) return;
+    begin_at(&g, eager->loss);
+    for (size_t i = 0; i < eager->outputs.count && eager->loss == ONV_NO_TENSOR; i++)
+        begin_at(&g, eager->outputs.at[i]);
+    for (size_t i = eager->ops.count; i-- > 0 && e->status == ONV_OK;) {
+        onv_eager_op *op = &eager->ops.at[i];
+        if (!onv_work(1 + op->n_in)) e->status = ONV_ERR_CANCELLED;
+        if (op->has_backward && op->n_out > 0 && op->n_in > 0) go_back(&g, op);
     }
-    for (uint32_t i = 0; i < e->eager->ops.count; i++) {
-        const onv_eager_op *op = &e->eager->ops.at[i];
-        for (uint32_t k = 0; k < op->n_in; k++) {
-            uint32_t *reader = &r.of[op->in[k].tensor];
-            bool *is_whole = &r.is_whole[op->in[k].tensor];
-            *is_whole = gives_dense(op) && (*reader == 0 || *is_whole);
-            *reader = *reader == 0 ? i + 1 : MANY;
-        }
-        for (uint32_t k = 0; k < op->n_out; k++) made_by[op->out[k]] = i + 1;
-    }
-    for (uint32_t i = 0; i < e->eager->ops.count; i++) {
-        onv_eager_op *op = &e->eager->ops.at[i];
-        for (uint32_t k = 0; k < op->n_in; k++)
-            if (op->n_out == 1 || r.is_whole[op->in[k].tensor]) copy_part(e, &r, made_by, op, k);
-        if (op->rnn > 0) e->eager->rnns.at[op->rnn - 1].copies_grad = is_read_by_batch(e, &r, op);
-        if (copies(e, &r, op) || copies_for_product(e, &r, op)) copy_gradient(e, op);
+    for (size_t i = 0; i < eager->tensors.count && e->status == ONV_OK; i++) {
+        onv_eager_tensor *t = &eager->tensors.at[i];
+        t->copies_grad = t->is_leaf && g.strides[i] != NULL && !has_strides(t, g.strides[i]);
     }
 }

@@ -137,6 +137,32 @@ TEST(gradients_of_bmm_are_tensors)
     assert_in_range(peak[0] - peak[1], MATRICES - 4096, MATRICES);
 }
 
+/* A convolution of images whose channels stand last gives the gradient of its weight in that order: AccumulateGrad copies it. */
+TEST(gradients_in_another_order_are_copied)
+{
+    for (int is_last = 0; is_last < 2; is_last++) {
+        OWNED_MODEL m = model_read(17, "in x f32[2,8,8,8]", "weight w f32[8,8]",
+                                   "weight k f32[16,8,3,3]", "h = MatMul(x w) first");
+        if (is_last) model_node(m, "Transpose", "move", "h", "c", "perm=[0,3,1,2]");
+        model_node(m, "Conv", "conv", is_last ? "c k" : "h k", "y", "");
+        model_output(m, "y", "f32");
+        OWNED_TRAINER t;
+        OWNED_EAGER eager;
+        onv_error err = {0};
+        onv_train_program program;
+        onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
+        uint32_t copies = 0;
+        trainer_open_model(&t, m);
+        trainer_lower(&t, &options.lower, &eager);
+        assert_int_equal(onv_train_program_build(&t.model, &eager, &options, &program, &err),
+                         ONV_OK);
+        for (size_t i = 0; i < program.timeline.steps.count; i++)
+            copies += strcmp(program.timeline.steps.at[i].label, "AccumulateGrad") == 0;
+        assert_int_equal(copies > 0, is_last);
+        onv_train_program_cleanup(&program);
+    }
+}
+
 /* A sum over a dim that was moved, behind a view: its gradient, which repeats that of the sum, is permuted back and copied. */
 TEST(gradients_of_permuted_sums_are_copied)
 {
