@@ -85,7 +85,8 @@ static onv_status make_session(onv_model *model, const onv_ort_plan *plan,
  * least and the most; what needs most is what was made, in the order of initializers that needs most. */
 static onv_status make_sessions(onv_model *model, const onv_live *live,
                                 const onv_runtime_options *options, const onv_ort_session *session,
-                                onv_ort_orders *orders, onv_execution *made, onv_error *err)
+                                onv_ort_orders *orders, onv_execution *made, bool *is_short,
+                                onv_error *err)
 {
     onv_ort_plan plan;
     onv_ort_spread all = {.low = UINT64_MAX};
@@ -109,18 +110,29 @@ static onv_status make_sessions(onv_model *model, const onv_live *live,
         if (status != ONV_OK) return status;
     }
     made->least_bytes = all.low < UINT64_MAX ? all.low : 0;
+    *is_short = all.high == UINT64_MAX;
     return onv_ort_orders_apply(orders, all.highest, &made->timeline, err);
 }
 
+/* Where the arena finds no room for a pattern, the buffers in it are asked for one by one, as in the first run
+ * (onnxruntime/core/framework/execution_frame.cc). */
 static onv_status produce_session(onv_model *model, const onv_live *live,
                                   const onv_runtime_options *options, onv_execution *made,
                                   onv_error *err)
 {
     onv_ort_session session = onv_ort_session_of(options);
-    onv_ort_orders orders = {0};
-    onv_status status = make_sessions(model, live, options, &session, &orders, made, err);
-    onv_ort_orders_cleanup(&orders);
-    if (status != ONV_OK) return status;
+    onv_ort_settings settings = *session.settings;
+    for (bool is_short = true; is_short; settings.enable_mem_pattern = 0) {
+        onv_ort_orders orders = {0};
+        session.settings = &settings;
+        onv_status status =
+            make_sessions(model, live, options, &session, &orders, made, &is_short, err);
+        onv_ort_orders_cleanup(&orders);
+        ONV_TRY(status);
+        is_short &= settings.enable_mem_pattern != 0;
+        if (is_short) onv_execution_cleanup(made);
+        if (is_short) *made = (onv_execution){0};
+    }
     onv_ort_handles handles;
     ONV_TRY(onv_ort_count_handles(model, live, &session, &handles, err));
     uint64_t cudnn = onv_cudnn_handle_bytes(&session.cuda);

@@ -26,14 +26,12 @@ static onv_status compute(onv_model *model, const onv_live *live,
     return onv_runtime_compute(onv_runtime_find("ort"), model, live, &how, result, err);
 }
 
-/* Between what is in use at most, which is not enough or just so, and what is taken without a limit,
- * which is enough. */
+/* Up to what is taken without a limit, which is enough. */
 static onv_status find_limit(onv_model *model, const onv_live *live,
                              const onv_runtime_options *options, onv_ort_advice_row *row,
                              onv_error *err)
 {
-    uint64_t bad = row->peak_bytes / LIMIT_STEP, good = row->steady_bytes / LIMIT_STEP + 1;
-    if (bad > 0) bad--;
+    uint64_t bad = 0, good = row->steady_bytes / LIMIT_STEP + 1;
     onv_ort_settings limited = row->settings;
     while (good - bad > 1) {
         onv_runtime_result result;
