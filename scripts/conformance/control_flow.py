@@ -2,17 +2,16 @@
 """Models with branches and loops: what is live in them by definition, and what ONNX Runtime allocates.
 
     cc -shared -fPIC -D_GNU_SOURCE -o interpose.so tests/ort/recorded/interpose.c -ldl
-    control_flow.py --interpose interpose.so [--write FOLDER] [--onnxvram PROGRAM]
+    control_flow.py --interpose interpose.so [--write FOLDER]
 
 Each model runs in a process of its own under the CPU provider, without arena and with graph optimisations off, with
 and without the memory pattern; `interpose.so` writes down every allocation and free.  The most that is allocated at a
 time, in the second run, is `ort_peak_bytes` (`ort_pattern_peak_bytes` with the pattern); what the caller feeds is not in
 it.  Values, sizes and the ideal peak by the definitions are those of scripts/export/ort_truth.py.  --write keeps models and
-truth files (tests/conformance holds them); --onnxvram compares a program's peak with them.
+truth files: tests/conformance holds them, and a test compares.
 """
 import argparse
 import ctypes
-import json
 import os
 import pathlib
 import subprocess
@@ -151,18 +150,12 @@ def in_its_own_process(library, path, pattern):
     return int(done.stdout)
 
 
-def peak_of(program, path):
-    done = subprocess.run([program, "--json", path], capture_output=True, text=True)
-    return json.loads(done.stdout)["models"][0]["peak"]["bytes"] if done.returncode == 0 else done.stderr.strip()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--interpose", required=True)
     parser.add_argument("--measure")
     parser.add_argument("--pattern", action="store_true")
     parser.add_argument("--write")
-    parser.add_argument("--onnxvram")
     args = parser.parse_args()
     library = os.path.abspath(args.interpose)
     if args.measure:
@@ -178,8 +171,7 @@ def main():
                 recorded[key] = in_its_own_process(library, path, pattern)
             if args.write:
                 truth.write(recorded, os.path.join(folder, name + ".fixed.truth.json"))
-            found = f"  onnxvram {peak_of(args.onnxvram, path)}" if args.onnxvram else ""
-            print(f"{name:22} ideal {recorded['peak']['bytes']:>10}{found}  ort {recorded['ort_peak_bytes']:>10} "
+            print(f"{name:22} ideal {recorded['peak']['bytes']:>10}  ort {recorded['ort_peak_bytes']:>10} "
                   f"{recorded['ort_pattern_peak_bytes']:>10}", flush=True)
 
 

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Exports of many architectures: does onnxvram see every shape that ONNX Runtime produces?
 
-    models.py --onnxvram PROGRAM --folder DIR [--only PART]... [--json FILE]
-    models.py --table FILE...
+    models.py --onnxvram PROGRAM --folder DIR [--only PART]...
     models.py --folder DIR --keep tests/conformance [NAME.VARIANT...]
 
 Each architecture of zoo.py is exported by both exporters of PyTorch. From the first of these come the graphs that ONNX
@@ -16,7 +15,6 @@ import collections
 import contextlib
 import datetime
 import io
-import json
 import logging
 import os
 import pathlib
@@ -180,15 +178,6 @@ def tables(results):
               + " | ".join(str(total[o]) for o in OUTCOMES) + " |")
 
 
-def read_results(paths):
-    results = {}
-    for path in paths:
-        with open(path) as file:
-            for key, result in json.load(file).items():
-                results[tuple(key.split(" ", 1))] = result | {"counts": collections.Counter(result.get("counts"))}
-    return results
-
-
 def keep(folder, out, names):
     for name in names:
         model, small = onnx.load(folder / f"{name}.onnx"), name.replace(".", "-")
@@ -206,14 +195,9 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, metavar="DIR")
     parser.add_argument("--only", action="append", metavar="PART", help="architectures with PART in their name, =NAME= for a whole one")
     parser.add_argument("--variant", action="append", choices=list(VARIANTS))
-    parser.add_argument("--json", metavar="FILE", help="all results")
-    parser.add_argument("--table", nargs="+", metavar="FILE", help="the table of such files, instead of a run")
     parser.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="small models go there, instead of a run")
     parser.add_argument("names", nargs="*", default=KEPT, help="of --keep")
     args = parser.parse_args()
-    if args.table:
-        tables(read_results(args.table))
-        return
     if args.keep:
         keep(args.folder, args.keep, args.names)
         return
@@ -238,9 +222,6 @@ def main():
                 print(f"    not made {name} {variant}: {result['not made'][:160]}", flush=True)
     print(datetime.date.today(), f"onnx {onnx.__version__}, onnxruntime {ort.__version__}")
     tables(results)
-    if args.json:
-        with open(args.json, "w") as out:
-            json.dump({f"{name} {variant}": result for (name, variant), result in results.items()}, out)
 
 
 if __name__ == "__main__":

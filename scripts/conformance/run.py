@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Shape inference against the ONNX backend tests: onnxvram and, on the same models, its peers.
 
-    run.py --onnxvram PROGRAM [--data DIR]... [--peers] [--list OUTCOME]... [--json FILE]
+    run.py --onnxvram PROGRAM [--data DIR]... [--peers] [--list OUTCOME]...
 
 --data: folders of backend tests (repeatable), e.g. those of Debian's libonnx-testdata. The tests of the installed onnx
 are always taken. Every output of a case gets an outcome; the case has the worst of its outputs:
@@ -177,7 +177,6 @@ def main():
     parser.add_argument("--only", default="", metavar="PART", help="cases whose name holds PART")
     parser.add_argument("--list", action="append", default=[], choices=OUTCOMES, help="print cases of that outcome")
     parser.add_argument("--list-peer", default="onnxvram", metavar="NAME", help="of that program")
-    parser.add_argument("--json", metavar="FILE", help="all outcomes")
     parser.add_argument("--cache", default=os.path.join(tempfile.gettempdir(), "onnx-backend-tests"))
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
@@ -185,22 +184,17 @@ def main():
     own = pathlib.Path(onnx.__file__).parent / "backend/test/data"
     sets = {folder: [folder] for folder in args.data}
     sets[f"onnx {onnx.__version__}"] = [generated(args.cache), own]
-    print(datetime.date.today(), *(f"{package} {importlib.metadata.version(package)}" for package in
-                                   sorted({package for package, _ in peers.PEERS.values()})), sep=", ")
-    everything = {}
+    packages = sorted({package for package, _ in peers.PEERS.values()}) if args.peers else ["onnx"]
+    print(datetime.date.today(), *(f"{package} {importlib.metadata.version(package)}" for package in packages), sep=", ")
     with tempfile.TemporaryDirectory() as folder:
         for title, roots in sets.items():
-            results = everything[title] = run_set(roots, args, folder)
+            results = run_set(roots, args, folder)
             table(title, results, programs)
             for name, result in results.items():
                 for mode in cases.MODES:
                     outcome, detail = result[mode, args.list_peer]
                     if outcome in args.list:
                         print(f"{outcome} {mode} {name}: {detail}", file=sys.stderr)
-    if args.json:
-        with open(args.json, "w") as out:
-            json.dump({title: {name: {f"{mode}/{program}": outcome for (mode, program), outcome in result.items()}
-                               for name, result in results.items()} for title, results in everything.items()}, out)
 
 
 if __name__ == "__main__":

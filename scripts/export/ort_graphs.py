@@ -1,16 +1,12 @@
 #!/usr/bin/env python3
-"""What ONNX Runtime's optimizer makes of models for its CUDA provider, and whether the program's rewriting agrees.
+"""What ONNX Runtime's optimizer makes of models for its CUDA provider; tests/rewrite/test_graphs.c compares the program's rewriting.
 
     python scripts/export/ort_graphs.py record TRUTH.json MODEL.onnx...
-    python scripts/export/ort_graphs.py compare TRUTH.json MODEL.onnx... [--program build/release/onnxvram] [--level all]
 
-`record` creates a session at each graph_optimization_level, saves the graph that it would run (optimized_model_filepath)
+It creates a session at each graph_optimization_level, saves the graph that it would run (optimized_model_filepath)
 and writes one row per model and level: operators with their counts, those on the CPU, initializers, their bytes, the
 transformers that changed something.  It needs the GPU build of ONNX Runtime and a CUDA driver, for creating the
 session; nothing is run.  Models whose weights are left out are given random ones (integers: 0).
-
-`compare` runs the program on the same models (the weights may be absent) and prints by how many nodes it has more or
-fewer of each operator.
 """
 
 import argparse
@@ -25,7 +21,6 @@ import tempfile
 import ort_truth as truth
 
 LEVELS = ("disabled", "basic", "extended", "all")
-OURS = {"disabled": "off"}
 
 
 def fill(source, target):
@@ -107,63 +102,17 @@ def record(arguments):
             f"  {json.dumps(level)}: {json.dumps(row, separators=(',', ':'))}" for level, row in levels.items()) + "}"
             for name, levels in sorted(found["models"].items())]
         file.write(f'{{"source": {json.dumps(found["source"])}, "models": {{\n' + ",\n".join(rows) + "}}\n")
-    return 0
-
-
-NODE = re.compile(r"^ *\d+  (?:.*? = )?([A-Za-z_][\w.]*)\(")
-
-
-def rewritten(program, model, level):
-    """The operators of the graph that the program says ONNX Runtime runs."""
-    setting = f"graph_optimization_level={OURS.get(level, level)}"
-    run = subprocess.run([program, model, "--runtime", "ort", "--ort", setting, "--dump=graph"], capture_output=True,
-                         text=True, errors="replace")
-    if run.returncode:
-        raise RuntimeError(run.stderr.strip() or f"exit status {run.returncode}")
-    found = (NODE.match(line) for line in run.stdout.splitlines())
-    return collections.Counter(match.group(1) for match in found if match)
-
-
-def compare(arguments):
-    recorded = json.load(open(arguments.truth))["models"]
-    agree = total = 0
-    for path in arguments.models:
-        name = os.path.splitext(os.path.basename(path))[0]
-        row = recorded.get(name, {}).get(arguments.level, {})
-        if "operators" not in row:
-            print(f"{name}: {row.get('error', 'not recorded')}")
-            continue
-        total += 1
-        theirs = collections.Counter(row["operators"])
-        try:
-            ours = rewritten(arguments.program, path, arguments.level)
-        except RuntimeError as error:
-            print(f"{name}: {error}")
-            continue
-        differences = {op: ours[op] - theirs[op] for op in sorted(ours | theirs) if ours[op] != theirs[op]}
-        agree += not differences
-        print(f"{name}: {sum(theirs.values())} nodes, "
-              + (", ".join(f"{op} {count:+d}" for op, count in differences.items()) or "equal"))
-    print(f"{agree} of {total} equal")
-    return agree != total
 
 
 def main():
     if sys.argv[1:2] == ["create-session"]:
         create_session(*sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(required=True)
-    for name, function in (("record", record), ("compare", compare)):
-        command = commands.add_parser(name)
-        command.set_defaults(function=function)
-        command.add_argument("truth")
-        command.add_argument("models", nargs="+")
-        if name == "compare":
-            command.add_argument("--program", default="build/release/onnxvram")
-            command.add_argument("--level", default="all", choices=LEVELS)
-    arguments = parser.parse_args()
-    return arguments.function(arguments)
+    parser.add_argument("what", choices=("record",))
+    parser.add_argument("truth")
+    parser.add_argument("models", nargs="+")
+    record(parser.parse_args())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

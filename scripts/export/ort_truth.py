@@ -152,17 +152,6 @@ def run_everything(model, feeds):
     return types
 
 
-def unsized_by_onnx(model, names):
-    """How many of the named values onnx's own shape inference leaves without a number in some dim."""
-    inferred = onnx.shape_inference.infer_shapes(model)
-    sized = set()
-    for value in list(inferred.graph.value_info) + list(inferred.graph.output) + list(inferred.graph.input):
-        tensor = value.type.tensor_type
-        if tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim):
-            sized.add(value.name)
-    return sum(name not in sized for name in names)
-
-
 def light_copy(model):
     """The model with the data of its large tensors left out, for inference that never looks at it."""
     copy = onnx.ModelProto()
@@ -181,23 +170,18 @@ def record(path, binds, values=None):
     is in `bounds`, the largest."""
     model = load(path)
     bind(model, binds)
-    light = light_copy(model)
-    for output in light.graph.output:  # as declared, they may still speak of symbols
-        output.type.tensor_type.ClearField("shape")
     found, peak, steps, (elems, weight_bytes) = nested.measure(model, feeds_for(model.graph, values or {}))
-    top = {name for node in model.graph.node for name in node.output} | {i.name for i in model.graph.input}
     return {
         "model": os.path.basename(path),
         "binds": dict(binds),
         "shapes": {name: value.shape for name, value in found.items()},
         "bounds": sorted(name for name, value in found.items() if value.differs),
-        "unknown_to_onnx": unsized_by_onnx(light, [name for name in found if name in top]),
-        "data_dependent": is_data_dependent(light.graph),
+        "data_dependent": is_data_dependent(model.graph),
         "peak": peak,
         "weight_elems": elems,
         "weight_bytes": weight_bytes,
         "nodes": steps,
-        "source": f"onnxruntime {ort.__version__}, node by node; unknown to onnx {onnx.__version__}",
+        "source": f"onnxruntime {ort.__version__}, node by node",
     }
 
 
