@@ -149,6 +149,19 @@ static void run_branches(onv_tape *t, const onv_program_call *c)
     onv_emit_end(&t->emit);
 }
 
+/* Of other calls than these their derivatives are not in the file. */
+bool onv_tape_refuses(onv_tape *t, const onv_program_call *c)
+{
+    if (t->emit.options->inference || graph_of(t, c, 0) == NULL) return false;
+    const char *dot = strchr(c->op_name, '.'), *name = dot != NULL ? dot + 1 : c->op_name;
+    t->emit.status =
+        onv_fail(t->emit.err, ONV_ERR_USAGE, "training through torch.%.100s is not sized: %s", name,
+                 strcmp(name, "cond") == 0
+                     ? "export the network with the branch that training takes"
+                     : "write it as a loop of Python in forward, which torch.export unrolls");
+    return true;
+}
+
 void onv_tape_graphs(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
 {
     const onv_program_graph *graph = graph_of(t, c, 0);
@@ -156,14 +169,7 @@ void onv_tape_graphs(onv_tape *t, const onv_program_call *c, const onv_aten_op *
     bool loops = strstr(c->op_name, ".while_loop") != NULL;
     (void)op, (void)in_place;
     if (graph == NULL) return;
-    if ((branches || loops) && !t->emit.options->inference) {
-        t->emit.status =
-            onv_fail(t->emit.err, ONV_ERR_USAGE,
-                     "training through torch.%s is not sized: export the network with the "
-                     "branch that training takes",
-                     branches ? "cond" : "while_loop");
-        return;
-    }
+    if ((branches || loops) && onv_tape_refuses(t, c)) return;
     if (branches) {
         run_branches(t, c);
         return;

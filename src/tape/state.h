@@ -245,6 +245,8 @@ void onv_tape_composite(onv_tape *t, const onv_program_call *c, const onv_aten_o
                         bool in_place);
 
 /* graphs.c */
+/* Training, and the call has a graph that runs as often as data say, or none knows how: the status is set. */
+bool onv_tape_refuses(onv_tape *t, const onv_program_call *c);
 void onv_tape_graphs(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 void onv_tape_function(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                        bool in_place);

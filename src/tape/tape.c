@@ -151,6 +151,7 @@ static void make_all(onv_tape *t)
 
 static void give_unknown(onv_tape *t, const onv_program_call *call)
 {
+    if (onv_tape_refuses(t, call)) return;
     onv_tape_operands(t, call, NULL);
     onv_emit_begin(&t->emit, call->op_name);
     for (size_t i = 0; i < t->operands.count; i++)

@@ -1,5 +1,5 @@
 """Writes the programs that tests read, with PyTorch: net.json.gz, a network in training mode, and flow.json.gz, one with
-inner graphs and sizes that are computed. Run where PyTorch is; the tests need none.
+inner graphs and sizes that are computed, while_loop.json.gz and scan.json.gz with a loop. Run where PyTorch is; the tests need none.
 
     python tests/program/make.py
 """
@@ -13,6 +13,7 @@ import zipfile
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch._higher_order_ops.scan import scan
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -69,8 +70,27 @@ class Flow(nn.Module):
         }
 
 
+class WhileLoop(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(8, 8)
+
+    def forward(self, x):
+        i = torch.zeros((), dtype=torch.int64)
+        return torch.while_loop(lambda i, y: i < 4, lambda i, y: (i + 1, torch.tanh(self.lin(y))), (i, x))[1]
+
+
+class Scan(WhileLoop):
+    def forward(self, x):
+        def step(state, row):
+            state = torch.tanh(self.lin(state) + row)
+            return state, state.clone()
+
+        return scan(step, torch.zeros_like(x[0]), x)[1]
+
+
 def save(name, model, args, shapes):
-    program = torch.export.export(model, args, dynamic_shapes=shapes)
+    program = torch.export.export(model, args, dynamic_shapes=shapes, strict=False)
     with tempfile.NamedTemporaryFile(suffix=".pt2") as file:
         torch.export.save(program, file.name)
         with zipfile.ZipFile(file.name) as archive:
@@ -85,3 +105,5 @@ def save(name, model, args, shapes):
 batch = torch.export.Dim("batch", min=2, max=64)
 save("net.json.gz", Net().train(), (torch.zeros(4, 3, 16, 16),), ({0: batch},))
 save("flow.json.gz", Flow().eval(), (torch.zeros(4, 8), torch.ones(5)), {"x": {0: batch}, "k": None})
+save("while_loop.json.gz", WhileLoop().train(), (torch.zeros(4, 8),), None)
+save("scan.json.gz", Scan().train(), (torch.zeros(4, 8),), None)

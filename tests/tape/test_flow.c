@@ -3,14 +3,15 @@
 #include "onnxvram/onnxvram.h"
 #include "support/test.h"
 
-static onv_status analyse(const char *train, onv_analysis **analysis, onv_error *err)
+static onv_status analyse(const char *name, const char *train, onv_analysis **analysis,
+                          onv_error *err)
 {
     char path[600];
     onv_options options = onv_options_default();
     options.batch = 4;
     options.train = train;
     options.runtimes = "torch";
-    snprintf(path, sizeof path, "%s/tests/program/flow.json.gz", ONV_SOURCE_DIR);
+    snprintf(path, sizeof path, "%s/tests/program/%s.json.gz", ONV_SOURCE_DIR, name);
     return onv_analysis_new(path, &options, analysis, err);
 }
 
@@ -19,12 +20,28 @@ TEST(branches_are_alternatives)
 {
     onv_analysis *analysis;
     onv_error err = {0};
-    assert_int_equal(analyse(NULL, &analysis, &err), ONV_OK);
+    assert_int_equal(analyse("flow", NULL, &analysis, &err), ONV_OK);
     assert_true(analysis->runtimes[0].tensor_peak_bytes > 0);
     onv_analysis_destroy(analysis);
-    assert_int_equal(analyse("adamw", &analysis, &err), ONV_ERR_USAGE);
+    assert_int_equal(analyse("flow", "adamw", &analysis, &err), ONV_ERR_USAGE);
     assert_non_null(strstr(err.message, "training through torch.cond is not sized"));
     onv_analysis_destroy(analysis);
+}
+
+/* How often a loop runs is not in an archive, nor what its derivative keeps. */
+TEST(loops_are_not_trained)
+{
+    static const char *const names[] = {"scan", "while_loop"};
+    for (size_t i = 0; i < 2; i++) {
+        onv_analysis *analysis;
+        onv_error err = {0};
+        char text[100];
+        assert_int_equal(analyse(names[i], "sgd", &analysis, &err), ONV_ERR_USAGE);
+        snprintf(text, sizeof text, "training through torch.%s is not sized: write it as a loop",
+                 names[i]);
+        assert_non_null(strstr(err.message, text));
+        onv_analysis_destroy(analysis);
+    }
 }
 
 /* Sums and products of strides are places in a storage. */
