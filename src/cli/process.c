@@ -29,8 +29,12 @@ static void free_record(onv_cli_record *record, const onv_cli *cli)
     if (record != NULL) munmap(record, record_bytes(cli));
 }
 
-#ifndef __linux__
-/* A page has one process, which the browser confines. */
+/* A page has one process, which the browser confines; scripts/fuzz-graphs one for many models. */
+#if defined __linux__ && !defined ONV_ONE_PROCESS
+#define HAS_PROCESSES
+#endif
+
+#ifndef HAS_PROCESSES
 bool onv_cli_is_isolated(const onv_cli *cli)
 {
     (void)cli;
@@ -171,7 +175,7 @@ bool onv_cli_process_wait(onv_cli_process *processes, size_t count)
 bool onv_cli_process_is_good(const onv_cli_process *process, const onv_cli *cli, onv_error *why)
 {
     *why = (onv_error){.code = ONV_ERR_IO};
-#ifdef __linux__
+#ifdef HAS_PROCESSES
     size_t room = sizeof why->message;
     if (WIFEXITED(process->status) && WEXITSTATUS(process->status) == EXIT_DONE &&
         process->record->is_done)
@@ -228,7 +232,7 @@ void onv_cli_process_repeat(const onv_cli_process *process)
 
 void onv_cli_process_end(onv_cli_process *process, const onv_cli *cli)
 {
-#ifdef __linux__
+#ifdef HAS_PROCESSES
     int status;
     if (process->pid > 0 && !process->has_ended) {
         kill(process->pid, SIGKILL);
