@@ -383,8 +383,10 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
     ONV_TRY(onv_live_compute(&analysis->model, analysis->order.nodes, &analysis->live, err));
     if (from->lifetimes_alone) return ONV_OK;
     if (from->training_alone) return compute_training_alone(analysis, options, from, err);
-    analysis->largest = onv_largest_find(&analysis->model, &analysis->live);
-    onv_largest_note(&analysis->model, &analysis->largest);
+    if (!from->figures_alone) {
+        analysis->largest = onv_largest_find(&analysis->model, &analysis->live);
+        onv_largest_note(&analysis->model, &analysis->largest);
+    }
     if (analysis->live.unknown > 0 && options->train != NULL)
         return onv_fail_unsized(analysis, "size training", err);
     if (analysis->live.unknown > 0 && analysis->replays.kind != NULL)

@@ -93,7 +93,7 @@ bool onv_watch_forgive_search(onv_watch *watch)
     onv_quota *q = &watch->quota;
     bool is_search = watch->searches && q->work > q->most_work && !q->refused;
     if (!is_search || onv_watch_over(watch)) return false;
-    q->most_work = q->work + ONV_DEFAULT_SIZES_WORK / 8;
+    q->most_work = q->work + ONV_DEFAULT_SIZES_WORK / 4;
     q->ask_at = 0;
     q->spent = false;
     return true;

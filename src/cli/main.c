@@ -1,5 +1,6 @@
 /* The program: options in, analyses, reports out. It uses the public header only. */
 #include <errno.h>
+#include <limits.h>
 #include <locale.h>
 #include <malloc.h>
 #include <signal.h>
@@ -260,13 +261,13 @@ static int run(onv_cli *cli)
 }
 
 /* What is freed goes back to the system, so that the process holds little more than what --limit memory counts: the C
- * library raises its threshold for that by itself otherwise. In searches some is spare: thousands of programs, or many
+ * library raises its threshold for that by itself otherwise. In searches all of it is spare: thousands of programs, or many
  * analyses, of one size follow each other, and the system would clear their pages for each. */
 static void return_memory(bool searches)
 {
 #ifdef __GLIBC__
     const int least_mapped = searches ? 32 << 20 : 256 << 10;
-    const int most_spare = searches ? 64 << 20 : 1 << 20;
+    const int most_spare = searches ? INT_MAX : 1 << 20;
     mallopt(M_MMAP_THRESHOLD, least_mapped);
     mallopt(M_TRIM_THRESHOLD, most_spare);
 #else

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/quota.h"
 #include "eager/names.h"
 #include "load/statements.h"
 
@@ -259,10 +260,13 @@ onv_status onv_calls_hold(const onv_model *model, const onv_calls *calls, const 
                  .last_use = ONV_ARENA_ARRAY(arena, uint32_t, n),
                  .held = ONV_ARENA_ARRAY(arena, uint32_t, n)};
     if (arena->failed) return onv_fail_memory(err);
+    ONV_WORK(eager->tensors.count + n);
     find_uses(&h);
-    for (uint32_t i = 0; i < eager->ops.count; i++)
+    for (uint32_t i = 0; i < eager->ops.count; i++) {
+        ONV_WORK(2 * eager->ops.at[i].n_in);
         for (uint32_t k = 0; k < eager->ops.at[i].n_in; k++)
             hold_argument(&h, eager->tensors.at[eager->ops.at[i].in[k].tensor].storage, i);
+    }
     *held = h.held;
     if (end == ONV_HELD_LEAST) return ONV_OK;
     bool is_most = end == ONV_HELD_MOST;

@@ -1,4 +1,5 @@
 #include "base/fail.h"
+#include "base/quota.h"
 #include "ir/model.h"
 
 static bool copy_nodes(const onv_model *from, onv_model *to)
@@ -68,6 +69,7 @@ onv_status onv_model_copy(const onv_model *from, onv_model *to, onv_error *err)
     to->n_shared = from->n_shared;
     to->trains_constants = from->trains_constants;
     to->has_providers = from->has_providers;
+    ONV_WORK(from->values.count);
     if (copy(from, to)) return ONV_OK;
     onv_model_cleanup(to);
     return onv_fail_memory(err);

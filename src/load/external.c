@@ -21,12 +21,14 @@
 #endif
 
 #include "base/fail.h"
+#include "load/source.h"
 
 #ifndef CGROUP2_SUPER_MAGIC
 #define CGROUP2_SUPER_MAGIC 0x63677270
 #endif
 
-enum { MOST_NAME_BYTES = 255 };
+/* Ten system calls take as long as so many units. */
+enum { MOST_NAME_BYTES = 255, OPEN_WORK = 500 };
 
 /* --- Names ------------------------------------------------------------------------------------- */
 
@@ -249,6 +251,9 @@ onv_status onv_external_read(const onv_model *model, const onv_tensor *tensor, v
     char folder[PATH_MAX], path[PATH_MAX], real[PATH_MAX];
     const char *location = tensor->payload.location;
     *unread = "";
+    if (model->source != NULL && model->source->absent != NULL &&
+        strcmp(model->source->absent, location) == 0)
+        return ONV_OK;
     if (model->no_external_data) return leave_out(unread, "external data is not to be read");
     if (model->path[0] == '\0') return ONV_OK; /* from memory: there is no folder */
     if (!is_name_of_weights(location))
@@ -259,6 +264,7 @@ onv_status onv_external_read(const onv_model *model, const onv_tensor *tensor, v
     if (length < 0 || (size_t)length >= sizeof path) return ONV_OK; /* no file has such a name */
     if (folder[0] == '\0' || realpath(folder, real) == NULL || strcmp(real, "/") == 0)
         return leave_out(unread, "the model lies in the root of the file system");
+    ONV_WORK(OPEN_WORK);
     int base = open(real, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (base < 0) return ONV_OK;
     int place = walk(base, location);
@@ -271,7 +277,10 @@ onv_status onv_external_read(const onv_model *model, const onv_tensor *tensor, v
         place = walk_link(model, real, path);
         cause = errno;
     }
-    if (place < 0 && (cause == ENOENT || cause == ENOTDIR || cause == ENAMETOOLONG)) return ONV_OK;
+    if (place < 0 && (cause == ENOENT || cause == ENOTDIR || cause == ENAMETOOLONG)) {
+        if (model->source != NULL) model->source->absent = location;
+        return ONV_OK;
+    }
     if (place < 0 && is_link && (cause == EXDEV || cause == ELOOP))
         return onv_fail(err, ONV_ERR_MODEL,
                         "external data of tensor '%s' lies outside the model's folder: '%s'",

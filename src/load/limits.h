@@ -18,9 +18,10 @@ uint64_t onv_limits_get(const onv_limits *limits, size_t index);
 
 /* What repeats an analysis, such as a search for the largest batch: some seconds. */
 #define ONV_DEFAULT_SEARCH_WORK ((uint64_t)1 << 30)
-/* Of that, the search for a largest batch or dim on one budget: 2 to 4 seconds (GC ViT with all runtimes takes 3). With plans, which
- * are searched for at several sizes, half of it: ordinary networks take up to 8 seconds. */
-#define ONV_DEFAULT_SIZES_WORK ((uint64_t)1 << 28)
+/* Of that, the search for a largest batch or dim on one budget: 2 seconds (DenseNet-201 with all runtimes and
+ * training takes most of it). With plans,
+ * which are searched for at several sizes, half of it: ordinary networks take up to 8 seconds. */
+#define ONV_DEFAULT_SIZES_WORK ((uint64_t)100 << 20)
 #define ONV_DEFAULT_PLANS_WORK (ONV_DEFAULT_SEARCH_WORK / 2)
 
 /* Beside so many bytes of a report, and so many for each byte of the file; beside so many nodes of

@@ -28,6 +28,8 @@ typedef struct onv_source {
     uint32_t most_step;
     int fd; /* where the window is moved; else -1 */
     bool is_mapped;
+    const char *
+        absent; /* external data that was looked for last and is not there, or NULL; its tensors' */
 } onv_source;
 
 typedef enum onv_source_how {

@@ -237,7 +237,8 @@ static void lower_main(onv_lowering *l)
 
 static void make_values(onv_lowering *l)
 {
-    l->values = onv_heap_calloc(l->emit.model->values.count + 1, sizeof *l->values);
+    size_t n = l->emit.model->values.count;
+    l->values = onv_work(n) ? onv_heap_calloc(n + 1, sizeof *l->values) : NULL;
     if (l->values == NULL) l->emit.status = onv_fail_memory(l->emit.err);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/heap.h"
+#include "base/quota.h"
 #include "base/vec.h"
 #include "order/order_dag.h"
 
@@ -20,7 +21,10 @@ typedef enum taste {
 } taste;
 
 /* Graphs beyond this many nodes get the first taste only, in both directions. */
-enum { ALL_TASTES_MAX_NODES = 100000 };
+enum {
+    ALL_TASTES_MAX_NODES = 100000,
+    ORDER_WORK = 4
+}; /* units for each node and each read of one order */
 
 typedef struct entry {
     int64_t growth, age;
@@ -202,6 +206,7 @@ static onv_status try_all(greedy *g, uint32_t *order, uint64_t *peak, uint32_t *
     for (int t = NEWEST_OF_SMALLEST; t <= (all ? NEWEST_BUT_SHRINKS : NEWEST_OF_SMALLEST); t++) {
         for (int backward = 0; backward < 2; backward++) {
             uint64_t bytes;
+            ONV_WORK(ORDER_WORK * (g->dag->n_nodes + g->dag->read_start[g->dag->n_nodes]));
             g->taste = (taste)t;
             fill_order(g, backward, spare);
             if (g->failed) return onv_fail_memory(err);

@@ -514,6 +514,7 @@ onv_status onv_edit_begin(onv_edit *e, onv_model *model, onv_error *err)
 {
     *e = (onv_edit){.model = model, .err = err};
     ONV_TRY(onv_driver_open(&e->driver, model, err));
+    ONV_WORK(model->values.count);
     if (!begin_arrays(e)) return onv_fail_memory(err);
     begin_nodes(e);
     onv_seen_graph(e);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/quota.h"
 #include "base/strings.h"
 #include "rewrite/rules.h"
 
@@ -65,7 +66,7 @@ uint32_t onv_rule_constant_sharing(onv_edit *e, onv_graph_id graph)
     table t;
     uint32_t n_shared = 0, n_values = (uint32_t)e->values.count;
     if (graph.index != 0) return 0;
-    if (!open_table(&t, n_values)) {
+    if (!onv_work(n_values) || !open_table(&t, n_values)) {
         onv_edit_fail(e, ONV_ERR_MEMORY);
         return 0;
     }
