@@ -2,19 +2,17 @@
 """What people train with, measured: sharing among devices, LoRA, quantized weights, copies, the host, losses, checkpoints.
 
     python scripts/export/sharing.py export DIR                        NETWORK.onnx, also in bfloat16
-    python scripts/export/sharing.py measure DIR [NAME...]             NAME.json, and NAME.csv: all that was allocated
+    python scripts/export/sharing.py measure DIR [NAME...]             NAME.json
     python scripts/export/sharing.py table DIR --exe onnxvram          rows of docs/accuracy/training.md, and of process.md (frozen)
-    python scripts/export/sharing.py replay DIR --exe onnxvram         NAME.csv through the allocator's model
 
 `measure` needs the CUDA build of PyTorch and a device; devices beyond the first are PyTorch's fake process group, so that
 no collective runs.  Quantized weights need bitsandbytes, LoRA needs peft, the fused loss Liger's kernels.  Under FSDP a
 network is made without memory, sharded, and then given its parts.  Attention runs as separate operations.  Figures are of the
-fifth iteration, each row in a process of its own.
+third iteration, of tensors of the fourth, each row in a process of its own.
 """
 
 import argparse
 import contextlib
-import csv
 import json
 import os
 import re
@@ -23,7 +21,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, os.pardir), HERE]
-from truth.measure import Loss, most_of_tensors  # noqa: E402
+from truth.measure import Loss, peaks  # noqa: E402
 
 UNITS = {"tower": r"blocks\.\d+", "tower_wide": r"blocks\.\d+", "gpt2": r"model\.transformer\.h\.\d+",
          "llama": r"model\.model\.layers\.\d+", "lora_llama": r"model.*layers\.\d+", "resnet18": r"layer\d\.\d",
@@ -395,15 +393,13 @@ def build(row, made):
     return model, x
 
 
-def measure(base, row, made):
+def measure(row, made):
     import torch
     _, _, optimizer, options = row
     torch.backends.cudnn.allow_tf32 = "no_tf32" not in options
-    history = {"enabled": "all", "context": "alloc", "stacks": "all", "max_entries": 2000000}
     torch.backends.cuda.enable_flash_sdp(False)
     torch.backends.cuda.enable_mem_efficient_sdp(False)
     torch.backends.cuda.enable_cudnn_sdp(False)
-    torch.cuda.memory._record_memory_history(**history)
     model, x = build(row, made)
     average = None
     if options.get("ema"):
@@ -424,40 +420,8 @@ def measure(base, row, made):
         if average is not None:
             average.update_parameters(model)
 
-    for _ in range(4):
-        torch.cuda.reset_peak_memory_stats()
-        iterate()
-    stats = torch.cuda.memory_stats()
-    first = len(torch.cuda.memory._snapshot()["device_traces"][0])
-    held = stats["requested_bytes.all.current"]
-    iterate()
-    events = torch.cuda.memory._snapshot()["device_traces"][0]
-    write_trace(base + ".csv", events)
     in_place = any(getattr(m, "inplace", False) and not isinstance(m, torch.nn.ReLU) for m in model.modules())
-    return {"tensors": held + most_of_tensors(events[first:]), "allocated": stats["allocated_bytes.all.peak"],
-            "reserved": stats["reserved_bytes.all.peak"], "ever_reserved": most_reserved(events), "inplace": in_place}
-
-
-def most_reserved(events):
-    now = most = 0
-    for event in events:
-        now += {"segment_alloc": 1, "segment_free": -1}.get(event["action"], 0) * event["size"]
-        most = max(most, now)
-    return most
-
-
-def write_trace(path, events):
-    """What `onnxvram simulate` reads; streams are numbered as they come."""
-    streams, ids = {0: 0}, {}
-    with open(path, "w", newline="") as file:
-        out = csv.writer(file, lineterminator="\n")
-        for i, event in enumerate(events):
-            if event["action"] == "alloc":
-                ids[event["addr"]] = i
-                stream = streams.setdefault(event["stream"], len(streams))
-                out.writerow(["alloc", i, event["size"], 0, "", stream])
-            elif event["action"] == "free_completed":
-                out.writerow(["free", ids.pop(event["addr"])])
+    return {**peaks(iterate), "inplace": in_place}
 
 
 # --- compare ------------------------------------------------------------------------------------------
@@ -518,17 +482,6 @@ def line(exe, folder, name, row):
     return f"{head} {measured['tensors']:,} | " + " | ".join(difference(ours[k], measured[k]) for k in kinds) + " |"
 
 
-def replay(exe, folder, name):
-    """What the allocator's model reserves for the requests that were recorded."""
-    measured = read(os.path.join(folder, name + ".json"))
-    if measured is None:
-        return f"| {name} | not measured |"
-    run = subprocess.run([exe, "simulate", os.path.join(folder, name + ".csv"), "--runtime", "torch", "--header"], capture_output=True,
-                         text=True, check=True)
-    figures = dict(zip(*(text.split(",") for text in run.stdout.splitlines()[-2:])))
-    return f"| {name} | {measured['ever_reserved']:,} | {difference(int(figures['reserved_peak']), measured['ever_reserved'])} |"
-
-
 def in_a_process(base, work):
     """What a measurement before leaves on the device would count."""
     child = os.fork()
@@ -544,7 +497,7 @@ def in_a_process(base, work):
 
 
 def note(base, row):
-    result = measure(base, row, networks())
+    result = measure(row, networks())
     with open(base + ".json", "w") as file:
         json.dump(result, file)
     print(os.path.basename(base), result, flush=True)
@@ -552,7 +505,7 @@ def note(base, row):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("export", "measure", "table", "replay"))
+    parser.add_argument("what", choices=("export", "measure", "table"))
     parser.add_argument("folder")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--exe", default="onnxvram")
@@ -565,8 +518,6 @@ def main():
         base = os.path.join(arguments.folder, name)
         if arguments.what == "table":
             print(line(arguments.exe, arguments.folder, name, table[name]), flush=True)
-        elif arguments.what == "replay":
-            print(replay(arguments.exe, arguments.folder, name), flush=True)
         elif not os.path.exists(base + ".json"):
             in_a_process(base, lambda n=name, b=base: note(b, table[n]))
 
