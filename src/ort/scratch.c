@@ -514,7 +514,7 @@ static void packed_scratch(kernel *k)
 /* --- All --------------------------------------------------------------------------------------- */
 
 static const struct kernel_row {
-    const char *domain;
+    const char *domain; /* NULL: any */
     void (*cuda)(kernel *k), (*cpu)(kernel *k);
 } kernels[ONV_N_OP_NAMES] = {
     [ONV_OP_Concat] = {"", concat_scratch, NULL},
@@ -545,6 +545,10 @@ static const struct kernel_row {
     [ONV_OP_Conv] = {"", conv_scratch, onv_ort_cpu_conv},
     [ONV_OP_ConvTranspose] = {"", conv_scratch, onv_ort_cpu_transposed},
     [ONV_OP_FusedConv] = {"com.microsoft", conv_scratch, onv_ort_cpu_conv},
+    [ONV_OP_QLinearConv] = {NULL, NULL, onv_ort_cpu_integer_conv},
+    [ONV_OP_NhwcMaxPool] = {"com.microsoft", NULL, onv_ort_cpu_integer_pool},
+    [ONV_OP_QLinearMatMul] = {"", NULL, onv_ort_cpu_integer_sums},
+    [ONV_OP_QGemm] = {"com.microsoft", NULL, onv_ort_cpu_integer_sums},
     [ONV_OP_LSTM] = {"", rnn_scratch, onv_ort_cpu_recurrent},
     [ONV_OP_GRU] = {"", rnn_scratch, onv_ort_cpu_recurrent},
     [ONV_OP_RNN] = {"", rnn_scratch, NULL},
@@ -569,5 +573,6 @@ void onv_ort_find_scratch(const onv_model *model, const onv_node *node, const bo
         return;
     const struct kernel_row *row = &kernels[node->code];
     void (*find)(kernel * k) = session->provider == ONV_ORT_CUDA ? row->cuda : row->cpu;
-    if (find != NULL && strcmp(row->domain, node->domain) == 0) find(&k);
+    bool is_here = row->domain == NULL || strcmp(row->domain, node->domain) == 0;
+    if (find != NULL && is_here) find(&k);
 }

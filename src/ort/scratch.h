@@ -45,9 +45,15 @@ uint64_t onv_ort_elements(const onv_type *type, int n);
 /* The same of an input; 0 where there is none. */
 uint64_t onv_ort_input_elements(const onv_ort_kernel *k, uint32_t i, int n);
 
+/* Bytes that the kernel of the CPU provider keeps in the arena in place of a weight, its input `*input`; 0: none. */
+uint64_t onv_ort_cpu_kept(const onv_model *model, const onv_node *node, uint32_t *input);
+
 /* Kernels of the CPU provider (cpu_scratch.c). */
 void onv_ort_cpu_conv(onv_ort_kernel *k);
 void onv_ort_cpu_transposed(onv_ort_kernel *k);
+void onv_ort_cpu_integer_conv(onv_ort_kernel *k);
+void onv_ort_cpu_integer_pool(onv_ort_kernel *k);
+void onv_ort_cpu_integer_sums(onv_ort_kernel *k);
 void onv_ort_cpu_gelu(onv_ort_kernel *k);
 void onv_ort_cpu_where(onv_ort_kernel *k);
 void onv_ort_cpu_recurrent(onv_ort_kernel *k);

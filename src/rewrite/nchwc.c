@@ -73,7 +73,7 @@ static image *set_image(blocking *b, onv_node_id node, onv_value_id value, onv_v
 /* An image of the size of another one; NULL: memory ran out. */
 static void keep_sizes(const image *in, image *made)
 {
-    if (made == NULL) return;
+    if (in == NULL || made == NULL) return;
     memcpy(made->from, in->from, sizeof made->from);
     memcpy(made->halved, in->halved, sizeof made->halved);
 }
@@ -484,30 +484,18 @@ static void block_concat(blocking *b, onv_node_id node)
 
 /* --- All of them ------------------------------------------------------------------------------- */
 
-static void block_node(blocking *b, onv_node_id node)
+static bool is_activation(const onv_node *node, bool is_fused)
+{
+    return is_fused ? ONV_IS_ANY(node, ONV_OP_QuickGelu, ONV_OP_Gelu)
+                    : ONV_IS_ANY(node, ONV_OP_Relu, ONV_OP_Sigmoid, ONV_OP_Tanh, ONV_OP_HardSigmoid,
+                                 ONV_OP_HardSwish, ONV_OP_Gelu);
+}
+
+/* What goes on with an image in blocks. */
+static void block_reader(blocking *b, onv_node_id node, const image *in)
 {
     const onv_node *at = onv_edit_node_at(b->e, node);
-    const image *in = image_of(b, onv_edit_in(b->e, node, 0));
-    bool is_fused = strcmp(at->domain, ONV_MS_DOMAIN) == 0;
-    if (!onv_work(1 + at->n_inputs)) onv_edit_fail(b->e, ONV_ERR_CANCELLED);
-    if (at->provider != ONV_PROVIDER_CPU || (at->domain[0] != '\0' && !is_fused)) return;
-    if (is_fused ? at->code == ONV_OP_FusedConv : at->code == ONV_OP_Conv)
-        block_conv(b, node);
-    else if (in != NULL &&
-             (is_fused ? ONV_IS_ANY(at, ONV_OP_QuickGelu, ONV_OP_Gelu)
-                       : ONV_IS_ANY(at, ONV_OP_Relu, ONV_OP_Sigmoid, ONV_OP_Tanh,
-                                    ONV_OP_HardSigmoid, ONV_OP_HardSwish, ONV_OP_Gelu)))
-        block_activation(b, node, in);
-    else if (is_fused)
-        return;
-    else if (ONV_IS_ANY(at, ONV_OP_MaxPool, ONV_OP_AveragePool, ONV_OP_GlobalMaxPool,
-                        ONV_OP_GlobalAveragePool))
-        block_pool(b, node);
-    else if (at->code == ONV_OP_Transpose)
-        block_transpose(b, node);
-    else if (in == NULL)
-        return;
-    else if (ONV_IS_ANY(at, ONV_OP_Add, ONV_OP_Sum, ONV_OP_Mul))
+    if (ONV_IS_ANY(at, ONV_OP_Add, ONV_OP_Sum, ONV_OP_Mul))
         block_binary(b, node, at->code != ONV_OP_Mul);
     else if (at->code == ONV_OP_Concat)
         block_concat(b, node);
@@ -515,6 +503,26 @@ static void block_node(blocking *b, onv_node_id node)
         block_norm(b, node, in);
     else if (ONV_IS_ANY(at, ONV_OP_Resize, ONV_OP_Upsample))
         block_resize(b, node, in);
+}
+
+static void block_node(blocking *b, onv_node_id node)
+{
+    const onv_node *at = onv_edit_node_at(b->e, node);
+    const image *in = image_of(b, onv_edit_in(b->e, node, 0));
+    bool is_fused = strcmp(at->domain, ONV_MS_DOMAIN) == 0;
+    if (!onv_work(1 + at->n_inputs)) onv_edit_fail(b->e, ONV_ERR_CANCELLED);
+    if (at->provider != ONV_PROVIDER_CPU || (at->domain[0] != '\0' && !is_fused)) return;
+    if (at->code == (is_fused ? ONV_OP_FusedConv : ONV_OP_Conv))
+        block_conv(b, node);
+    else if (in != NULL && is_activation(at, is_fused))
+        block_activation(b, node, in);
+    else if (!is_fused && ONV_IS_ANY(at, ONV_OP_MaxPool, ONV_OP_AveragePool, ONV_OP_GlobalMaxPool,
+                                     ONV_OP_GlobalAveragePool))
+        block_pool(b, node);
+    else if (!is_fused && at->code == ONV_OP_Transpose)
+        block_transpose(b, node);
+    else if (!is_fused && in != NULL)
+        block_reader(b, node, in);
 }
 
 /* The plain order for all that still read it. */

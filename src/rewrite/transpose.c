@@ -321,6 +321,8 @@ static bool pushed_inputs(const onv_edit *e, onv_node_id node, const onv_pusher 
     p->n_inputs = 0;
     for (uint32_t k = 0; k < at->n_inputs; k++) {
         if (how->inputs == ONV_PUSH_FIRST && k > 0) break;
+        if (how->inputs == ONV_PUSH_OPERANDS && k != 0 && k != 3) continue;
+        if (how->inputs == ONV_PUSH_PARTS && k % 3 != 2) continue;
         if (how->inputs == ONV_PUSH_NOT_SCALAR && onv_fuse_rank(e, at->inputs[k]) == 0) continue;
         if (p->n_inputs == ONV_MAX_RANK) return false;
         p->inputs[p->n_inputs++] = k;
@@ -350,6 +352,7 @@ static bool is_cheaper(const walk *w, const onv_push *p, const onv_pusher *how)
     const onv_node *node = onv_edit_node_at(e, p->node);
     int cost = 0, out_cost = 0;
     if (onv_fuse_is(e, p->node, ONV_OP_Transpose)) return true;
+    if (onv_fuse_is(e, p->node, ONV_OP_MaxPool)) return true; /* it has a kernel of its own */
     for (uint32_t i = 0; i < p->n_inputs; i++)
         cost += cost_of_input(e, onv_edit_in(e, p->node, p->inputs[i]), &p->perm);
     if (cost >= 0 || !how->moves_on) return cost < 0;

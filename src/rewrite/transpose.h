@@ -33,7 +33,9 @@ typedef struct onv_push {
 typedef enum onv_pushed_inputs {
     ONV_PUSH_FIRST,
     ONV_PUSH_ALL,
-    ONV_PUSH_NOT_SCALAR
+    ONV_PUSH_NOT_SCALAR,
+    ONV_PUSH_OPERANDS, /* the first two, each with its scale and zero point behind it */
+    ONV_PUSH_PARTS,    /* all of those, behind the scale and zero point of the result */
 } onv_pushed_inputs;
 
 /* What becomes of axes behind the node. */
@@ -44,6 +46,7 @@ struct onv_pusher {
     const char *ops; /* with a space between */
     uint8_t inputs;  /* onv_pushed_inputs */
     bool moves_on;   /* the Transpose is behind the node then */
+    bool is_fused;   /* of com.microsoft */
     bool (*move)(onv_push *p);
     int64_t axis; /* where the attribute is not given; INT64_MIN: it has to be */
     uint8_t axes; /* onv_pushed_axes: of those that the node names */
@@ -59,6 +62,9 @@ onv_perm onv_perm_inverse(const onv_perm *perm);
 onv_perm onv_perm_compose(const onv_perm *first, const onv_perm *second);
 bool onv_perm_same(const onv_perm *a, const onv_perm *b);
 bool onv_perm_is_identity(const onv_perm *perm);
+
+/* From channels behind the batch to channels last. */
+onv_perm onv_perm_channels_last(int rank);
 
 /* --- Steps of a move (transpose.c) ------------------------------------------------------------- */
 

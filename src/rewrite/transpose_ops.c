@@ -404,6 +404,44 @@ static bool move_nothing(onv_push *p)
     return false;
 }
 
+static bool is_from_channels_last(const onv_push *p)
+{
+    onv_perm last = onv_perm_channels_last(p->perm.rank);
+    return onv_perm_same(&p->inverse, &last);
+}
+
+/* Of integers, in the last step: with channels last it is another operator. */
+static bool move_max_pool(onv_push *p)
+{
+    onv_edit *e = p->e;
+    const onv_node at = *onv_edit_node_at(e, p->node);
+    onv_dtype dtype = (onv_dtype)onv_edit_value_at(e, at.inputs[0])->type.dtype;
+    if (e->level < 3 || (dtype != ONV_INT8 && dtype != ONV_UINT8) || !is_from_channels_last(p) ||
+        (at.n_outputs > 1 && onv_is_value(at.outputs[1])))
+        return false;
+    const onv_value_id in = onv_edit_in(e, p->transpose, 0), out = onv_edit_out(e, p->node, 0);
+    onv_node_id made =
+        onv_edit_add(e, &ONV_NEW_NODE(.op_type = "NhwcMaxPool", .domain = ONV_MS_DOMAIN,
+                                      .version = 1, .at = p->node, ONV_INPUTS(in), ONV_OUTPUTS(out),
+                                      .attrs = at.attrs, .n_attrs = at.n_attrs));
+    if (e->status != ONV_OK) return false;
+    onv_edit_remove(e, p->node);
+    onv_push_outputs(e, made, &p->perm);
+    onv_push_remove_unread(e, p->transpose);
+    return true;
+}
+
+/* The attribute says where channels are. */
+static bool move_pool(onv_push *p)
+{
+    onv_perm last = onv_perm_channels_last(p->perm.rank);
+    bool is_last = onv_edit_int(p->e, p->node, "channels_last", 0) != 0;
+    if (!onv_perm_same(is_last ? &p->perm : &p->inverse, &last)) return false;
+    onv_attr attr = onv_fuse_int(p->e, "channels_last", !is_last);
+    onv_edit_set_attr(p->e, p->node, "channels_last", &attr);
+    return move_all(p);
+}
+
 /* --- Table ------------------------------------------------------------------------------------- */
 
 #define ROW(ops_, inputs_, moves_on_, ...)                                                         \
@@ -438,14 +476,22 @@ static const onv_pusher pushers[] = {
     ROW("Softmax Hardmax LogSoftmax", ONV_PUSH_FIRST, true, move_softmax, .axis = -1),
     ROW("QuantizeLinear DequantizeLinear", ONV_PUSH_FIRST, true, move_quantize, .axis = 1),
     ROW("Reshape", ONV_PUSH_FIRST, false, move_reshape),
-    ROW("MaxPool Resize", ONV_PUSH_FIRST, true, move_nothing),
+    ROW("MaxPool", ONV_PUSH_FIRST, true, move_max_pool),
+    ROW("Resize", ONV_PUSH_FIRST, true, move_nothing),
+    ROW("QLinearAdd QLinearMul", ONV_PUSH_OPERANDS, true, move_broadcast, .is_fused = true),
+    ROW("QLinearConcat", ONV_PUSH_PARTS, true, move_axis, .axis = INT64_MIN, .is_fused = true),
+    ROW("QLinearSigmoid QLinearLeakyRelu", ONV_PUSH_FIRST, true, move_all, .is_fused = true),
+    ROW("QLinearAveragePool QLinearGlobalAveragePool", ONV_PUSH_FIRST, true, move_pool,
+        .is_fused = true),
 };
 
 const onv_pusher *onv_pusher_find(const onv_edit *e, onv_node_id node)
 {
     const onv_node *at = onv_edit_node_at(e, node);
-    if (at->domain[0] != '\0') return NULL;
+    bool is_fused = strcmp(at->domain, ONV_MS_DOMAIN) == 0;
+    if (at->domain[0] != '\0' && !is_fused) return NULL;
     for (size_t i = 0; i < sizeof pushers / sizeof pushers[0]; i++)
-        if (onv_rewrite_names(pushers[i].ops, at->op_type)) return &pushers[i];
+        if (pushers[i].is_fused == is_fused && onv_rewrite_names(pushers[i].ops, at->op_type))
+            return &pushers[i];
     return NULL;
 }

@@ -158,28 +158,29 @@ const onv_runtime onv_runtime_ort = {
 
 /* --- The CPU provider -------------------------------------------------------------------------- */
 
-/* Weights are in memory of their own, and what kernels make of them when the session is created takes their place. Only
- * ConvTranspose turns its filter around in the arena, which else serves runs alone. */
+/* Weights are in memory of their own, and what kernels make of them when the session is created takes their place. Some
+ * keep theirs in the arena, which else serves runs alone. */
 static onv_status add_weights_on_cpu(const onv_model *model, const onv_live *live,
                                      onv_execution *made, onv_error *err)
 {
-    bool *is_turned = onv_heap_calloc(model->values.count + 1, sizeof *is_turned);
-    onv_status status = is_turned != NULL ? ONV_OK : onv_fail_memory(err);
+    bool *is_kept = onv_heap_calloc(model->values.count + 1, sizeof *is_kept);
+    onv_status status = is_kept != NULL ? ONV_OK : onv_fail_memory(err);
     for (uint32_t s = 0; status == ONV_OK && s < live->timeline.steps.count; s++) {
         const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
-        if (node->code != ONV_OP_ConvTranspose || node->n_inputs < 2) continue;
-        uint32_t filter = node->inputs[1].index;
-        if (is_turned[filter] || !onv_value_is_held(&model->values.at[filter])) continue;
-        is_turned[filter] = true;
-        status = onv_execution_add_weight(made, &model->values.at[filter], err);
+        uint32_t k;
+        uint64_t bytes = onv_ort_cpu_kept(model, node, &k);
+        if (bytes == 0) continue;
+        is_kept[node->inputs[k].index] = true;
+        status = onv_execution_add_weight_bytes(made, bytes,
+                                                onv_model_value(model, node->inputs[k])->name, err);
     }
     for (size_t i = 0; status == ONV_OK && i < model->values.count; i++) {
-        if (is_turned[i] || !onv_value_is_held(&model->values.at[i])) continue;
+        if (is_kept[i] || !onv_value_is_held(&model->values.at[i])) continue;
         status = onv_execution_add_weight(made, &model->values.at[i], err);
         if (status == ONV_OK)
             made->timeline.buffers.at[made->timeline.buffers.count - 1].bypasses_pool = true;
     }
-    onv_heap_free(is_turned);
+    onv_heap_free(is_kept);
     return status;
 }
 

@@ -87,6 +87,39 @@ static const rewrite_case cases[] = {
         "Add Conv Conv ReorderInput ReorderOutput"),
 };
 
+/* A convolution of integers, its bias at a scale that fits or not. */
+#define PAIRS(bias)                                                                                \
+    "in x f32[1,16,8,8]; float s 0.1; float t 0.02; float u " bias                                 \
+    "; weight z u8[]; weight w i8[32,16,3,3]; weight wz i8[]; weight b i32[32]; weight bz i32[]; " \
+    "QuantizeLinear x,s,z -> q; DequantizeLinear q,s,z -> d; DequantizeLinear w,t,wz -> v; "       \
+    "DequantizeLinear b,u,bz -> c; Conv d,v,c -> y pads=[1,1,1,1]; QuantizeLinear y,s,z -> r; "    \
+    "DequantizeLinear r,s,z -> e; "
+
+static const rewrite_case quantized[] = {
+    {17, ONV_REWRITE_ALL, PAIRS("0.002") "out e f32",
+     "DequantizeLinear QLinearConv QuantizeLinear Transpose Transpose",
+     "QDQSelectorActionTransformer"},
+    {17, ONV_REWRITE_ALL, PAIRS("0.00201") "out e f32",
+     "DequantizeLinear QLinearConv QuantizeLinear Transpose Transpose", "NhwcTransformer"},
+    {17, ONV_REWRITE_ALL, PAIRS("0.00203") "out e f32",
+     "Conv DequantizeLinear DequantizeLinear DequantizeLinear DequantizeLinear QuantizeLinear "
+     "QuantizeLinear",
+     ""},
+    {17, ONV_REWRITE_EXTENDED, PAIRS("0.002") "out e f32",
+     "DequantizeLinear QLinearConv QuantizeLinear", "QDQSelectorActionTransformer"},
+    /* with channels last, a pool too */
+    {17, ONV_REWRITE_ALL,
+     PAIRS("0.002") "MaxPool e -> f kernel_shape=[2,2]; QuantizeLinear f,s,z -> g; "
+                    "DequantizeLinear g,s,z -> h; out h f32",
+     "DequantizeLinear NhwcMaxPool QLinearConv QuantizeLinear Transpose Transpose",
+     "NhwcTransformer"},
+};
+
+TEST(pairs_become_operators_of_integers)
+{
+    check_rewrites(ONV_PROVIDER_CPU, quantized, sizeof quantized / sizeof quantized[0]);
+}
+
 TEST(channels_lie_in_blocks)
 {
     check_rewrites(ONV_PROVIDER_CPU, cases, sizeof cases / sizeof cases[0]);

@@ -1,0 +1,324 @@
+/* QDQSelectorActionTransformer and what prepares it: an operator between DequantizeLinear and QuantizeLinear becomes one that
+ * computes with integers, or goes without them where it only moves elements.
+ *
+ * Read in source (core/optimizer/qdq_transformer), for x64: activations of int8 become uint8 first, and products
+ * take no others. Split, Where and ArgMax keep their pairs. */
+#include <math.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/quota.h"
+#include "rewrite/fuse.h"
+
+/* An operator with what is around it. */
+typedef struct group {
+    onv_edit *e;
+    onv_node_id node, q; /* q: ONV_NO_NODE: nothing quantizes the output */
+    uint32_t n_dq;       /* inputs that a DequantizeLinear makes for this node alone */
+    bool is_all;         /* every input */
+    bool is_mixed;       /* some of what reads the output quantizes it, and some does not */
+} group;
+
+static onv_node_id dq_of(const group *g, uint32_t k)
+{
+    return onv_edit_in_node(g->e, g->node, k);
+}
+
+static onv_dtype dtype_of(const onv_edit *e, onv_value_id value)
+{
+    return onv_is_value(value) ? (onv_dtype)onv_edit_value_at(e, value)->type.dtype : ONV_UNDEFINED;
+}
+
+/* What the integers of input k / of the output are. */
+static onv_dtype dtype_in(const group *g, uint32_t k)
+{
+    return dtype_of(g->e, onv_edit_in(g->e, dq_of(g, k), 0));
+}
+
+static onv_dtype dtype_out(const group *g)
+{
+    return dtype_of(g->e, onv_edit_out(g->e, g->q, 0));
+}
+
+static bool is_8_bit(onv_dtype dtype)
+{
+    return dtype == ONV_INT8 || dtype == ONV_UINT8;
+}
+
+static bool find_group(onv_edit *e, onv_node_id node, group *g)
+{
+    const onv_node *at = onv_edit_node_at(e, node);
+    onv_value_id out = onv_edit_out(e, node, 0);
+    *g = (group){.e = e, .node = node, .q = ONV_NO_NODE, .is_all = true};
+    if (at->n_outputs != 1 || !onv_is_value(out)) return false;
+    for (uint32_t k = 0; k < at->n_inputs; k++) {
+        if (!onv_is_value(at->inputs[k])) continue;
+        onv_node_id dq = dq_of(g, k);
+        bool is_dq = onv_is_node(dq) && onv_fuse_is(e, dq, ONV_OP_DequantizeLinear);
+        if (is_dq && onv_edit_only_user(e, at->inputs[k]).index != node.index) return false;
+        g->n_dq += is_dq;
+        g->is_all &= is_dq;
+    }
+    onv_node_id user = onv_edit_only_user(e, out);
+    if (onv_is_node(user) && onv_fuse_is(e, user, ONV_OP_QuantizeLinear)) g->q = user;
+    for (const onv_use *use = onv_edit_first_use(e, out); use != NULL && !onv_is_node(g->q);
+         use = onv_edit_next_use(e, use))
+        g->is_mixed |= onv_fuse_is(e, use->node, ONV_OP_QuantizeLinear);
+    return g->n_dq > 0;
+}
+
+/* --- Integers in place of floats --------------------------------------------------------------- */
+
+/* Scale and zero point. */
+static void add_params(const onv_edit *e, onv_node_id pair, onv_value_id *inputs, uint32_t *n)
+{
+    inputs[(*n)++] = onv_edit_in(e, pair, 1);
+    inputs[(*n)++] = onv_edit_in(e, pair, 2);
+}
+
+/* An input of integers with both. */
+static void add_input(const group *g, uint32_t k, onv_value_id *inputs, uint32_t *n)
+{
+    inputs[(*n)++] = onv_edit_in(g->e, dq_of(g, k), 0);
+    add_params(g->e, dq_of(g, k), inputs, n);
+}
+
+static bool replace_group(const group *g, const char *op_type, const char *domain,
+                          const onv_value_id *inputs, uint32_t n)
+{
+    onv_edit *e = g->e;
+    onv_node at = *onv_edit_node_at(e, g->node);
+    onv_node_id last = onv_is_node(g->q) ? g->q : g->node;
+    if (!onv_fuse_replace(e, last, &g->node, 1,
+                          ONV_NEW_NODE(.op_type = op_type, .domain = domain,
+                                       .version = domain == NULL ? 10 : 1, .inputs = inputs,
+                                       .n_inputs = n, .attrs = at.attrs, .n_attrs = at.n_attrs)))
+        return false;
+    for (uint32_t k = 0; k < at.n_inputs; k++) {
+        onv_node_id dq = onv_edit_producer(e, at.inputs[k]);
+        if (onv_is_value(at.inputs[k]) && onv_edit_is_unread(e, dq)) onv_edit_remove(e, dq);
+    }
+    return true;
+}
+
+enum { MOST_INPUTS = 9 };
+
+static bool select_unary(const group *g)
+{
+    static const char *const names[][2] = {{"AveragePool", "QLinearAveragePool"},
+                                           {"LeakyRelu", "QLinearLeakyRelu"},
+                                           {"GlobalAveragePool", "QLinearGlobalAveragePool"},
+                                           {"Sigmoid", "QLinearSigmoid"},
+                                           {"Softmax", "QLinearSoftmax"}};
+    onv_value_id inputs[MOST_INPUTS];
+    uint32_t n = 0, i = 0;
+    if (g->n_dq != 1 || !g->is_all || !onv_is_node(g->q) || dtype_in(g, 0) != dtype_out(g) ||
+        !is_8_bit(dtype_out(g)))
+        return false;
+    while (strcmp(names[i][0], onv_edit_node_at(g->e, g->node)->op_type) != 0) i++;
+    add_input(g, 0, inputs, &n);
+    add_params(g->e, g->q, inputs, &n);
+    return replace_group(g, names[i][1], ONV_MS_DOMAIN, inputs, n);
+}
+
+static bool select_binary(const group *g)
+{
+    bool adds = onv_edit_node_at(g->e, g->node)->code == ONV_OP_Add;
+    onv_value_id inputs[MOST_INPUTS];
+    uint32_t n = 0;
+    if (g->n_dq != 2 || !g->is_all || !onv_is_node(g->q) || dtype_in(g, 0) != dtype_in(g, 1) ||
+        dtype_in(g, 0) != dtype_out(g) || !is_8_bit(dtype_out(g)))
+        return false;
+    for (uint32_t k = 0; k < 2; k++) add_input(g, k, inputs, &n);
+    add_params(g->e, g->q, inputs, &n);
+    return replace_group(g, adds ? "QLinearAdd" : "QLinearMul", ONV_MS_DOMAIN, inputs, n);
+}
+
+static bool select_concat(const group *g)
+{
+    uint32_t n_parts = onv_edit_node_at(g->e, g->node)->n_inputs, n = 0;
+    if (!g->is_all || !onv_is_node(g->q) || !is_8_bit(dtype_out(g))) return false;
+    for (uint32_t k = 0; k < n_parts; k++)
+        if (dtype_in(g, k) != dtype_out(g)) return false;
+    onv_value_id *inputs = onv_edit_checked(
+        g->e, ONV_ARENA_ARRAY(&g->e->model->arena, onv_value_id, 3 * (size_t)n_parts + 2));
+    if (inputs == NULL) return false;
+    add_params(g->e, g->q, inputs, &n);
+    for (uint32_t k = 0; k < n_parts; k++) add_input(g, k, inputs, &n);
+    return replace_group(g, "QLinearConcat", ONV_MS_DOMAIN, inputs, n);
+}
+
+/* A bias is added to sums of products: its scale is about that of these. What the file does not show is taken to be. */
+static bool fits_bias(const group *g)
+{
+    const double most_off = 0.01001; /* 1 % of the number, which is rounded; tried */
+    onv_edit *e = g->e;
+    double x;
+    const onv_known *w = onv_edit_constant(e, onv_edit_in(e, dq_of(g, 1), 1)),
+                    *b = onv_edit_constant(e, onv_edit_in(e, dq_of(g, 2), 1));
+    if (w == NULL || b == NULL || w->count == 0 || b->count == 0 ||
+        !onv_edit_scalar(e, onv_edit_in(e, dq_of(g, 0), 1), &x))
+        return true;
+    uint32_t n = w->count > b->count ? w->count : b->count;
+    for (uint32_t i = 0; i < n; i++) {
+        double is = b->elems[b->count > 1 ? i % b->count : 0].f;
+        double expected = x * w->elems[w->count > 1 ? i % w->count : 0].f;
+        if (fabs(is - expected) > most_off * fabs(expected)) return false;
+    }
+    return true;
+}
+
+static bool select_conv(const group *g)
+{
+    onv_value_id inputs[MOST_INPUTS];
+    uint32_t n = 0;
+    if (!g->is_all || g->n_dq < 2 || g->n_dq > 3 || !onv_is_node(g->q) ||
+        dtype_in(g, 0) != ONV_UINT8 || dtype_out(g) != ONV_UINT8 || !is_8_bit(dtype_in(g, 1)) ||
+        (g->n_dq == 3 && (dtype_in(g, 2) != ONV_INT32 || !fits_bias(g))))
+        return false;
+    for (uint32_t k = 0; k < 2; k++) add_input(g, k, inputs, &n);
+    add_params(g->e, g->q, inputs, &n);
+    if (g->n_dq == 3) inputs[n++] = onv_edit_in(g->e, dq_of(g, 2), 0);
+    return replace_group(g, "QLinearConv", NULL, inputs, n);
+}
+
+static bool select_matmul(const group *g)
+{
+    onv_edit *e = g->e;
+    onv_value_id inputs[MOST_INPUTS];
+    uint32_t n = 0;
+    if (g->n_dq != 2 || g->is_mixed || dtype_in(g, 0) != ONV_UINT8 || !is_8_bit(dtype_in(g, 1)))
+        return false;
+    if (!onv_is_node(g->q)) {
+        for (uint32_t i = 0; i < 3; i++)
+            for (uint32_t k = 0; k < 2; k++) inputs[n++] = onv_edit_in(e, dq_of(g, k), i);
+        return replace_group(g, "MatMulIntegerToFloat", ONV_MS_DOMAIN, inputs, n);
+    }
+    if (dtype_out(g) != ONV_UINT8) return false;
+    for (uint32_t k = 0; k < 2; k++) add_input(g, k, inputs, &n);
+    add_params(e, g->q, inputs, &n);
+    return replace_group(g, "QLinearMatMul", NULL, inputs, n);
+}
+
+static bool select_gemm(const group *g)
+{
+    onv_edit *e = g->e;
+    onv_value_id inputs[MOST_INPUTS];
+    uint32_t n = 0;
+    if (!g->is_all || g->n_dq < 2 || g->is_mixed || !is_8_bit(dtype_in(g, 0)) ||
+        !is_8_bit(dtype_in(g, 1)) || (dtype_in(g, 0) == ONV_INT8 && dtype_in(g, 1) != ONV_INT8) ||
+        (onv_is_node(g->q) && dtype_out(g) != dtype_in(g, 0)) ||
+        (g->n_dq == 3 &&
+         (onv_edit_float(e, g->node, "beta", 1) != 1 || dtype_in(g, 2) != ONV_INT32)))
+        return false;
+    for (uint32_t k = 0; k < 2; k++) add_input(g, k, inputs, &n);
+    inputs[n++] = g->n_dq == 3 ? onv_edit_in(e, dq_of(g, 2), 0) : ONV_NO_VALUE;
+    if (onv_is_node(g->q)) add_params(e, g->q, inputs, &n);
+    return replace_group(g, "QGemm", ONV_MS_DOMAIN, inputs, n);
+}
+
+/* --- Elements that only move ------------------------------------------------------------------- */
+
+static bool is_same_number(onv_edit *e, onv_value_id a, onv_value_id b)
+{
+    double x, y;
+    if (onv_is_same_value(a, b)) return onv_edit_is_constant(e, a);
+    if (!onv_is_value(a) || !onv_is_value(b)) return !onv_is_value(a) && !onv_is_value(b);
+    return onv_edit_is_constant(e, a) && onv_edit_is_constant(e, b) && onv_edit_scalar(e, a, &x) &&
+           onv_edit_scalar(e, b, &y) && x == y;
+}
+
+static bool has_same_params(onv_edit *e, onv_node_id a, onv_node_id b)
+{
+    return is_same_number(e, onv_edit_in(e, a, 1), onv_edit_in(e, b, 1)) &&
+           is_same_number(e, onv_edit_in(e, a, 2), onv_edit_in(e, b, 2));
+}
+
+static bool drop_pair(const group *g)
+{
+    onv_edit *e = g->e;
+    onv_node_id dq = dq_of(g, 0);
+    const onv_node *at = onv_edit_node_at(e, g->node);
+    bool is_old = at->code == ONV_OP_MaxPool && at->version < 12;
+    if (g->n_dq != 1 || !onv_is_node(dq) || !onv_fuse_is(e, dq, ONV_OP_DequantizeLinear) ||
+        is_old || !onv_is_node(g->q) || dtype_in(g, 0) != dtype_out(g) ||
+        !has_same_params(e, dq, g->q))
+        return false;
+    onv_value_id out = onv_edit_out(e, g->q, 0);
+    onv_edit_set_input(e, g->node, 0, onv_edit_in(e, dq, 0));
+    onv_edit_remove(e, g->q);
+    onv_edit_take_output(e, g->node, 0, out);
+    onv_edit_retype(e, g->node);
+    if (onv_edit_is_unread(e, dq)) onv_edit_remove(e, dq);
+    return true;
+}
+
+/* --- All of them ------------------------------------------------------------------------------- */
+
+static bool select_at(onv_edit *e, onv_node_id node)
+{
+    const onv_node *at = onv_edit_node_at(e, node);
+    group g;
+    if (!onv_edit_is_there(e, node) || at->provider != ONV_PROVIDER_CPU || at->domain[0] != '\0' ||
+        !onv_work(1 + at->n_inputs) || !find_group(e, node, &g))
+        return false;
+    switch (at->code) {
+    case ONV_OP_Conv: return select_conv(&g);
+    case ONV_OP_MatMul: return select_matmul(&g);
+    case ONV_OP_Gemm: return select_gemm(&g);
+    case ONV_OP_Concat: return select_concat(&g);
+    case ONV_OP_Add:
+    case ONV_OP_Mul: return select_binary(&g);
+    case ONV_OP_AveragePool:
+    case ONV_OP_LeakyRelu:
+    case ONV_OP_GlobalAveragePool:
+    case ONV_OP_Sigmoid:
+    case ONV_OP_Softmax: return select_unary(&g);
+    case ONV_OP_MaxPool:
+    case ONV_OP_Resize:
+    case ONV_OP_Gather:
+    case ONV_OP_Reshape:
+    case ONV_OP_Transpose:
+    case ONV_OP_Squeeze:
+    case ONV_OP_Unsqueeze: return drop_pair(&g);
+    default: return false;
+    }
+}
+
+static bool has_pairs(const onv_edit *e, onv_graph_id graph)
+{
+    for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id); id = onv_edit_next(e, id))
+        if (onv_fuse_is(e, id, ONV_OP_DequantizeLinear) &&
+            onv_edit_node_at(e, id)->provider == ONV_PROVIDER_CPU)
+            return true;
+    return false;
+}
+
+uint32_t onv_select_quantized(onv_edit *e, onv_graph_id graph)
+{
+    uint32_t n = onv_edit_n_nodes(e, graph), n_done = 0;
+    if (!has_pairs(e, graph)) return 0;
+    onv_node_id *nodes = onv_edit_backward_order(e, graph);
+    for (uint32_t i = 0; i < n && e->status == ONV_OK; i++) n_done += select_at(e, nodes[i]);
+    onv_heap_free(nodes);
+    return n_done;
+}
+
+/* QDQS8ToU8Transformer: a pair that nothing else reads has its zero point 128 higher. */
+bool onv_rule_quantize_unsigned(onv_edit *e, onv_node_id q)
+{
+    onv_value_id out = onv_edit_out(e, q, 0);
+    onv_node_id dq = onv_edit_only_user(e, out);
+    if (onv_edit_node_at(e, q)->provider != ONV_PROVIDER_CPU || dtype_of(e, out) != ONV_INT8 ||
+        !onv_is_node(dq) || !onv_fuse_is(e, dq, ONV_OP_DequantizeLinear) ||
+        !onv_is_value(onv_edit_in(e, q, 2)) || !has_same_params(e, q, dq))
+        return false;
+    onv_value_id zero = onv_edit_add_weight(e, onv_edit_node_at(e, q)->graph, "zero_point",
+                                            ONV_UINT8, NULL, 0, (const int64_t[]){128});
+    if (e->status != ONV_OK) return false;
+    onv_edit_set_input(e, q, 2, zero);
+    onv_edit_retype(e, q);
+    onv_edit_set_input(e, dq, 2, zero);
+    onv_edit_retype(e, dq);
+    return true;
+}
