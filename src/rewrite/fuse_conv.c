@@ -38,58 +38,16 @@ static onv_node_id after_conv(const onv_edit *e, onv_node_id conv, onv_op_name o
     return next;
 }
 
-/* The convolution with other weights does what the next node did. */
-static void absorb(onv_edit *e, onv_node_id conv, onv_node_id next, onv_value_id w, onv_value_id b)
-{
-    onv_value_id inputs[] = {onv_edit_in(e, conv, 0), w, b};
-    onv_edit_set_inputs(e, conv, inputs, onv_is_value(b) ? 3 : 2);
-    onv_edit_bypass(e, next, 0);
-}
-
 /* [c, 1, ...] of one rank less than the weights, of which the first dim is c; or [1, c, 1, ...]. */
 static bool is_per_channel(const onv_type *w, const onv_type *other)
 {
     int at = other->rank - (w->rank - 1);
-    if (w->rank < 3 || at < 0 || at > 1) return false;
+    if (at < 0 || at > 1) return false;
     for (int i = 0; i < other->rank; i++)
         if (i == at ? !onv_dim_same(other->dims[i], w->dims[0]) : !onv_dim_is(other->dims[i], 1))
             return false;
     return true;
 }
-
-bool onv_rule_conv_add(onv_edit *e, onv_node_id conv)
-{
-    onv_node_id add = after_conv(e, conv, ONV_OP_Add);
-    if (!onv_is_node(add)) return false;
-    onv_value_id w = onv_edit_in(e, conv, 1), b = onv_edit_in(e, conv, 2);
-    onv_value_id other = onv_edit_in(e, add, 1);
-    uint8_t dtype = type_of(e, other)->dtype;
-    if (!is_floating(dtype) || !is_per_channel(type_of(e, w), type_of(e, other))) return false;
-    if (onv_is_value(b) && type_of(e, b)->dtype != dtype) return false;
-    const int64_t channels = type_of(e, w)->dims[0].raw;
-    const onv_value *value = onv_edit_value_at(e, other);
-    absorb(e, conv, add, w,
-           onv_edit_add_weight(e, value->graph, value->name, (onv_dtype)dtype, &channels, 1, NULL));
-    return true;
-}
-
-bool onv_rule_conv_mul(onv_edit *e, onv_node_id conv)
-{
-    onv_node_id mul = after_conv(e, conv, ONV_OP_Mul);
-    if (!onv_is_node(mul)) return false;
-    onv_value_id w = onv_edit_in(e, conv, 1), b = onv_edit_in(e, conv, 2);
-    onv_value_id other = onv_edit_in(e, mul, 1);
-    uint8_t dtype = type_of(e, w)->dtype;
-    if (!is_floating(dtype) || type_of(e, other)->dtype != dtype || type_of(e, w)->rank < 3)
-        return false;
-    if (type_of(e, other)->rank != 0 && !is_per_channel(type_of(e, w), type_of(e, other)))
-        return false;
-    onv_value_id scaled = onv_is_value(b) ? weight_like(e, b, (onv_dtype)dtype, true) : b;
-    absorb(e, conv, mul, weight_like(e, w, (onv_dtype)dtype, false), scaled);
-    return true;
-}
-
-/* --- BatchNormalization ------------------------------------------------------------------------ */
 
 /* One output, and vectors of `n` elements of that type. */
 static bool is_vector_norm(const onv_edit *e, onv_node_id norm, onv_dim n, bool same_dtype,
@@ -102,25 +60,57 @@ static bool is_vector_norm(const onv_edit *e, onv_node_id norm, onv_dim n, bool 
     for (uint32_t k = 1; k < 5; k++) {
         if (!onv_edit_is_constant(e, at->inputs[k])) return false;
         const onv_type *type = type_of(e, at->inputs[k]);
-        if (type->rank != 1 || !onv_dim_same(type->dims[0], n) || !is_floating(type->dtype))
+        if (type->rank != 1 || !onv_dim_same(type->dims[0], n) || !is_floating(type->dtype) ||
+            (same_dtype && type->dtype != dtype))
             return false;
-        if (same_dtype && type->dtype != dtype) return false;
     }
     return true;
 }
 
+/* The convolution does what the next node did: with another bias, and but for a sum with other weights. */
+static bool absorb(onv_edit *e, onv_node_id conv, onv_op_name op)
+{
+    onv_node_id next = after_conv(e, conv, op);
+    if (!onv_is_node(next)) return false;
+    bool is_sum = op == ONV_OP_Add, is_norm = op == ONV_OP_BatchNormalization;
+    onv_value_id w = onv_edit_in(e, conv, 1), b = onv_edit_in(e, conv, 2);
+    onv_value_id other = onv_edit_in(e, next, 1);
+    if (!onv_is_value(other)) return false;
+    const onv_type *type = type_of(e, w), *by = type_of(e, other);
+    const onv_dtype dtype = (onv_dtype)by->dtype;
+    if (!is_floating(by->dtype) || type->rank < 3 || (!is_sum && type->dtype != dtype) ||
+        (onv_is_value(b) && type_of(e, b)->dtype != dtype))
+        return false;
+    bool is_scale = op == ONV_OP_Mul && by->rank == 0;
+    if (is_norm ? !is_vector_norm(e, next, type->dims[0], true, by->dtype)
+                : !is_scale && !is_per_channel(type, by))
+        return false;
+    const int64_t channels = type->dims[0].raw;
+    const onv_value *value = onv_edit_value_at(e, other);
+    if (is_sum)
+        b = onv_edit_add_weight(e, value->graph, value->name, dtype, &channels, 1, NULL);
+    else if (is_norm || onv_is_value(b))
+        b = weight_like(e, is_norm ? onv_edit_in(e, next, 2) : b, dtype, true);
+    if (!is_sum) w = weight_like(e, w, dtype, false);
+    onv_value_id inputs[] = {onv_edit_in(e, conv, 0), w, b};
+    onv_edit_set_inputs(e, conv, inputs, onv_is_value(b) ? 3 : 2);
+    onv_edit_bypass(e, next, 0);
+    return true;
+}
+
+bool onv_rule_conv_add(onv_edit *e, onv_node_id conv)
+{
+    return absorb(e, conv, ONV_OP_Add);
+}
+
+bool onv_rule_conv_mul(onv_edit *e, onv_node_id conv)
+{
+    return absorb(e, conv, ONV_OP_Mul);
+}
+
 bool onv_rule_conv_bn(onv_edit *e, onv_node_id conv)
 {
-    onv_node_id norm = after_conv(e, conv, ONV_OP_BatchNormalization);
-    if (!onv_is_node(norm)) return false;
-    onv_value_id w = onv_edit_in(e, conv, 1), b = onv_edit_in(e, conv, 2);
-    const onv_type *type = type_of(e, w);
-    uint8_t dtype = type->dtype;
-    if (type->rank <= 2 || !is_vector_norm(e, norm, type->dims[0], true, dtype)) return false;
-    if (onv_is_value(b) && type_of(e, b)->dtype != dtype) return false;
-    onv_value_id bias = weight_like(e, onv_edit_in(e, norm, 2), (onv_dtype)dtype, true);
-    absorb(e, conv, norm, weight_like(e, w, (onv_dtype)dtype, false), bias);
-    return true;
+    return absorb(e, conv, ONV_OP_BatchNormalization);
 }
 
 /* The normalisation after a product, through Reshapes and Transposes that nobody else reads. */

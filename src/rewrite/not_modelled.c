@@ -22,14 +22,6 @@ static bool is_quantized(const onv_edit *e, onv_node_id node)
     return onv_fuse_is(e, onv_edit_only_user(e, onv_edit_out(e, node, 0)), ONV_OP_QuantizeLinear);
 }
 
-/* The pair in the middle. */
-bool onv_would_remove_double_qdq(onv_edit *e, onv_node_id quantize)
-{
-    onv_form_match m;
-    return onv_fuse_form(
-        e, quantize, "^DequantizeLinear(QuantizeLinear(DequantizeLinear(!QuantizeLinear(?))))", &m);
-}
-
 /* What moves elements alone has a quantized neighbour on one side and none on the other. */
 bool onv_would_propagate_qdq(onv_edit *e, onv_node_id node)
 {
@@ -62,21 +54,6 @@ bool onv_would_select_qdq(onv_edit *e, onv_node_id matmul)
 }
 
 /* --- Others -------------------------------------------------------------------------------------- */
-
-/* Rotations of what two products with weights give go into the attention behind them. */
-bool onv_would_fuse_group_query(onv_edit *e, onv_node_id attention)
-{
-    onv_form_match m;
-    return onv_fuse_form(
-               e, attention,
-               "^GroupQueryAttention(!RotaryEmbedding(!MatMul(?))!RotaryEmbedding(!MatMul("
-               "?)))",
-               &m) ||
-           onv_fuse_form(e, attention,
-                         "^GroupQueryAttention(!RotaryEmbedding(!MatMulNBits(?))!RotaryEmbedding(!"
-                         "MatMulNBits(?)))",
-                         &m);
-}
 
 /* A bias in front of what drops elements in training. */
 bool onv_would_fuse_bias_dropout(onv_edit *e, onv_node_id dropout)

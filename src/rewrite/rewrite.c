@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/quota.h"
+#include "rewrite/fuse.h"
 #include "rewrite/kernels.h"
 #include "rewrite/rules.h"
 
@@ -72,6 +73,7 @@ static void run_transformer(rewriting *r, size_t rule, onv_graph_id graph, uint3
 {
     const onv_rewrite_rule *row = &onv_rewrite_rules[rule];
     onv_edit *e = &r->e;
+    onv_form_match m;
     if (!onv_work(1 + onv_edit_n_nodes(e, graph))) e->status = ONV_ERR_CANCELLED;
     if (row->run != NULL) {
         r->counts[rule] += row->run(e, graph);
@@ -81,7 +83,8 @@ static void run_transformer(rewriting *r, size_t rule, onv_graph_id graph, uint3
     for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id) && e->status == ONV_OK;
          id = onv_edit_next(e, id))
         if (id.index < n_nodes && (starts_of(r, id) >> rule & 1) != 0)
-            r->counts[rule] += row->apply(e, id);
+            r->counts[rule] +=
+                row->form != NULL ? onv_fuse_form(e, id, row->form, &m) : row->apply(e, id);
 }
 
 static bool is_alive(const onv_edit *e, uint32_t graph)

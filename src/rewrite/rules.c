@@ -2,20 +2,22 @@
 
 #include <string.h>
 
-#define ROW(level_, name_, kind_, not_, ops_, apply_, run_)                                        \
+#define ROW(level_, name_, kind_, not_, ops_, form_, apply_, run_)                                 \
     {.name = (name_),                                                                              \
      .level = (level_),                                                                            \
      .kind = (kind_),                                                                              \
      .is_not_modelled = (not_),                                                                    \
      .ops = (ops_),                                                                                \
+     .form = (form_),                                                                              \
      .apply = (apply_),                                                                            \
      .run = (run_)},
-#define RULE(level, name, ops, apply) ROW(level, name, ONV_RULE, false, ops, apply, NULL)
+#define RULE(level, name, ops, apply) ROW(level, name, ONV_RULE, false, ops, NULL, apply, NULL)
 #define TRANSFORMER(level, name, ops, apply)                                                       \
-    ROW(level, name, ONV_TRANSFORMER, false, ops, apply, NULL)
+    ROW(level, name, ONV_TRANSFORMER, false, ops, NULL, apply, NULL)
 #define NOT_MODELLED(level, name, ops, apply)                                                      \
-    ROW(level, name, ONV_TRANSFORMER, true, ops, apply, NULL)
-#define PASS(level, name, kind, run) ROW(level, name, kind, false, NULL, NULL, run)
+    ROW(level, name, ONV_TRANSFORMER, true, ops, NULL, apply, NULL)
+#define WOULD(level, name, ops, form) ROW(level, name, ONV_TRANSFORMER, true, ops, form, NULL, NULL)
+#define PASS(level, name, kind, run)  ROW(level, name, kind, false, NULL, NULL, NULL, run)
 
 const onv_rewrite_rule onv_rewrite_rules[] = {
 #include "rewrite/rules.def"

@@ -21,6 +21,7 @@ typedef struct onv_rewrite_rule {
     uint8_t kind;         /* onv_rule_kind */
     bool is_not_modelled; /* `apply` says whether it would do something, and does nothing */
     const char *ops;      /* operator types that it starts at, with a space between; NULL: any */
+    const char *form;     /* in place of `apply`: whether the node is a part of one */
     bool (*apply)(onv_edit *e, onv_node_id node);
     uint32_t (*run)(onv_edit *e, onv_graph_id graph); /* how often it did something */
 } onv_rewrite_rule;
@@ -48,11 +49,13 @@ bool onv_edit_can_fold(const onv_edit *e, onv_node_id node);
 #define RULE(level, name, ops, apply)         bool apply(onv_edit *e, onv_node_id node);
 #define TRANSFORMER(level, name, ops, apply)  RULE(level, name, ops, apply)
 #define NOT_MODELLED(level, name, ops, apply) RULE(level, name, ops, apply)
-#define PASS(level, name, kind, run)          uint32_t run(onv_edit *e, onv_graph_id graph);
+#define WOULD(level, name, ops, form)
+#define PASS(level, name, kind, run) uint32_t run(onv_edit *e, onv_graph_id graph);
 #include "rewrite/rules.def"
 #undef RULE
 #undef TRANSFORMER
 #undef NOT_MODELLED
+#undef WOULD
 #undef PASS
 
 #endif
