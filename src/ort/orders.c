@@ -60,6 +60,7 @@ static uint32_t slot_of(uint64_t seed, uint32_t number)
 static void draw_graph(onv_ort_orders *o, const onv_ort_table *t, uint64_t seed)
 {
     uint32_t *list = o->order + t->first, n = 0;
+    memcpy(list, o->listed + t->first, t->count * sizeof *list); /* whatever was drawn before */
     shuffle(list, t->count, o);
     for (uint32_t i = 0; i < t->mask; i++) o->slots[i] = NONE;
     for (uint32_t i = 0; i < t->count; i++) {
@@ -137,7 +138,7 @@ static onv_status list_tables(onv_ort_orders *o, const onv_model *model, const o
     for (uint32_t i = 0; i < o->n_weights; i++) {
         onv_value_id id = t->buffers.at[i].value;
         o->number[i] = number[id.index];
-        o->order[here[onv_model_value(model, id)->graph.index]++] = i;
+        o->listed[here[onv_model_value(model, id)->graph.index]++] = i;
     }
     return ONV_OK;
 }
@@ -167,7 +168,8 @@ onv_status onv_ort_orders_init(onv_ort_orders *o, const onv_model *model, const 
     ONV_TRY(onv_allocator_init(&o->arena, onv_alloc_model_find("bfc"), options, err));
     o->bytes = onv_heap_alloc((n_weights + (size_t)1) * sizeof *o->bytes);
     o->order = onv_heap_alloc((n_weights + (size_t)1) * sizeof *o->order);
-    o->number = onv_heap_alloc((n_weights + (size_t)1) * sizeof *o->number);
+    o->number = onv_heap_alloc((2 * (size_t)n_weights + 1) * sizeof *o->number);
+    o->listed = o->number + n_weights;
     uint32_t *scratch = onv_heap_alloc(n_scratch * sizeof *scratch);
     bool is_there = o->bytes != NULL && o->order != NULL && o->number != NULL && scratch != NULL;
     onv_status status = is_there ? ONV_OK : onv_fail_memory(err);

@@ -179,7 +179,9 @@ static onv_ort_spread spread_of(sums *s, const onv_alloc_options *options)
     onv_ort_orders orders = {0};
     onv_ort_spread spread;
     onv_error err = {0};
-    assert_int_equal(onv_ort_orders_init(&orders, &s->model, &s->t, 12, options, &err), ONV_OK);
+    assert_int_equal(onv_ort_orders_init(&orders, &s->model, &s->t, (uint32_t)s->model.nodes.count,
+                                         options, &err),
+                     ONV_OK);
     assert_int_equal(onv_ort_orders_try(&orders, &s->t, &spread, &err), ONV_OK);
     assert_int_equal(onv_ort_orders_apply(&orders, spread.highest, &s->t, &err), ONV_OK);
     onv_ort_orders_cleanup(&orders);
@@ -197,6 +199,31 @@ TEST(the_range_has_what_orders_reach)
     assert_in_range(given, spread.low, spread.high);
     assert_int_equal(reserved_in_order(&s.t), spread.high); /* it is in that order now */
     onv_timeline_cleanup(&s.t);
+}
+
+/* 28 are as many as a table of 32 takes, so that most numbers meet others. */
+TEST(an_order_is_found_again)
+{
+    enum { N = 28, PLACE = 5 };
+    sums s[2];
+    uint64_t bytes[N];
+    for (uint64_t i = 0; i < N; i++) bytes[i] = (i + 1) * KIB;
+    for (int tried = 0; tried < 2; tried++) {
+        onv_ort_orders orders = {0};
+        onv_ort_spread spread;
+        onv_alloc_options options = {0};
+        onv_error err = {0};
+        onv_timeline *t = &s[tried].t;
+        open_sums(&s[tried], bytes, N);
+        assert_int_equal(onv_ort_orders_init(&orders, &s[tried].model, t, N, &options, &err),
+                         ONV_OK);
+        if (tried > 0) assert_int_equal(onv_ort_orders_try(&orders, t, &spread, &err), ONV_OK);
+        assert_int_equal(onv_ort_orders_apply(&orders, PLACE, t, &err), ONV_OK);
+        onv_ort_orders_cleanup(&orders);
+    }
+    for (size_t i = 0; i < N; i++)
+        assert_int_equal(s[1].t.buffers.at[i].bytes, s[0].t.buffers.at[i].bytes);
+    for (int i = 0; i < 2; i++) onv_timeline_cleanup(&s[i].t);
 }
 
 TEST(one_order_is_no_range)
