@@ -472,8 +472,8 @@ static void pass_over(onv_conv_workspace *ws, const conv *c, uint64_t device_byt
 
 /* Where answers differed, or were few, it may take nothing or copies, too: of 50 processes that trained networks the reserved bytes
  * of 33 lay between the two likeliest forms, of 38 in this (docs/accuracy/process.md). No larger image was asked of cuDNN, by its
- * pixels. Mode B was asked less: what it names at one batch may take nothing at another one. Elsewhere than for 9.0 most of its
- * answers are few, and what is likeliest was right more often than that would say. */
+ * pixels. In mode B no session of ONNX Runtime was seen whose convolutions all took less than their forms (docs/accuracy/sessions.md).
+ * Elsewhere than for 9.0 most of its answers are few, and what is likeliest was right more often than that would say. */
 static void span_forms(onv_conv_workspace *ws, const conv *c, onv_cudnn_heuristics heuristics,
                        uint32_t capability)
 {
@@ -483,7 +483,7 @@ static void span_forms(onv_conv_workspace *ws, const conv *c, onv_cudnn_heuristi
     uint64_t copies = onv_u64_plus(base_bytes(c, BASE_X_Y_W), 256); /* and what aligns them */
     ws->exact = ws->exact && !is_large;
     if (!ws->exact && (is_large || !is_likely) && ws->high < copies) ws->high = copies;
-    if (!is_likely && (!ws->exact || is_b)) ws->low = 0;
+    if (!is_b && !ws->exact) ws->low = 0;
 }
 
 onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv_conv_pass pass,
