@@ -57,12 +57,13 @@ struct onv_analysis {
     onv_live rewritten_live; /* of it, in its order */
     onv_rewritten on_cpu;    /* the same for its CPU provider */
     onv_live on_cpu_live;
-    bool dumps_rewritten;         /* one of these is the only runtime that was asked for */
-    uint64_t plan_alignment;      /* 1 or more */
-    const uint64_t *plan_offsets; /* arena's, of live's intervals; NULL: not asked for */
-    onv_global_savings global_savings;
-    onv_savings savings;   /* without rows: none were asked for, or found */
-    onv_training training; /* without an optimizer: not asked for */
+    bool dumps_rewritten;              /* one of these is the only runtime that was asked for */
+    uint64_t plan_alignment;           /* 1 or more */
+    const uint64_t *plan_offsets;      /* arena's, of live's intervals; NULL: not asked for */
+    onv_global_savings global_savings; /* and `best_order`: once a report asks for them, */
+    bool has_what_if;                  /* which it did */
+    onv_savings savings;               /* without rows: none were asked for, or found */
+    onv_training training;             /* without an optimizer: not asked for */
     onv_answer answer;
     onv_fit fit;
     onv_gate gate;           /* beside a baseline */

@@ -46,6 +46,33 @@ onv_status onv_ask_formula(const onv_analysis *analysis, onv_error *err)
     return ONV_OK;
 }
 
+/* What a short search for the best order reaches; UINT64_MAX where the user chose an order, or the
+ * graph is too large to look for one on the side. */
+static onv_status peak_of_better_order(onv_analysis *analysis, uint64_t *peak, onv_error *err)
+{
+    enum { MOST_NODES = 20000, EFFORT = 50000 /* some 50 ms */ };
+    const onv_order_options how = {.effort = EFFORT};
+    onv_order_result *order = &analysis->best_order;
+    *peak = UINT64_MAX;
+    if (strcmp(analysis->order.name, "model") != 0 ||
+        analysis->live.timeline.steps.count > MOST_NODES)
+        return ONV_OK;
+    ONV_TRY(onv_order_compute(onv_order_find("optimal"), &analysis->model, &how, order, err));
+    *peak = order->peak_bytes;
+    return ONV_OK;
+}
+
+onv_status onv_ask_what_if(const onv_analysis *analysis, onv_error *err)
+{
+    onv_analysis *of = analysis->asked->of;
+    uint64_t better;
+    if (of->has_what_if || of->live.unknown > 0) return ONV_OK;
+    ONV_TRY(peak_of_better_order(of, &better, err));
+    ONV_TRY(onv_global_savings_compute(&of->model, &of->live, better, &of->global_savings, err));
+    of->has_what_if = true;
+    return ONV_OK;
+}
+
 onv_view onv_analysis_view(const onv_analysis *analysis)
 {
     const onv_rewritten *rewritten = analysis->rewritten.model.graphs.count > 0

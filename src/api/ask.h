@@ -26,6 +26,9 @@ onv_view onv_analysis_view(const onv_analysis *analysis);
 /* Computes the formula of the peak where no report or example needed it so far. */
 onv_status onv_ask_formula(const onv_analysis *analysis, onv_error *err);
 
+/* Looks for the best order and for what changes of the whole model save, once, where all sizes are known. */
+onv_status onv_ask_what_if(const onv_analysis *analysis, onv_error *err);
+
 /* Keeps text that was made in the scratch arena, which is empty then; NULL stays NULL, and comes of a lack of
  * memory. */
 const char *onv_ask_keep(const onv_analysis *analysis, const char *text);

@@ -226,23 +226,6 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     return status;
 }
 
-/* What a short search for the best order reaches; UINT64_MAX where the user chose an order, or the
- * graph is too large to look for one on the side. */
-static onv_status peak_of_better_order(onv_analysis *analysis, onv_watch *w, uint64_t *peak,
-                                       onv_error *err)
-{
-    enum { MOST_NODES = 20000, EFFORT = 50000 /* some 50 ms */ };
-    onv_order_options how = {.effort = EFFORT, .cancelled = onv_watch_over, .cancel_context = w};
-    onv_order_result *order = &analysis->best_order;
-    *peak = UINT64_MAX;
-    if (strcmp(analysis->order.name, "model") != 0 ||
-        analysis->live.timeline.steps.count > MOST_NODES)
-        return ONV_OK;
-    ONV_TRY(onv_order_compute(onv_order_find("optimal"), &analysis->model, &how, order, err));
-    *peak = order->peak_bytes;
-    return ONV_OK;
-}
-
 typedef struct trained {
     onv_analysis *analysis;
     onv_replay_training replays;
@@ -398,11 +381,7 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
     ONV_TRY(compute_runtimes(analysis, options, from, err));
     if (options->train != NULL) ONV_TRY(compute_training(analysis, options, from, err));
     take_diags(analysis);
-    if (from->figures_alone) return ONV_OK;
-    uint64_t better;
-    ONV_TRY(peak_of_better_order(analysis, w, &better, err));
-    return onv_global_savings_compute(&analysis->model, &analysis->live, better,
-                                      &analysis->global_savings, err);
+    return ONV_OK;
 }
 
 static onv_status read_ort_settings(const onv_options *options, onv_ort_settings *settings,

@@ -10,13 +10,21 @@ void onv_report_options_init(onv_report_options *options, size_t size)
     onv_start(options, size);
 }
 
-/* The line of a quiet report has no formula. */
+/* The line of a quiet report has no formula, and nothing that could be otherwise. The example's view goes to `example`. */
 static onv_status open_view(const onv_analysis *analysis, onv_format format,
-                            const onv_report_options *options, onv_view *view, onv_error *error)
+                            const onv_report_options *options, onv_view *view, onv_view *example,
+                            onv_error *error)
 {
-    if (format != ONV_FORMAT_TEXT || options->verbosity >= 0)
+    const onv_analysis *other = analysis->example;
+    if (format != ONV_FORMAT_TEXT || options->verbosity >= 0) {
         ONV_TRY(onv_ask_formula(analysis, error));
+        ONV_TRY(onv_ask_what_if(analysis, error));
+        if (other != NULL) ONV_TRY(onv_ask_what_if(other, error));
+    }
     *view = onv_analysis_view(analysis);
+    if (other == NULL) return ONV_OK;
+    *example = onv_analysis_view(other);
+    view->example = example;
     return ONV_OK;
 }
 
@@ -28,12 +36,8 @@ static onv_status report(const onv_analysis *const *analyses, size_t count, onv_
     onv_view *views = onv_heap_calloc(count, 2 * sizeof *views);
     if (views == NULL) return onv_fail_memory(error);
     onv_status status = ONV_OK;
-    for (size_t i = 0; i < count && status == ONV_OK; i++) {
-        status = open_view(analyses[i], format, options, &views[i], error);
-        if (analyses[i]->example == NULL) continue;
-        views[count + i] = onv_analysis_view(analyses[i]->example);
-        views[i].example = &views[count + i];
-    }
+    for (size_t i = 0; i < count && status == ONV_OK; i++)
+        status = open_view(analyses[i], format, options, &views[i], &views[count + i], error);
     if (status == ONV_OK)
         status = onv_report_write(views, count, format, options, write, context, error);
     onv_heap_free(views);
@@ -117,11 +121,7 @@ onv_status onv_report_part(const onv_analysis *analysis, onv_format format, size
     onv_quota *before = onv_watch_resume(&watch);
     onv_locale locale = onv_locale_enter();
     onv_view example, view;
-    onv_status status = open_view(analysis, format, &complete, &view, error);
-    if (analysis->example != NULL) {
-        example = onv_analysis_view(analysis->example);
-        view.example = &example;
-    }
+    onv_status status = open_view(analysis, format, &complete, &view, &example, error);
     if (status == ONV_OK)
         status = onv_report_write_part(&view, format, expected, &complete, write, context, error);
     onv_locale_leave(locale);

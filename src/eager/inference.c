@@ -124,6 +124,10 @@ static onv_status run(onv_simulation *s, const onv_lower_options *how, onv_error
     keep_results(s);
     if (s->options->weights != NULL)
         ONV_TRY(onv_weight_find(s->eager, &s->arena, &s->quantized_rows, err));
+    size_t n_rows = s->eager->storages.count + s->eager->ops.count; /* mostly */
+    if (!onv_vec_reserve(&t->steps, s->eager->ops.count + 1) ||
+        !onv_vec_reserve(&t->buffers, n_rows) || !onv_vec_reserve(&s->refs, n_rows))
+        return onv_fail_memory(err);
     onv_sim_place_permanent(s);
     if (!how->graph_module) place_attributes(s);
     /* Weights and inputs are there before a branch begins, and if nothing runs at all. */

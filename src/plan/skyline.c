@@ -73,31 +73,42 @@ static block *insert_block(onv_skyline_lane *lane, size_t index)
         if (rows == NULL) return NULL;
         lane->blocks[lane->made++] = (block){.rows = rows};
     }
-    block spare = lane->blocks[lane->count];
+    block spare = {
+        .rows = lane->blocks[lane->count].rows, .min_lo = UINT32_MAX, .min_hi = UINT32_MAX};
     memmove(&lane->blocks[index + 1], &lane->blocks[index],
             (lane->count - index) * sizeof *lane->blocks);
-    spare.count = 0;
     lane->blocks[index] = spare;
     lane->count++;
     return &lane->blocks[index];
 }
 
-/* Brings up to date what is known of all its buffers. */
-static void summarize(block *b)
+static void note_times(block *b, uint32_t row)
 {
     const block_rows *r = b->rows;
-    b->min_lo = b->min_hi = UINT32_MAX;
-    b->max_lo = b->max_hi = 0;
+    if (r->lo[row] < b->min_lo) b->min_lo = r->lo[row];
+    if (r->lo[row] > b->max_lo) b->max_lo = r->lo[row];
+    if (r->hi[row] < b->min_hi) b->min_hi = r->hi[row];
+    if (r->hi[row] > b->max_hi) b->max_hi = r->hi[row];
+}
+
+static void note_heights(block *b)
+{
+    const block_rows *r = b->rows;
     b->gap = 0;
     b->lowest = b->top = r->offset[0];
     for (uint32_t i = 0; i < b->count; i++) {
-        if (r->lo[i] < b->min_lo) b->min_lo = r->lo[i];
-        if (r->lo[i] > b->max_lo) b->max_lo = r->lo[i];
-        if (r->hi[i] < b->min_hi) b->min_hi = r->hi[i];
-        if (r->hi[i] > b->max_hi) b->max_hi = r->hi[i];
         if (r->offset[i] > b->top && r->offset[i] - b->top > b->gap) b->gap = r->offset[i] - b->top;
         if (r->end[i] > b->top) b->top = r->end[i];
     }
+}
+
+/* Brings up to date what is known of all its buffers. */
+static void summarize(block *b)
+{
+    b->min_lo = b->min_hi = UINT32_MAX;
+    b->max_lo = b->max_hi = 0;
+    for (uint32_t i = 0; i < b->count; i++) note_times(b, i);
+    note_heights(b);
 }
 
 /* Takes an empty block out of use. */
@@ -169,7 +180,8 @@ static bool insert_row(onv_skyline_lane *lane, uint32_t lo, uint32_t hi, uint64_
     r->offset[row] = offset;
     r->end[row] = end;
     b->count++;
-    summarize(b);
+    note_times(b, row);
+    note_heights(b);
     return true;
 }
 
