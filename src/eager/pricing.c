@@ -295,10 +295,13 @@ onv_status onv_train_serve(onv_model *model, const onv_eager *eager,
     onv_simulation s = {.model = model, .eager = eager};
     onv_allocator a;
     onv_meter meter = {.allocator = &a, .err = err};
+    onv_train_options how = *options;
+    if (how.iterations == 0) how.iterations = ONV_TRAIN_ITERATIONS;
+    how.iterations += alloc->later_iterations;
     *served = (onv_train_served){0};
     ONV_TRY(onv_sim_ask(options, err));
     ONV_TRY(onv_allocator_init(&a, onv_alloc_model_find("torch"), alloc, err));
-    onv_status status = serve(&s, &meter, options, served, err);
+    onv_status status = serve(&s, &meter, &how, served, err);
     onv_allocator_cleanup(&a);
     onv_vec_cleanup(&meter.rows);
     onv_vec_cleanup(&meter.ending);

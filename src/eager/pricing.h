@@ -44,7 +44,7 @@ onv_status onv_pricing_find(onv_pricing *pricing, const onv_train_options *plan,
                             const onv_price_rival *rival, onv_price *price, onv_error *err);
 
 /* A training program as PyTorch's allocator serves it, without the program: what onv_train_program_build() and
- * onv_alloc_run() give, in sums. Not for FSDP, which has streams. */
+ * onv_alloc_run() give, in sums, with options.later_iterations of the allocator. Not for FSDP, which has streams. */
 typedef struct onv_train_served {
     onv_train_program program;            /* without a timeline: nothing to clean up */
     uint64_t peak_bytes, requested_bytes; /* as of onv_price */

@@ -373,7 +373,8 @@ onv_status onv_sim_train(onv_simulation *s, onv_error *err)
     ONV_TRY(onv_sim_prepare_plan(s, err));
     ONV_TRY(find_saved(s, err));
     ONV_TRY(onv_sim_begin(s, err));
-    uint32_t iterations = s->options->iterations > 0 ? s->options->iterations : 3;
+    uint32_t iterations = s->options->iterations;
+    if (iterations == 0) iterations = ONV_TRAIN_ITERATIONS;
     for (s->iteration = 0; s->iteration < iterations; s->iteration++) {
         if (s->iteration == 1 && s->timeline != NULL)
             s->timeline->measured_from = (uint32_t)s->timeline->steps.count;

@@ -48,11 +48,13 @@ typedef struct onv_op_runs {
     bool goes_back;
 } onv_op_runs;
 
+enum { ONV_TRAIN_ITERATIONS = 3 };
+
 typedef struct onv_train_options {
     onv_lower_options lower;
     const onv_optimizer *optimizer; /* required */
     onv_optimizer_impl impl;
-    uint32_t iterations; /* 0: 3 */
+    uint32_t iterations; /* 0: ONV_TRAIN_ITERATIONS */
     bool tries_kernels; /* the first pass of cudnn.benchmark; what it took is given back after it */
     uint32_t accumulate;           /* forward and backward passes before a step; 0: 1 */
     bool zero_grad_late;           /* just before backward; otherwise before forward */
