@@ -21,6 +21,7 @@
 #define FORWARD_TEMPS(text)        .forward_temps = (text)
 #define INDUCTOR(ahead, back)      .forward = (ahead), .backward = (back)
 #define FUSED                      .is_fused = true
+#define PART(bytes)                .part = (bytes)
 #define COUNTED_AS(id)             .counted_as = ONV_ATEN_##id
 #define PRODUCT                    .multiplies = true
 #define APART                      .is_apart = true

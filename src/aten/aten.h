@@ -93,6 +93,8 @@ typedef enum onv_aten_rule {
     ONV_N_RULES
 } onv_aten_rule;
 
+enum { ONV_PART_LIKE_INPUT = UINT8_MAX };
+
 enum { ONV_ATEN_MOST_TENSORS = 8 }; /* letters of arguments, and of results */
 
 /* Numbers of rows. ONV_ATEN_NONE: an operation without a row. */
@@ -123,6 +125,8 @@ typedef struct onv_aten_op {
     uint8_t form; /* onv_aten_form */
     uint8_t cast; /* onv_aten_cast */
     uint8_t rule; /* onv_aten_rule */
+    uint8_t
+        part; /* of a reduction: the bytes of what a block of threads leaves of it; ONV_PART_LIKE_INPUT; 0: it is none */
     bool
         is_fused; /* torch.compile fuses it, though it is not POINTWISE, and makes nothing on its way */
     bool

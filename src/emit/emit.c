@@ -5,7 +5,6 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "eager/pytorch.h"
-#include "kernels/reduction.h"
 
 void onv_emit_fail_memory(onv_emitter *e)
 {
@@ -321,67 +320,6 @@ void onv_emit_grad_workspace(onv_emitter *e, uint32_t in, onv_eager_workspace wo
     for (size_t i = 0; i < e->in.count; i++)
         if (e->in.at[i].tensor == in && e->in.at[i].grad == ONV_GRAD_NEW)
             e->in.at[i].workspace = workspace;
-}
-
-static bool has_channels_last(const onv_emitter *e, const onv_eager_tensor *t)
-{
-    return t->rank == 4 && (e->options->cuda.channels_last || onv_tensor_is_channels_last(t));
-}
-
-/* Whether x is y's channels, of each image or of all, whose pixels were added up or repeated. */
-static bool is_of_channels(const onv_eager_tensor *x, const onv_eager_tensor *y)
-{
-    for (uint32_t i = 0; i < y->rank; i++) {
-        uint32_t lead = y->rank - x->rank;
-        int64_t dim = i < lead ? 1 : x->dims[i - lead];
-        if (dim != y->dims[i] && (i == 1 || dim != 1)) return false;
-    }
-    return true;
-}
-
-/* Whether x is y's last dims, which its leading ones repeat. */
-static bool is_repeated(const onv_eager_tensor *x, const onv_eager_tensor *y)
-{
-    uint32_t lead = 0;
-    while (lead < x->rank && x->dims[lead] == 1) lead++;
-    if (x->rank - lead > y->rank) return false;
-    for (uint32_t i = lead; i < x->rank; i++)
-        if (x->dims[i] != y->dims[y->rank - x->rank + i]) return false;
-    return true;
-}
-
-static onv_eager_workspace sum_workspace(const onv_emitter *e, const onv_eager_tensor *x,
-                                         const onv_eager_tensor *y, uint64_t adjacent)
-{
-    uint32_t elem = (uint32_t)(y->bytes / y->elems);
-    onv_column_sum sum =
-        onv_column_sum_of(y->elems / x->elems, x->elems, adjacent, elem, &e->options->cuda);
-    return (onv_eager_workspace){
-        .library = "sum", .bytes = sum.part_bytes, .beside_bytes = sum.counter_bytes};
-}
-
-void onv_emit_sum_workspace(onv_emitter *e, uint32_t in, uint32_t out)
-{
-    if (in == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
-    onv_eager_tensor x = onv_tensor_at(e, in), y = onv_tensor_at(e, out);
-    onv_eager_arg *last = e->in.count > 0 ? &e->in.at[e->in.count - 1] : NULL;
-    if (last == NULL || last->tensor != in || last->grad != ONV_GRAD_NEW) return;
-    if (x.elems == 0 || y.elems <= x.elems) return;
-    if (x.rank <= y.rank && has_channels_last(e, &y) && is_of_channels(&x, &y))
-        last->workspace = sum_workspace(e, &x, &y, (uint64_t)y.dims[1]);
-    else if (is_repeated(&x, &y))
-        last->workspace = sum_workspace(e, &x, &y, x.elems);
-    if (last->workspace.bytes == UINT64_MAX) fail_overflow(e);
-}
-
-void onv_emit_pixel_sum(onv_emitter *e, uint32_t in, uint32_t out)
-{
-    if (in == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
-    onv_eager_tensor x = onv_tensor_at(e, out), y = onv_tensor_at(e, in);
-    if (x.elems == 0 || y.elems <= x.elems || !has_channels_last(e, &y)) return;
-    if (x.elems == (uint64_t)y.dims[0] * (uint64_t)y.dims[1] && x.rank >= 2 &&
-        x.dims[0] == y.dims[0] && x.dims[1] == y.dims[1])
-        onv_emit_workspace(e, sum_workspace(e, &x, &y, (uint64_t)y.dims[1]));
 }
 
 static bool copy_lists(onv_emitter *e)

@@ -146,8 +146,10 @@ void onv_emit_workspace(onv_emitter *e, onv_eager_workspace workspace);
 void onv_emit_grad_workspace(onv_emitter *e, uint32_t in, onv_eager_workspace workspace);
 /* Of the sum that makes the gradient of `in`, the operand that was added last, which was repeated along the leading dims of `out`. */
 void onv_emit_sum_workspace(onv_emitter *e, uint32_t in, uint32_t out);
-/* What the kernel takes that adds up the pixels of each channel, where channels come last. */
-void onv_emit_pixel_sum(onv_emitter *e, uint32_t in, uint32_t out);
+/* What the kernel takes that reduces the dims of `in` in the bits of `reduced` to `out` (0: those that `out` lacks),
+ * where what stays lies side by side. */
+void onv_emit_reduction(onv_emitter *e, uint32_t in, uint32_t out, uint32_t reduced,
+                        uint32_t part_bytes);
 void onv_emit_end(onv_emitter *e);
 
 /* An operation of one tensor, whose result is a new one in its dtype; without `strides` it is dense. */

@@ -32,6 +32,18 @@ int64_t onv_call_int_at(onv_tape *t, const onv_program_call *call, const char *n
     return onv_tape_number(t, a->numbers[at], &number) ? number : fallback;
 }
 
+uint32_t onv_call_dims(onv_tape *t, const onv_program_call *call, uint32_t rank)
+{
+    const onv_argument *a = onv_call_argument(call, "dim");
+    uint32_t n = a == NULL ? 0 : a->kind == ONV_ARGUMENT_INTS ? a->count : 1, dims = 0;
+    for (uint32_t i = 0; i < n && i < ONV_MAX_RANK; i++) {
+        int64_t axis = onv_call_int_at(t, call, "dim", i, INT64_MAX);
+        if (axis < 0) axis += rank;
+        if (axis >= 0 && axis < rank) dims |= UINT32_C(1) << axis;
+    }
+    return dims;
+}
+
 double onv_call_real(const onv_program_call *call, const char *name, double fallback)
 {
     const onv_argument *a = onv_call_argument(call, name);

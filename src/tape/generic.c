@@ -306,6 +306,11 @@ void onv_tape_by_row(onv_tape *t, const onv_program_call *call, const onv_aten_o
     t->emit.op.swaps_grads = k.second_first;
     if (base != ONV_NO_TENSOR) emit_slices(t, base);
     emit_operands(t, &k, writes, base, out);
+    if (op->part != 0 && t->operands.count > 0) {
+        uint32_t x = t->operands.at[0].tensor;
+        uint32_t reduced = onv_call_dims(t, call, onv_tensor_at(&t->emit, x).rank);
+        onv_emit_reduction(&t->emit, x, out, reduced, op->part);
+    }
     emit_results(t, call, &k, out);
     onv_emit_end(&t->emit);
     if (base != ONV_NO_TENSOR)

@@ -104,7 +104,8 @@ void onv_tape_adaptive_avg_pool(onv_tape *t, const onv_program_call *c, const on
     onv_emit_begin_op(&t->emit, is_one ? ONV_ATEN_mean : onv_aten_as(op));
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
     if (is_one) {
-        onv_emit_pixel_sum(&t->emit, x, out);
+        uint32_t pixels = ((UINT32_C(1) << spatial) - 1) << (from.rank - spatial);
+        onv_emit_reduction(&t->emit, x, out, pixels, sizeof(float));
     } else {
         bool copies = !onv_tensor_is_contiguous(&from) && !onv_tensor_is_channels_last(&from);
         onv_emit_save(&t->emit, x);

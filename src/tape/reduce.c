@@ -21,7 +21,7 @@ void onv_tape_sum(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
     bool hands_on = sums && onv_tensor_at(&t->emit, out).dtype == from.dtype;
     onv_emit_begin_op(&t->emit, onv_aten_as(op));
     onv_emit_in(&t->emit, x, hands_on ? ONV_GRAD_PART : ONV_GRAD_NEW);
-    onv_emit_pixel_sum(&t->emit, x, out);
+    onv_emit_reduction(&t->emit, x, out, onv_call_dims(t, c, from.rank), op->part);
     onv_tape_set(t, result, onv_emit_out(&t->emit, out));
     onv_emit_end(&t->emit);
 }

@@ -112,6 +112,8 @@ int64_t onv_call_int(onv_tape *t, const onv_program_call *call, const char *name
 int64_t onv_call_int_at(onv_tape *t, const onv_program_call *call, const char *name, uint32_t i,
                         int64_t fallback);
 double onv_call_real(const onv_program_call *call, const char *name, double fallback);
+/* The dims of `rank` that a reduction names, as bits; 0 where it names none. */
+uint32_t onv_call_dims(onv_tape *t, const onv_program_call *call, uint32_t rank);
 bool onv_call_flag(const onv_program_call *call, const char *name, bool fallback);
 const char *onv_call_text(const onv_program_call *call, const char *name);
 /* Of that operator, any overload. */

@@ -389,6 +389,26 @@ TEST(filters_are_laid_out_anew_with_channels_last)
     }
 }
 
+/* Norms of columns, as ConvNeXt V2 has them of its pixels, are reductions like sums; those of rows need no buffer. */
+TEST(norms_of_columns_share_a_buffer)
+{
+    for (int is_row = 0; is_row < 2; is_row++) {
+        model *m =
+            model_read(17, "in x f32[8,56,56,384]", "weight w f32[384]", "a = Mul(x w) gate",
+                       is_row ? "n = ReduceL2(a) norm axes=[3]" : "n = ReduceL2(a) norm axes=[1,2]",
+                       "y = Mul(a n) scaled", "out y f32");
+        onv_train_options options = with(2015);
+        built b;
+        onv_buffer of[8];
+        build(&b, m, &options);
+        uint32_t n = allocated(&b.program.timeline, ONV_PHASE_FORWARD, "vector_norm_2", of);
+        assert_int_equal(n, is_row ? 1 : 3);
+        if (!is_row) assert_int_equal(of[1].bytes, 77070336);
+        if (!is_row) assert_int_equal(of[2].bytes, 96);
+        clean(&b, m);
+    }
+}
+
 /* Where channels come last, the blocks of threads that add up an image's pixels share a sum. */
 TEST(pixels_are_added_up_in_a_buffer_with_channels_last)
 {

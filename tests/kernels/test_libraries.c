@@ -67,21 +67,31 @@ TEST(sums_of_columns_share_a_buffer)
     onv_cuda_library_settings h100 = on(90, 2015), none = on(0, 2015);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         onv_column_sum sum = onv_column_sum_of(rows[i].inputs, rows[i].outputs, rows[i].outputs,
-                                               rows[i].elem, &h100);
+                                               rows[i].elem, sizeof(float), &h100);
         assert_int_equal(sum.part_bytes + sum.counter_bytes, rows[i].bytes);
         sum = onv_column_sum_of(rows[i].inputs, rows[i].outputs, rows[i].outputs, rows[i].elem,
-                                &none);
+                                sizeof(float), &none);
         assert_int_equal(sum.part_bytes + sum.counter_bytes, 0);
     }
-    assert_int_equal(onv_column_sum_of(2048, 2048, 2048, 4, &h100).part_bytes, 33554432);
-    assert_int_equal(onv_column_sum_of(2048, 2048, 2048, 4, &h100).counter_bytes, 64);
-    assert_int_equal(onv_column_sum_of(UINT64_MAX, UINT64_MAX, UINT64_MAX, 4, &h100).part_bytes, 0);
-    assert_int_equal(onv_column_sum_of(UINT64_MAX, 1, 1, UINT32_MAX, &h100).part_bytes, 0);
+    assert_int_equal(onv_column_sum_of(2048, 2048, 2048, 4, sizeof(float), &h100).part_bytes,
+                     33554432);
+    assert_int_equal(onv_column_sum_of(2048, 2048, 2048, 4, sizeof(float), &h100).counter_bytes,
+                     64);
+    assert_int_equal(
+        onv_column_sum_of(UINT64_MAX, UINT64_MAX, UINT64_MAX, 4, sizeof(float), &h100).part_bytes,
+        0);
+    assert_int_equal(
+        onv_column_sum_of(UINT64_MAX, 1, 1, UINT32_MAX, sizeof(float), &h100).part_bytes, 0);
+    /* The largest along 1,024 rows keep a place beside each value. */
+    assert_int_equal(onv_column_sum_of(1024, 8 * 768, 768, 4, 16, &h100).part_bytes, 201326592);
     /* Pixels of eight images: 32, 96 and 144 channels, side by side. */
-    assert_int_equal(onv_column_sum_of(12544, 256, 32, 4, &h100).part_bytes, 25690112);
-    assert_int_equal(onv_column_sum_of(3136, 768, 96, 4, &h100).part_bytes, 19267584);
-    assert_int_equal(onv_column_sum_of(3136, 1152, 144, 4, &h100).part_bytes, 28901376);
-    assert_int_equal(onv_column_sum_of(3136, 1152, 144, 4, &h100).counter_bytes, 36);
+    assert_int_equal(onv_column_sum_of(12544, 256, 32, 4, sizeof(float), &h100).part_bytes,
+                     25690112);
+    assert_int_equal(onv_column_sum_of(3136, 768, 96, 4, sizeof(float), &h100).part_bytes,
+                     19267584);
+    assert_int_equal(onv_column_sum_of(3136, 1152, 144, 4, sizeof(float), &h100).part_bytes,
+                     28901376);
+    assert_int_equal(onv_column_sum_of(3136, 1152, 144, 4, sizeof(float), &h100).counter_bytes, 36);
 }
 
 TEST(handles_stand_beside_the_allocator)
