@@ -4,10 +4,13 @@ A case is a folder with model.onnx and test_data_set_0/{input,output}_N.pb, as o
 libonnx-testdata installs them; the folder `light` holds models beside their output.
 """
 import pathlib
+import sys
 
-import numpy as np
 import onnx
 from onnx import TensorProto, helper
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "export"))
+import ort_truth as truth  # noqa: E402
 
 MODES = {
     "side": "inputs of rank 0 and 1 are constants",
@@ -129,21 +132,10 @@ def element_type(message):
     return None
 
 
-BITS = {TensorProto.STRING: 0, TensorProto.COMPLEX64: 64, TensorProto.COMPLEX128: 128, TensorProto.BOOL: 8,
-        TensorProto.FLOAT8E4M3FN: 8, TensorProto.FLOAT8E4M3FNUZ: 8, TensorProto.FLOAT8E5M2: 8,
-        TensorProto.FLOAT8E5M2FNUZ: 8, TensorProto.BFLOAT16: 16, TensorProto.UINT4: 4, TensorProto.INT4: 4,
-        TensorProto.FLOAT4E2M1: 4, getattr(TensorProto, "FLOAT8E8M0", -1): 8, getattr(TensorProto, "INT2", -2): 2,
-        getattr(TensorProto, "UINT2", -3): 2}
-
-
 def size_of(message):
     """Bytes of a content."""
     if isinstance(message, TensorProto):
-        elems = int(np.prod(list(message.dims), dtype=object))
-        bits = BITS.get(message.data_type)
-        if bits is None:
-            bits = 8 * np.dtype(helper.tensor_dtype_to_np_dtype(message.data_type)).itemsize
-        return (elems * bits + 7) // 8
+        return truth.tensor_bytes(message.data_type, message.dims)
     if isinstance(message, onnx.SequenceProto):
         return sum(map(size_of, (*message.tensor_values, *message.sequence_values, *message.optional_values)))
     if isinstance(message, onnx.OptionalProto):

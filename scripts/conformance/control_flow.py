@@ -21,10 +21,10 @@ import tempfile
 import numpy as np
 import onnx
 import onnx.parser
-import onnxruntime as ort
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "export"))
-import ort_truth as truth
+import nested  # noqa: E402
+import ort_truth as truth  # noqa: E402
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>\n'
 
@@ -118,12 +118,7 @@ def build(name):
 def measure(library, path, pattern):
     """In a process of its own: the most bytes that the second run holds at a time."""
     library = ctypes.CDLL(library)
-    options = ort.SessionOptions()
-    options.enable_cpu_mem_arena = False
-    options.enable_mem_pattern = pattern
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    session = nested.session(path, enable_cpu_mem_arena=False, enable_mem_pattern=pattern)
     feeds = truth.feeds_for(onnx.load(path).graph, {})
     with tempfile.NamedTemporaryFile() as file:
         for _ in range(2):

@@ -23,6 +23,7 @@ import onnxruntime as ort
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts" / "export"))
+import nested  # noqa: E402
 import ort_truth as truth  # noqa: E402
 
 ORDERS = ("model", "greedy", "optimal", "ort")
@@ -82,12 +83,8 @@ LEVELS = (ort.GraphOptimizationLevel.ORT_DISABLE_ALL, ort.GraphOptimizationLevel
 
 
 def runner(path, level):
-    options = ort.SessionOptions()
-    options.graph_optimization_level = level
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 2
     ort.set_seed(1)  # of Dropout: sessions that are made alike draw alike
-    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return nested.session(str(path), level, log_severity_level=2)
 
 
 def same(a, b, exactly):

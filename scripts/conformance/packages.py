@@ -26,6 +26,7 @@ import values
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "export"))
+import nested  # noqa: E402
 import ort_truth as truth  # noqa: E402
 
 
@@ -269,11 +270,7 @@ def measure_conditions(model, feeds):
         return known
     del model.graph.output[:]
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted)
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return known | dict(zip(wanted, map(bool, session.run(wanted, feeds))))
+    return known | dict(zip(wanted, map(bool, nested.session(model).run(wanted, feeds))))
 
 
 def compare(program, path, shapes, contents):

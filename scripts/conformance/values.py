@@ -1,17 +1,12 @@
 """A file without what it declares, and whether a value has the type and the shape that ONNX Runtime gave it."""
 import collections
 import json
-import pathlib
 import subprocess
-import sys
 
 import onnx
 
-from cases import NAMES
+from cases import NAMES, truth
 from run import judge_shape
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "export"))
-import ort_truth as truth  # noqa: E402
 
 
 def undeclared(path):

@@ -19,12 +19,12 @@ import argparse
 from copy import deepcopy
 import json
 import os
-import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, os.pardir), HERE, os.path.join(HERE, os.pardir, os.pardir, "samples")]
 from sharing import difference, in_a_process, read  # noqa: E402
+from truth import table  # noqa: E402
 from truth.networks import common  # noqa: E402
 from truth.networks.common import Network, image, numbers, sample, timm, values, vision  # noqa: E402
 
@@ -270,11 +270,10 @@ def row(exe, folder, name):
         return f"| {name} | not measured |"
     cells = []
     for budget in BUDGETS:
-        run = subprocess.run([exe, base + ".onnx", "--train", "sgd", "--loss", "none", f"--compile={budget}", "--json"],
-                             capture_output=True, text=True, check=False)
-        if run.returncode != 0:
-            return f"| {name} | {run.stderr.strip().splitlines()[-1]} |"
-        predicted = json.loads(run.stdout)["models"][0]["training"]["compile"]["saved_activation_bytes"]
+        found = table.report(exe, base + ".onnx", ["--train", "sgd", "--loss", "none", f"--compile={budget}"])
+        if isinstance(found, str):
+            return f"| {name} | {found} |"
+        predicted = found["training"]["compile"]["saved_activation_bytes"]
         truth = measured["saved"][str(budget)]
         if not cells:
             cells += [f"{predicted:,}", f"{truth:,}", f"{100 * truth / measured['eager']:.1f} %"]

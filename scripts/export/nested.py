@@ -23,6 +23,15 @@ import onnxruntime as ort
 from onnx import AttributeProto, helper, numpy_helper
 
 
+def session(model, level=ort.GraphOptimizationLevel.ORT_DISABLE_ALL, **settings):
+    """A session on the CPU, of a model or its file, by one thread."""
+    options = ort.SessionOptions()
+    for name, value in {"graph_optimization_level": level, "intra_op_num_threads": 1, "log_severity_level": 3, **settings}.items():
+        setattr(options, name, value)
+    return ort.InferenceSession(model if isinstance(model, str) else model.SerializeToString(), options,
+                                providers=["CPUExecutionProvider"])
+
+
 class Value:
     def __init__(self, path, graph, weight=False):
         self.path, self.graph, self.weight = path, graph, weight
@@ -161,13 +170,8 @@ class Runner:
             infos.append(helper.make_value_info(f"i{k}", kind))
         proto.output.extend("" if o is None else f"o{k}" for k, o in enumerate(node.outputs))
         graph = helper.make_graph([proto], "one", infos, [onnx.ValueInfoProto(name=o) for o in proto.output if o])
-        options = ort.SessionOptions()
-        options.log_severity_level = 4
-        options.intra_op_num_threads = 1
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         model = helper.make_model(graph, opset_imports=self.imports, ir_version=10)
-        self.sessions[key] = ort.InferenceSession(model.SerializeToString(), options,
-                                                  providers=["CPUExecutionProvider"])
+        self.sessions[key] = session(model, log_severity_level=4)
         return self.sessions[key]
 
     def one(self, node, env):

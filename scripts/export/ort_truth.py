@@ -29,7 +29,8 @@ BITS = {
     TensorProto.FLOAT16: 16, TensorProto.DOUBLE: 64, TensorProto.UINT32: 32, TensorProto.UINT64: 64,
     TensorProto.COMPLEX64: 64, TensorProto.COMPLEX128: 128, TensorProto.BFLOAT16: 16, TensorProto.FLOAT8E4M3FN: 8,
     TensorProto.FLOAT8E4M3FNUZ: 8, TensorProto.FLOAT8E5M2: 8, TensorProto.FLOAT8E5M2FNUZ: 8, TensorProto.UINT4: 4,
-    TensorProto.INT4: 4, TensorProto.FLOAT4E2M1: 4,
+    TensorProto.INT4: 4, TensorProto.FLOAT4E2M1: 4, getattr(TensorProto, "FLOAT8E8M0", -1): 8,
+    getattr(TensorProto, "INT2", -2): 2, getattr(TensorProto, "UINT2", -3): 2,
 }
 
 
@@ -138,11 +139,7 @@ def run_everything(model, feeds):
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted if name not in known)
     # Shapes that the file declares would only be compared with the real ones, and warned about.
     del graph.value_info[:]
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = nested.session(model)
     feeds = {name: ort.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()}
     results = session.run_with_ort_values(wanted, feeds)
     types = {}

@@ -16,11 +16,11 @@ import contextlib
 import json
 import os
 import re
-import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, os.pardir), HERE]
+from truth import table  # noqa: E402
 from truth.measure import Loss, peaks  # noqa: E402
 
 UNITS = {"tower": r"blocks\.\d+", "tower_wide": r"blocks\.\d+", "gpt2": r"model\.transformer\.h\.\d+",
@@ -460,11 +460,10 @@ def predicted(exe, folder, row, *more):
     name, batch, optimizer, options = row
     low_path = os.path.join(folder, f"{name}.{options.get('precision')}.onnx")
     path = low_path if "fsdp" not in options and os.path.exists(low_path) else os.path.join(folder, name + ".onnx")
-    run = subprocess.run([exe, path, "-b", str(batch), "--train", optimizer, "--attention", "math", "--gpu", "H100",
-                          *arguments_of(options), *more, "--json"], capture_output=True, text=True, check=False)
-    if run.returncode != 0:
-        return run.stderr.strip().splitlines()[-1]
-    training = json.loads(run.stdout)["models"][0]["training"]
+    found = table.report(exe, path, ["-b", str(batch), "--train", optimizer, "--attention", "math", "--gpu", "H100", *arguments_of(options), *more])
+    if isinstance(found, str):
+        return found
+    training = found["training"]
     return {"tensors": training["peak_bytes"], "allocated": training["allocated_peak_bytes"],
             "reserved": training["reserved_peak_bytes"]}
 

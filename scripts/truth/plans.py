@@ -10,12 +10,10 @@ statistics the largest difference from training without a plan, in float64 (floa
 allows no other) and in parts of the largest.
 """
 import copy
-import json
 import os
-import subprocess
 import sys
 
-from . import measure
+from . import measure, table
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python/onnxvram"))
 import recompute  # noqa: E402
@@ -23,14 +21,11 @@ import recompute  # noqa: E402
 
 def asked(exe, file, network, checkpoint):
     """At the batch of the exports, which some files have as a symbol."""
-    for batch in (("--batch", str(network.batch)), ()):
-        run = subprocess.run([exe, file, "--train", "momentum", "--loss", network.loss, "--checkpoint", checkpoint, "--json", *batch],
-                             capture_output=True, text=True, check=False)
-        if run.returncode in (0, 3):
-            break
-    else:
-        raise RuntimeError(run.stderr.strip().splitlines()[-1])
-    return json.loads(run.stdout)["models"][0]["training"]["plans"]
+    for batch in (["--batch", str(network.batch)], []):
+        found = table.report(exe, file, ["--train", "momentum", "--loss", network.loss, "--checkpoint", checkpoint, *batch])
+        if not isinstance(found, str):
+            return found["training"]["plans"]
+    raise RuntimeError(found)
 
 
 def some(plans, most):
