@@ -191,6 +191,8 @@ void onv_tape_to(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, 
     (void)in_place;
     if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     uint8_t dtype = t->program->values.at[result].dtype;
+    /* What was moved to a device alone: the dtype is that of x in the file (THPVariable_to, python_variable_methods.cpp). */
+    if (strcmp(c->op_name, "aten.to.dtype_layout") == 0) dtype = from.dtype;
     bool copies = onv_aten_id_of(op) == ONV_ATEN__to_copy || onv_call_flag(c, "copy", false);
     uint32_t other = before_casts(t, onv_call_value(c, "other"));
     if (other != ONV_NO_PROGRAM_VALUE && onv_tape_tensor(t, other) != ONV_NO_TENSOR)
