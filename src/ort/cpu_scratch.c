@@ -71,7 +71,9 @@ static bool describe_integers(const kernel *k, const onv_type *w, integers *p)
     const onv_type *x = onv_ort_input(k, 0),
                    *y = &onv_model_value(k->model, k->node->outputs[0])->type;
     int rank = x->rank;
-    if (onv_ort_elements(x, 0) == 0 || onv_ort_elements(y, 0) == 0 || rank < 3) return false;
+    if (onv_ort_elements(x, 0) == 0 || onv_ort_elements(y, 0) == 0 || rank < 3 || y->rank != rank ||
+        (w != NULL && w->rank != rank))
+        return false;
     p->is_last = onv_node_int(k->node, "channels_last", w == NULL) != 0;
     int first = p->is_last ? 1 : 2, end = p->is_last ? rank - 1 : rank;
     p->batch = (uint64_t)x->dims[0].raw;
@@ -115,7 +117,9 @@ uint64_t onv_ort_cpu_kept(const onv_model *model, const onv_node *node, uint32_t
     *input = is_integer ? WEIGHT : FILTER;
     if ((!is_integer && node->code != ONV_OP_ConvTranspose) || node->n_inputs <= *input) return 0;
     const onv_value *value = onv_model_value(model, node->inputs[*input]);
-    if (!onv_value_is_held(value) || (is_integer && !is_packed_conv(node, &value->type))) return 0;
+    if (!onv_value_is_held(value) || value->type.rank < 3 ||
+        (is_integer && !is_packed_conv(node, &value->type)))
+        return 0;
     uint64_t bytes = value->tensor->bytes, out = (uint64_t)value->type.dims[0].raw, more = 0;
     if (is_integer && out % BLOCK != 0 && !onv_u64_mul(bytes / out, BLOCK - out % BLOCK, &more))
         return 0;

@@ -163,6 +163,7 @@ static bool describe_filter(const onv_edit *e, onv_node_id node, filter *f)
     f->out = dims[0].raw;
     f->in = f->made_in = dims[1].raw;
     f->groups = f->made_groups = onv_edit_int(e, node, "group", 1);
+    if (f->out < 1 || f->in < 1) return false;
     if (f->groups > 1) {
         f->is_small = f->in == 1 && f->out == f->groups;
         if (f->is_small) f->made_groups = whole_blocks(f->out);

@@ -32,7 +32,8 @@ static onv_dtype dtype_of(const onv_edit *e, onv_value_id value)
 /* What the integers of input k / of the output are. */
 static onv_dtype dtype_in(const group *g, uint32_t k)
 {
-    return dtype_of(g->e, onv_edit_in(g->e, dq_of(g, k), 0));
+    onv_node_id dq = dq_of(g, k);
+    return onv_is_node(dq) ? dtype_of(g->e, onv_edit_in(g->e, dq, 0)) : ONV_UNDEFINED;
 }
 
 static onv_dtype dtype_out(const group *g)

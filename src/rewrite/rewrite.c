@@ -139,7 +139,9 @@ static onv_status list_counts(const rewriting *r, onv_rewritten *to, onv_error *
         const onv_rewrite_rule *row = &onv_rewrite_rules[i];
         if (r->counts[i] == 0) continue;
         uint32_t at = 0; /* a name may have several rows */
-        while (at < to->n_counts && strcmp(to->counts[at].name, row->name) != 0) at++;
+        while (at < to->n_counts && (strcmp(to->counts[at].name, row->name) != 0 ||
+                                     to->counts[at].is_not_modelled != row->is_not_modelled))
+            at++;
         if (at == to->n_counts)
             to->counts[to->n_counts++] =
                 (onv_rewrite_count){.name = row->name, .is_not_modelled = row->is_not_modelled};
