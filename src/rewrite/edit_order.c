@@ -63,7 +63,8 @@ onv_node_id *onv_edit_backward_order(onv_edit *e, onv_graph_id graph)
     o.number = onv_heap_alloc(e->nodes.count * sizeof *o.number + 1);
     bool good = ordered != NULL && o.nodes != NULL && o.order != NULL && o.number != NULL;
     onv_edit_fail(e, good ? order_nodes(&o, n) : ONV_ERR_MEMORY);
-    for (uint32_t i = 0; i < n && e->status == ONV_OK; i++) ordered[i] = o.nodes[o.order[i]];
+    for (uint32_t i = 0; good && i < n && e->status == ONV_OK; i++)
+        ordered[i] = o.nodes[o.order[i]];
     onv_heap_free(o.nodes);
     onv_heap_free(o.order);
     onv_heap_free(o.number);
