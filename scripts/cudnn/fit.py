@@ -18,6 +18,7 @@ import math
 import os
 import struct
 import sys
+from collections import Counter
 
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
@@ -27,16 +28,18 @@ PATCHES = 32  # the feature that tells them
 # The layout of the file: see src/kernels/conv_trees.h.
 HEAD, KIND, PART, PAIR = (struct.Struct(f) for f in ("<5I", "<HHBB", "<BBHI", "<HH"))
 LIMIT, ROOT, INNER = (struct.Struct(f) for f in ("<f", "<II", "<BH"))
-IS_LEAF, SURE = 128, 1 << 15
+IS_LEAF = 128
 FORMS = ["none", "x+y+w", "x+w", "y+w", "x+y", "x", "y", "w", "X+Y+W", "X+W", "Y+W", "X+Y", "X", "Y", "W", "N*w", "2x", "2y",
          "winograd", "fft", "2N*w", "winograd's weights", "8 groups' x+y", "8 groups' x+y+w", "2^n x+y+w", "table", "16 images' winograd",
-         "fft of 32 x 32", "float x+y+w", "8 groups' X+Y+W", "even groups' x+y+w"]
+         "fft of 32 x 32", "float x+y+w", "8 groups' X+Y+W", "even groups' x+y+w", "64 channels' x+y+w", "64 channels' x+y"]
 NONE, XYW, XY, W, PAD_XYW, PAD_XY, PAD_W, POWER_XYW = 0, 1, 4, 7, 8, 11, 14, 24
 ARCHS, MODES = ["90", "80", "86", "89"], ["tf32", "ieee", "nhwc", "half", "half-nhwc", "B-tf32", "B-ieee", "B-half", "most", "E-ieee"]
 LEAVES = {"90-tf32": 5000, "80-tf32": 2500, "86-tf32": 2500, "89-tf32": 2500, "90-half": 3000, "90-ieee": 600, "90-nhwc": 3000,
           "90-half-nhwc": 3000, "90-B-tf32": 2000, "86-E-ieee": 1000}  # others: 60; before pruning
 # Tiles of kernels that divide sums on compute capability 9.0, by their knob 2; knobs 27 and 28 are the blocks of a cluster.
 TILES = {0: (128, 128), 1: (128, 64), 3: (256, 128), 4: (256, 64), 5: (64, 64), 6: (128, 256), 7: (64, 128), 9: (64, 256), 20: (256, 96)}
+# The same of kernels that leave whole results, by knob 2; knob 17 is their number and knob 12 how many stay in the workspace.
+SLICES = {0: (128, 128), 3: (256, 128), 5: (64, 64), 8: (64, 32), 10: (64, 16), 11: (32, 16), 12: (32, 32), 14: (16, 64), 23: (32, 128)}
 PATCH_LEAVES = {"90-tf32": 800, "90-half": 500}  # others: 250
 DIVIDES = 25  # the knob that is 0 where sums are divided
 # Rows of mean weight that a leaf has to meet more than its neighbour would, and one of the patches' tree; others: 2.5
@@ -61,7 +64,7 @@ class Row:
         quantum = 16 // self.elem
         self.pad_c, self.pad_k = -(-self.cg // quantum) * quantum, -(-self.kg // quantum) * quantum
         self.forms = forms_of(self)
-        self.tiles = tiles_of(knobs)
+        self.tiles, self.slices = tiles_of(knobs, self.which)
         self.label = label_of(self)
 
 
@@ -89,11 +92,14 @@ def winograd_bytes(r, images):
     return 144 * (tiles * (r.cg + r.kg) + r.cg * r.kg) * min(r.g, 8)
 
 
-def tiles_of(knobs):
-    """Rows and columns of a tile, and of a cluster in tiles; nothing for kernels that do not divide sums."""
+def tiles_of(knobs, which):
+    """Rows and columns of a tile, and of a cluster in tiles (0: whole results are left, with padded channels or without), and how many
+    are left; nothing for kernels that do not divide sums."""
     knob = dict(map(int, part.split("=")) for part in knobs.split(",")) if knobs else {}
     cluster = knob.get(27), knob.get(28)
-    return (*TILES[knob[2]], *cluster) if knob.get(DIVIDES) == 0 and None not in cluster and knob[2] in TILES else None
+    if which == "w" and knob.get(17, 0) > 1 and knob.get(2) in SLICES:
+        return (*SLICES[knob[2]], 0, int(18 in knob)), max(knob.get(12, 1), 1)
+    return (*TILES[knob[2]], *cluster) if knob.get(DIVIDES) == 0 and None not in cluster and knob[2] in TILES else None, 0
 
 
 def blocks(n, size):
@@ -129,9 +135,36 @@ def partial_bytes(r, tiles):
     return splits * tail * down * across * height * width * 4 if splits > 1 else 0
 
 
+def slice_bytes(r, tiles, splits):
+    """What is made in whole tiles of float32, `splits` times, and what counts them."""
+    height, width, _, pads = tiles
+    groups, channels, filters = r.g, r.pad_c if pads else r.cg, r.kg
+    if pads and r.g > 1:
+        groups, channels = packed(r)
+        groups, channels = groups // max(1, 64 // channels), max(64, channels)
+        filters = channels
+    count = groups * blocks(filters, height) * blocks(channels * r.taps, width)
+    return count * (splits * height * width + splits + 1) * 4
+
+
+def parts_of(r, tiles):
+    """What the parts of a sum take, however many there are, and for each."""
+    if tiles and tiles[2] == 0:
+        once = slice_bytes(r, tiles, 0)
+        return once, slice_bytes(r, tiles, 1) - once
+    return partial_bytes(r, tiles), 0
+
+
 def power_of(r):
     """Channels of a group, in and out, in kernels that want powers of two."""
     return 1 << (max(r.cg, r.kg) - 1).bit_length()
+
+
+def packed(r):
+    """Groups and their channels in kernels that take 64 channels of several groups at a time."""
+    channels = max(power_of(r), 4)
+    together = max(1, 64 // channels)
+    return blocks(r.g, together) * together, channels
 
 
 def forms_of(r):
@@ -141,11 +174,13 @@ def forms_of(r):
     images, group = r.n * (r.cg * r.i + r.kg * r.o), r.cg * r.kg * r.taps
     power, even = power_of(r), r.g + r.g % 2
     padded = r.n * (r.pad_c * r.i + r.pad_k * r.o) + r.pad_c * r.pad_k * r.taps
+    packs, wide = packed(r)
     return [0, x + y + w, x + w, y + w, x + y, x, y, w, px + py + pw, px + pw, py + pw, px + py, px, py, pw, r.n * w, 2 * x, 2 * y,
             winograd_bytes(r, r.n), fft_bytes(r), 2 * r.n * w, 100 * r.cg * r.k if r.taps == 9 and r.rank == 2 else 0,
             min(r.g, 8) * images * r.elem, min(r.g, 8) * (images + group) * r.elem,
             r.g * power * (r.n * (r.i + r.o) + power * r.taps) * r.elem, 6 * r.o * min(r.g, 8), winograd_bytes(r, 16 * blocks(r.n, 16)),
-            tiles_fft_bytes(r), (x + y + w) * 4 // r.elem, min(r.g, 8) * padded * r.elem, even * (images + group) * r.elem]
+            tiles_fft_bytes(r), (x + y + w) * 4 // r.elem, min(r.g, 8) * padded * r.elem, even * (images + group) * r.elem,
+            packs * wide * (r.n * (r.i + r.o) + wide * r.taps) * r.elem, packs * wide * r.n * (r.i + r.o) * r.elem]
 
 
 def unit_of(r, form):
@@ -163,7 +198,11 @@ def plain(r, form):
 
 def label_of(r):
     """Form, splits, rest, tiles."""
-    if r.tiles and r.bytes > 8192:
+    if r.slices:
+        form, splits, rest = label_without(r, r.bytes - slice_bytes(r, r.tiles, r.slices))
+        if splits == 0 and 0 <= rest <= 1300:
+            return form, r.slices, rest, r.tiles
+    elif r.tiles and r.bytes > 8192:
         least = r.bytes - partial_bytes(r, r.tiles)
         form, _, rest = label_without(r, least)
         if rest <= 1300:
@@ -203,8 +242,8 @@ def key_of(r):
     """What a tree is to tell apart: splits and rests where they matter."""
     form, splits, rest, tiles = r.label
     bucket = 1 + round(2 * math.log2(rest / 1024)) if rest > max(65536, .04 * r.forms[form]) else 0
-    small = splits * unit_of(r, form) <= max(65536, .02 * r.forms[form])
-    return form, 0 if small else splits if splits < 8 else 8 + round(4 * math.log2(splits / 8)), bucket, tiles or ()
+    small = splits * unit_of(r, form) <= max(65536, .02 * r.forms[form]) and not r.slices
+    return form, 0 if small else splits, bucket, tiles or ()
 
 
 def align(n):
@@ -240,6 +279,8 @@ def read(name, which):
 class Fit:
     def __init__(self, rows, setting, tree):
         keys = [key_of(r) for r in rows]
+        count = Counter(keys)
+        keys = [key if count[key] > 3 else (key[0], 0, *key[2:]) for key in keys]
         self.names = sorted(set(keys))
         number = {key: i for i, key in enumerate(self.names)}
         self.numbers = np.array([number[key] for key in keys])
@@ -247,8 +288,8 @@ class Fit:
         self.weights = np.array([(r.x + r.y + r.w) ** .4 for r in rows])
         self.forms = np.array([[min(form, 1 << 62) for form in r.forms] for r in rows], float)
         self.units = np.array([[unit_of(r, form) for form in (XYW, PAD_XYW, POWER_XYW)] for r in rows], float)
-        self.partials = {tiles: np.array([partial_bytes(r, tiles) for r in rows], float)
-                         for tiles in {r.label[3] for r in rows} | {part[3] for leaf in tree.leaves.values() for part in leaf[:2]}}
+        self.partials = {tiles: np.array([parts_of(r, tiles) for r in rows], float).T
+                         for tiles in {r.label[3] for r in rows} | {part[3] for leaf in tree.leaves.values() for part in leaf}}
         self.actual = np.array([r.bytes for r in rows], float)
         self.table = np.array([features(r) for r in rows], np.float32)
         fitted = np.array([r.id[0] in "fvp" for r in rows])
@@ -311,7 +352,7 @@ class Fit:
             price, made = prices[int(self.table[indices[0], PATCHES] > 0)], self.leaf_of(indices)
             known = old.get(node)
             if known and self.met(known, indices) >= self.met(made, indices) - price:
-                made = *known[:2], known[2] and (abs(self.bytes_of(indices, known[0]) - self.actual[indices]) <= 2048).all()
+                made = known
             self.leaves[node] = made
             alone, worth[node] = self.met(made, indices) - price, sum(worth[child] for child in children)
             if not children or node > 0 and worth[node] <= alone:
@@ -331,15 +372,16 @@ class Fit:
         return limit
 
     def met(self, leaf, indices):
-        first, second, sure = leaf
+        first, second = leaf
         actual, guess, other = self.actual[indices], self.bytes_of(indices, first), self.bytes_of(indices, second)
-        score = near(guess, actual) + .25 * (abs(guess - actual) <= 2048) + .25 * inside(guess, other, actual) + .25 * sure
+        score = near(guess, actual) + .25 * (abs(guess - actual) <= 2048) + .25 * inside(guess, other, actual)
         return (score * self.weights[indices]).sum()
 
     def bytes_of(self, indices, part):
         form, splits, rest, tiles = part
-        return (self.forms[indices, form] + splits * self.units[indices, 2 if form == POWER_XYW else int(PAD_XYW <= form <= PAD_W)] + rest
-                + self.partials[tiles][indices])
+        once, each = self.partials[tiles][:, indices]
+        units = each if tiles else self.units[indices, 2 if form == POWER_XYW else int(PAD_XYW <= form <= PAD_W)]
+        return self.forms[indices, form] + rest + once + splits * units
 
     def leaf_of(self, indices):
         share = np.bincount(self.numbers[indices], self.weights[indices])
@@ -350,11 +392,9 @@ class Fit:
         def typical(number):
             here, key = indices[self.numbers[indices] == number], self.names[number]
             splits, rests = np.sort(self.labels[here, 0]), np.sort(self.labels[here, 1])
-            return key[0], coarse(int(splits[len(here) // 2])), rounded(rests), key[3] or None
+            return key[0], int(splits[len(here) // 2]), rounded(rests), key[3] or None
 
-        first, second = typical(first), typical(second)
-        sure = len(indices) >= 5 and (abs(self.bytes_of(indices, first) - self.actual[indices]) <= 2048).all()
-        return first, second, sure
+        return typical(first), typical(second)
 
     def report(self, rows, at, mask, what):
         picked = np.where(mask)[0]
@@ -363,17 +403,16 @@ class Fit:
         actual, ends = self.actual[picked], np.zeros((len(picked), 2))
         for leaf in set(at[picked]):
             here = at[picked] == leaf
-            ends[here] = np.stack([self.bytes_of(picked[here], part) for part in self.leaves[leaf][:2]], 1)
+            ends[here] = np.stack([self.bytes_of(picked[here], part) for part in self.leaves[leaf]], 1)
         guess = ends[:, 0]
         met = near(guess, actual)
         large = (actual > 32 * MIB) | (guess > 32 * MIB)
-        sure = np.array([self.leaves[at[i]][2] for i in picked])
         sum_ = max(actual.sum(), 1)
         worst = int(np.argmax(abs(actual - guess)))
         return (f"{what} {len(picked)} exact {(abs(actual - guess) <= 2048).mean():.1%} near {met.mean():.1%} large "
                 f"{met[large].mean() if large.any() else 1:.1%} of {large.sum()} by bytes {actual[met].sum() / sum_:.1%} inside "
-                f"{inside(*ends.T, actual).mean():.1%} bias {(guess - actual).sum() / sum_:+.1%} sure {sure.mean():.0%}, near "
-                f"{met[sure].mean() if sure.any() else 1:.1%} worst {guess[worst] / MIB:,.0f} for {actual[worst] / MIB:,.0f} MiB")
+                f"{inside(*ends.T, actual).mean():.1%} bias {(guess - actual).sum() / sum_:+.1%} "
+                f"worst {guess[worst] / MIB:,.0f} for {actual[worst] / MIB:,.0f} MiB")
 
 
 def near(guess, actual):
@@ -431,7 +470,7 @@ def trees_of(data):
             if first & IS_LEAF:
                 one, other = pairs[(first ^ IS_LEAF) << 8 | data[here + 1]]
                 tree.nodes.append((-1, -1, 0, 0))
-                tree.leaves[index] = (parts[one], parts[other & SURE - 1], bool(other & SURE))
+                tree.leaves[index] = parts[one], parts[other]
                 continue
             _, limit = INNER.unpack_from(data, here)
             skip, low = skip_at(data, here + INNER.size)
@@ -463,12 +502,6 @@ def rounded(rests):
     return rest if rest <= 4096 else round(rest / block) * block
 
 
-def coarse(splits):
-    """To 1 / 16."""
-    step = 1 << max(0, splits.bit_length() - 4)
-    return round(splits / step) * step
-
-
 def emit(made, kinds, parts, pairs, limits):
     """The tree as bytes: see src/kernels/conv_trees.h."""
     def part_of(part):
@@ -478,8 +511,7 @@ def emit(made, kinds, parts, pairs, limits):
     def go(at):
         left, right, feature, limit = made.nodes[at]
         if left < 0:
-            one, other, sure = made.leaves[at]
-            pair = pairs.setdefault((part_of(one), part_of(other) | SURE * bool(sure)), len(pairs))
+            pair = pairs.setdefault(tuple(map(part_of, made.leaves[at])), len(pairs))
             return bytes((IS_LEAF | pair >> 8, pair & 255))
         low, high = go(left), go(right)
         if low == high:
@@ -513,6 +545,8 @@ def main(folder, table=None):
             made[job], most[job] = emit(tree, kinds, parts, pairs, limits), tree.most
     with open("conv.trees", "wb") as out:
         write(out, made, kinds, parts, pairs, limits, most)
+    written = trees_of(open("conv.trees", "rb").read())
+    assert all(emit(written[job], {}, {}, {}, {}) and len(written[job].leaves) > 0 for job in made)
     print(sum(map(len, made.values())), "bytes of nodes,", len(pairs), "different leaves of", len(parts), "parts")
 
 

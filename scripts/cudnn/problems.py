@@ -182,13 +182,15 @@ def patch():
 
 
 def stem():
-    kernel, stride = random.choice([(3, 2), (3, 2), (7, 2), (7, 2), (11, 4), (5, 2), (7, 4), (4, 2), (3, 1), (7, 1), (5, 1), (9, 1)])
+    kernel, stride = random.choice([(3, 2), (3, 2), (7, 2), (7, 2), (11, 4), (5, 2), (7, 4), (4, 2), (3, 1), (7, 1), (5, 1), (9, 1), (16, 10), (16, 8), (8, 4), (10, 5)])
     padding = random.choice([kernel // 2, kernel // 2, 0, (kernel - 1) // 2])
     side = [near(2 ** random.uniform(4.5, 9), SIDES, 1.2)] * 2
+    if random.random() < .25:  # spectra, strips of text
+        side = [near(2 ** random.uniform(4.5, 7.5), SIDES, 1.2), round(2 ** random.uniform(6, 10.5))]
     rest = [[kernel] * 2, [stride] * 2, [padding] * 2, [1, 1]]
     out = out_of(side, *rest)
     channels = random.choice([1, 1, 2, 3, 3, 3, 3, 4, 6, 8, 12])
-    width = random.choice([8, 16, 24, 32, 32, 40, 48, 64, 64, 64, 96, 128])
+    width = random.choice([8, 16, 24, 32, 32, 40, 48, 64, 64, 64, 96, 128, 192, 256, 768])
     return [False, 2, channels, width, 1, side, out, *rest] if min(out) > 0 else None
 
 

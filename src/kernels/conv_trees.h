@@ -6,7 +6,7 @@
  *     u32 n_kinds, n_parts, n_pairs, n_limits, n_roots
  *     kinds   u16 height, width, u8 down, across           tiles of kernels
  *     parts   u8 base, tiles, u16 splits, u32 tail         forms
- *     pairs   u16 part, u16 other                          leaves; the top bit of `other`: nothing else was measured
+ *     pairs   u16 part, u16 other                          leaves: the likeliest form and the second, or the same one
  *     limits  f32
  *     roots   u32 place, u32 most_mib                      by architecture, mode and pass; place 0: no tree, else 1 +
  *                                                          the first byte among the nodes
@@ -14,14 +14,15 @@
  *             inner  u8 feature, u16 limit, skip            at most the limit: the next node, else `skip` bytes on: seven
  *                                                          bits a byte, the lowest first, the top bit: another follows
  *
- * A tree is one root. Cost of a walk: its depth. */
+ * A tree is one root. Cost of a question: the square of its depth at most. */
 #ifndef ONV_KERNELS_CONV_TREES_H
 #define ONV_KERNELS_CONV_TREES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Rows and columns of a tile of the result, and of a cluster of blocks in tiles; none: 0. */
+/* Rows and columns of a tile of the result, and of a cluster of blocks in tiles; none: 0. Of a cluster of no rows the parts of
+ * sums are whole results; `across`: with channels padded. */
 typedef struct onv_conv_tiles {
     uint16_t height, width;
     uint8_t down, across;
@@ -35,23 +36,28 @@ typedef struct onv_conv_form {
     onv_conv_tiles tiles; /* of kernels that divide only the sums of their last tiles */
 } onv_conv_form;
 
-/* The likeliest form and the second, the same one where no other is likely; `sure`: nothing else was measured. */
-typedef struct onv_conv_leaf {
-    onv_conv_form form, other;
-    bool sure;
-} onv_conv_leaf;
+/* The likeliest form and the second one of the leaf that a problem comes to, and those of each leaf to which it would come if a
+ * size that is less than twice and more than half its limit were on the other side: where a tree changes its mind is
+ * known no better than that. */
+typedef enum onv_conv_nearness {
+    ONV_CONV_LIKELIEST,
+    ONV_CONV_SECOND,
+    ONV_CONV_NEARBY
+} onv_conv_nearness;
 
-enum { ONV_CONV_MAX_ROOTS = 1 << 10 };
+/* `feature` answers by number, for `context`; those with a bit in `sizes` may come near a limit. */
+typedef struct onv_conv_question {
+    uint64_t (*feature)(const void *context, uint32_t which);
+    uint64_t sizes;
+    void (*meet)(void *context, onv_conv_form form, onv_conv_nearness near);
+    void *context;
+} onv_conv_question;
 
 /* Whether there is such a tree. */
 bool onv_conv_tree_has(uint32_t root);
 /* MiB: the largest answer of that tree that was more than twice the copies. */
 uint32_t onv_conv_tree_most_mib(uint32_t root);
-/* `feature` answers by number, for `context`. Requires onv_conv_tree_has(root). */
-onv_conv_leaf onv_conv_tree_find(uint32_t root, uint64_t (*feature)(const void *, uint32_t),
-                                 const void *context);
-
-/* Every place, limit, pair and part of the file is inside of it. */
-bool onv_conv_trees_check(void);
+/* Requires onv_conv_tree_has(root). */
+void onv_conv_tree_ask(uint32_t root, const onv_conv_question *question);
 
 #endif

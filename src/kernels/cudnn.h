@@ -26,12 +26,9 @@ typedef enum onv_conv_pass {
 } onv_conv_pass;
 
 /* What one call takes. cuDNN's heuristics choose among engines by a rule of their own, so the bytes are those of the
- * likeliest choice, and `low` to `high` has the second likeliest where one was seen; `exact`: no other was among the
- * layers that the rules were fitted to, which promises nothing for others. Without it none at all and copies of all tensors
- * are in the range, too. */
+ * likeliest choice, and `low` to `high` has those that were seen at sizes of half to twice as much. */
 typedef struct onv_conv_workspace {
     uint64_t bytes, low, high; /* UINT64_MAX where they do not fit */
-    bool exact;
 } onv_conv_workspace;
 
 /* Whose answer: mode A is what PyTorch asks (INSTANT gives the same), B what ONNX Runtime does. */

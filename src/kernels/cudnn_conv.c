@@ -49,7 +49,9 @@ typedef enum conv_base {
     BASE_TILES_FFT,         /* of 32 x 32 at a time */
     BASE_FLOAT_X_Y_W,
     BASE_EIGHT_PAD_X_Y_W,
-    BASE_EVEN_X_Y_W, /* groups in even numbers */
+    BASE_EVEN_X_Y_W,   /* groups in even numbers */
+    BASE_PACKED_X_Y_W, /* 64 channels of several groups at a time */
+    BASE_PACKED_X_Y,
 } conv_base;
 
 enum { GROUPS_AT_ONCE = 8 };
@@ -96,7 +98,8 @@ static bool is_half(onv_dtype dtype)
 static bool is_positive(const onv_conv_problem *p)
 {
     if (p->spatial_rank < 1 || p->spatial_rank > 3) return false;
-    bool positive = p->batch > 0 && p->in_channels > 0 && p->out_channels > 0 && p->groups > 0;
+    bool positive = p->batch > 0 && p->groups > 0 && p->in_channels >= p->groups &&
+                    p->out_channels >= p->groups;
     for (uint32_t i = 0; i < p->spatial_rank; i++)
         positive = positive && p->in[i] > 0 && p->out[i] > 0 && p->kernel[i] > 0 &&
                    p->stride[i] > 0 && p->dilation[i] > 0 && p->pad_begin[i] >= 0;
@@ -226,6 +229,14 @@ static uint64_t power_of(const conv *c)
     return power;
 }
 
+/* How many groups with so many channels each kernels take together that want 64 of them. */
+static uint64_t packed_groups(const conv *c, uint64_t *channels)
+{
+    uint64_t power = power_of(c);
+    *channels = power > 4 ? power : 4;
+    return *channels < 64 ? 64 / *channels : 1;
+}
+
 static uint64_t base_bytes(const conv *c, conv_base base)
 {
     enum { X = 1, Y = 2, W = 4 };
@@ -261,10 +272,34 @@ static uint64_t base_bytes(const conv *c, conv_base base)
     case BASE_EIGHT_PAD_X_Y_W: return copies_of(c, at_once, wide, tall, true);
     case BASE_EVEN_X_Y_W: return copies_of(c, c->groups + c->groups % 2, c->c, c->k, true);
     case BASE_POWER_X_Y_W: return copies_of(c, c->groups, power, power, true);
+    case BASE_PACKED_X_Y_W:
+    case BASE_PACKED_X_Y: {
+        uint64_t each, together = packed_groups(c, &each);
+        uint64_t all = mul(ceil_div(c->groups, together), together);
+        return copies_of(c, all, each, each, base == BASE_PACKED_X_Y_W);
+    }
     case BASE_FLOAT_X_Y_W: return mul(sizeof(float) / c->elem, onv_u64_plus(onv_u64_plus(x, y), w));
     case BASE_TABLE: return mul3(6, c->out, at_once);
     default: return 0;
     }
+}
+
+/* Whole results in tiles of float32, as many as the form says, and what counts them. */
+static uint64_t slice_bytes(const conv *c, const onv_conv_form *form)
+{
+    const onv_conv_tiles *t = &form->tiles;
+    uint64_t groups = c->groups, channels = c->c, filters = c->k, quantum = 16 / c->elem;
+    if (t->across != 0 && groups > 1) {
+        groups = ceil_div(groups, packed_groups(c, &channels));
+        if (channels < 64) channels = 64;
+        filters = channels;
+    } else if (t->across != 0) {
+        channels = mul(ceil_div(channels, quantum), quantum);
+    }
+    uint64_t columns = ceil_div(mul(channels, c->kernel), t->width);
+    uint64_t count = mul3(groups, ceil_div(filters, t->height), columns);
+    uint64_t each = (uint64_t)form->splits * ((uint64_t)t->height * t->width + 1) + 1;
+    return mul3(count, each, sizeof(float));
 }
 
 /* Among how many clusters, `most` at the most, a tile is divided whose sum has `steps` steps: where that saves `least` of
@@ -297,7 +332,6 @@ static uint64_t partial_bytes(const conv *c, const onv_conv_tiles *t)
     static const struct {
         uint64_t deep, each, least[3];
     } types[] = {{32, 33, {16, 20, 28}}, {64, 17, {8, 10, 14}}, {64, 17, {61, 77, 109}}};
-    if (t->height == 0) return 0;
     size_t type = c->elem == 4 ? 0 : c->problem->dtype == ONV_BFLOAT16 ? 2 : 1;
     uint64_t deep = types[type].deep;
     bool weights = c->pass == ONV_CONV_BACKWARD_WEIGHT, forward = c->pass == ONV_CONV_FORWARD;
@@ -333,8 +367,11 @@ static uint64_t split_bytes(const conv *c, conv_base base)
 static uint64_t form_bytes(const conv *c, const onv_conv_form *part, uint64_t most_mib)
 {
     conv_base base = (conv_base)part->base;
-    uint64_t splits = part->splits > 0 ? mul(part->splits, split_bytes(c, base)) : 0;
-    uint64_t sums = onv_u64_plus(splits, partial_bytes(c, &part->tiles));
+    bool are_slices = part->tiles.height > 0 && part->tiles.down == 0;
+    uint64_t sums = are_slices               ? slice_bytes(c, part)
+                    : part->tiles.height > 0 ? partial_bytes(c, &part->tiles)
+                    : part->splits > 0       ? mul(part->splits, split_bytes(c, base))
+                                             : 0;
     uint64_t bytes = onv_u64_plus(onv_u64_plus(base_bytes(c, base), sums), part->tail);
     uint64_t copies = base_bytes(c, BASE_PAD_X_Y_W);
     return bytes > most_mib << 20 && bytes / 2 > copies ? copies : bytes;
@@ -364,10 +401,21 @@ static bool is_patches(const conv *c)
     return c->kernel > 1;
 }
 
+/* What is looked for, and what was found so far. */
+typedef struct search {
+    const conv *conv;
+    uint64_t most_mib;
+    bool is_b;
+    onv_conv_workspace found;
+} search;
+
+/* Batch, channels, pixels and what is made of them; not kernels, strides, alignments, types. */
+static const uint64_t sizes = 0x7f587c37;
+
 /* What the trees ask, by number. */
 static uint64_t feature(const void *context, uint32_t which)
 {
-    const conv *c = context;
+    const conv *c = ((const search *)context)->conv;
     const onv_conv_problem *p = c->problem;
     switch (which) {
     case 0: return c->n;
@@ -451,11 +499,10 @@ static uint32_t tree_of(const conv *c, uint32_t mode, uint32_t capability)
  * that takes nothing or of any other. */
 static void widen(onv_conv_workspace *ws, const conv *c, bool first)
 {
-    uint64_t copies = base_bytes(c, BASE_X_Y_W);
+    uint64_t copies = onv_u64_plus(base_bytes(c, BASE_X_Y_W), 256); /* and what aligns them */
     if (first && is_half(c->problem->dtype) && ws->bytes < copies) ws->bytes = copies;
     if (!first) ws->low = 0;
     if (ws->high < copies) ws->high = copies;
-    if (ws->high < ws->bytes) ws->high = ws->bytes;
 }
 
 /* PyTorch tries the engines one after the other, and passes over those whose workspace it cannot have
@@ -470,46 +517,43 @@ static void pass_over(onv_conv_workspace *ws, const conv *c, uint64_t device_byt
     if (ws->high > room) ws->high = ws->bytes;
 }
 
-/* Where answers differed, or were few, it may take nothing or copies, too: of 50 processes that trained networks the reserved bytes
- * of 33 lay between the two likeliest forms, of 38 in this (docs/accuracy/process.md). No larger image was asked of cuDNN, by its
- * pixels. In mode B no session of ONNX Runtime was seen whose convolutions all took less than their forms (docs/accuracy/sessions.md).
- * Elsewhere than for 9.0 most of its answers are few, and what is likeliest was right more often than that would say. */
-static void span_forms(onv_conv_workspace *ws, const conv *c, onv_cudnn_heuristics heuristics,
-                       uint32_t capability)
+/* No larger image was asked of cuDNN, by its pixels, and no float64. */
+static bool is_asked(const conv *c)
 {
     enum { MOST_PIXELS = 2048 * 2048 };
-    bool is_large = c->in > MOST_PIXELS || c->out > MOST_PIXELS;
-    bool is_b = heuristics == ONV_CUDNN_HEURISTICS_B, is_likely = is_b && capability < 90;
-    uint64_t copies = onv_u64_plus(base_bytes(c, BASE_X_Y_W), 256); /* and what aligns them */
-    ws->exact = ws->exact && !is_large;
-    if (!ws->exact && (is_large || !is_likely) && ws->high < copies) ws->high = copies;
-    if (!is_b && !ws->exact) ws->low = 0;
+    bool is_known = is_half(c->problem->dtype) || c->problem->dtype == ONV_FLOAT;
+    return is_known && c->in <= MOST_PIXELS && c->out <= MOST_PIXELS;
+}
+
+/* In mode B no session of ONNX Runtime was seen whose convolutions all took less than their own forms
+ * (docs/accuracy/sessions.md). */
+static void meet(void *context, onv_conv_form form, onv_conv_nearness near)
+{
+    search *s = context;
+    uint64_t bytes = form_bytes(s->conv, &form, s->most_mib);
+    if (bytes < s->found.low && !(s->is_b && near == ONV_CONV_NEARBY)) s->found.low = bytes;
+    if (bytes > s->found.high) s->found.high = bytes;
+    if (near == ONV_CONV_LIKELIEST) s->found.bytes = bytes;
 }
 
 onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv_conv_pass pass,
                                                   onv_cudnn_heuristics heuristics,
                                                   const onv_cuda_library_settings *settings)
 {
-    onv_conv_workspace ws = {.exact = true};
     if (settings->compute_capability == 0 || !is_positive(p) ||
         onv_is_native_depthwise(p, settings))
-        return ws;
+        return (onv_conv_workspace){0};
     conv c = conv_of(p, pass);
-    if (c.c == 0 || c.k == 0) return ws;
     uint32_t tree = tree_of(&c, mode_of(&c, heuristics, settings), settings->compute_capability);
-    onv_conv_leaf leaf = onv_conv_tree_find(tree, feature, &c);
-    uint64_t most_mib = onv_conv_tree_most_mib(tree);
-    ws.bytes = form_bytes(&c, &leaf.form, most_mib);
-    uint64_t other = form_bytes(&c, &leaf.other, most_mib);
-    ws.low = ws.bytes < other ? ws.bytes : other;
-    ws.high = ws.bytes < other ? other : ws.bytes;
-    /* In float32 a quarter and more of such forward answers were others with one dim or three, in half precision few. */
-    bool is_asked = is_half(p->dtype) || (p->dtype == ONV_FLOAT && c.rank == 2);
-    ws.exact = leaf.sure && !settings->benchmark && is_asked;
-    if (settings->benchmark) widen(&ws, &c, settings->first);
-    span_forms(&ws, &c, heuristics, settings->compute_capability);
-    if (settings->device_bytes > 0) pass_over(&ws, &c, settings->device_bytes);
-    return ws;
+    search s = {&c,
+                onv_conv_tree_most_mib(tree),
+                heuristics == ONV_CUDNN_HEURISTICS_B,
+                {.low = UINT64_MAX}};
+    onv_conv_tree_ask(tree, &(onv_conv_question){feature, sizes, meet, &s});
+    bool is_first = settings->benchmark && settings->first;
+    if (settings->benchmark || !is_asked(&c)) widen(&s.found, &c, is_first);
+    if (settings->device_bytes > 0) pass_over(&s.found, &c, settings->device_bytes);
+    return s.found;
 }
 
 uint64_t onv_cudnn_conv_workspace(const onv_conv_problem *p, onv_conv_pass pass,

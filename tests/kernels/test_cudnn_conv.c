@@ -1,5 +1,4 @@
 /* Workspaces of convolutions: what cuDNN 9.26 answered for layers of networks that the rules were not fitted to. */
-#include "kernels/conv_trees.h"
 #include "kernels/cudnn.h"
 #include "kernels/ort_conv.h"
 #include "support/test.h"
@@ -176,8 +175,8 @@ TEST(no_workspace_is_larger_than_the_device)
     assert_int_equal(onv_cudnn_conv_workspace(&p, ONV_CONV_FORWARD, &s), large);
 }
 
-/* Of 100,000 answers for half precision at 9.0 no weight gradient took both more than twice its copies and more than
- * 963 MiB: a form that would is not the one. */
+/* Of 190,000 answers for half precision at 9.0 no weight gradient took both more than twice its copies and more than
+ * 7,744 MiB: a form that would is not the one. */
 TEST(forms_are_not_stretched)
 {
     onv_cuda_library_settings s = onv_cuda_library_defaults();
@@ -197,7 +196,7 @@ TEST(forms_are_not_stretched)
         int64_t values = p.batch * (p.in_channels + p.out_channels) * side * side +
                          p.in_channels * p.out_channels * kernel * kernel;
         uint64_t bytes = onv_cudnn_conv_workspace(&p, ONV_CONV_BACKWARD_WEIGHT, &s);
-        assert_true(bytes <= UINT64_C(963) << 20 || bytes <= 2 * 2 * (uint64_t)values);
+        assert_true(bytes <= UINT64_C(7744) << 20 || bytes <= 2 * 2 * (uint64_t)values);
     }
 }
 
@@ -220,7 +219,6 @@ TEST(images_larger_than_any_asked_are_doubted)
         p.in[1] = p.out[1] = 1024;
         onv_conv_workspace w =
             onv_cudnn_conv_workspace_range(&p, ONV_CONV_FORWARD, ONV_CUDNN_HEURISTICS_A, &s);
-        assert_false(w.exact);
         assert_int_equal(w.low, 0);
         assert_true(cases[i].bytes <= w.high);
     }
@@ -298,10 +296,58 @@ TEST(onnx_runtime_asks_by_its_search)
     assert_true(onv_ort_conv_workspace(&p, ONV_ORT_CONV_EXHAUSTIVE, &s).bytes < 32 << 20);
 }
 
-/* The data of the trees: nothing in it leads out of it. */
-TEST(the_trees_are_whole)
+static onv_conv_problem square(onv_dtype dtype, int64_t batch, int64_t channels, int64_t filters,
+                               int64_t groups, int64_t side, int64_t kernel, int64_t dilation)
 {
-    assert_true(onv_conv_trees_check());
-    assert_true(onv_conv_tree_has(0));
-    assert_false(onv_conv_tree_has(ONV_CONV_MAX_ROOTS));
+    onv_conv_problem p = vgg;
+    p.dtype = dtype;
+    p.batch = batch;
+    p.in_channels = channels;
+    p.out_channels = filters;
+    p.groups = groups;
+    for (int i = 0; i < 2; i++) {
+        p.in[i] = p.out[i] = side;
+        p.kernel[i] = kernel;
+        p.dilation[i] = dilation;
+        p.pad_begin[i] = p.pad_end[i] = dilation * (kernel / 2);
+    }
+    return p;
+}
+
+/* Kernels that leave whole results: in tiles, of padded channels or not, of several groups in one. What cuDNN 9.26 answered. */
+TEST(parts_of_weight_gradients_are_whole_tiles)
+{
+    static const struct {
+        int64_t batch, channels, filters, groups, side, kernel;
+        uint64_t bytes;
+    } cases[] = {{32, 96, 96, 8, 104, 3, 355377615}, {8, 48, 48, 1, 64, 1, 15744199},
+                 {8, 96, 192, 1, 32, 1, 11307055},   {8, 16, 16, 1, 96, 3, 9729487},
+                 {32, 16, 32, 1, 48, 3, 15227095},   {32, 80, 16, 1, 96, 3, 113440111}};
+    onv_cuda_library_settings s = onv_cuda_library_defaults();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_conv_problem p = square(ONV_FLOAT, cases[i].batch, cases[i].channels, cases[i].filters,
+                                    cases[i].groups, cases[i].side, cases[i].kernel, 1);
+        uint64_t bytes = onv_cudnn_conv_workspace(&p, ONV_CONV_BACKWARD_WEIGHT, &s);
+        if (away(bytes, cases[i].bytes) > 512)
+            fail_msg("case %zu: %llu", i, (unsigned long long)bytes);
+    }
+}
+
+/* A forward pass of groups, dilated ones: more than both forms of the leaf that they come to, which is that of sizes nearby. */
+TEST(ranges_have_what_is_taken_at_sizes_nearby)
+{
+    static const struct {
+        int64_t batch, channels, filters, groups, side, dilation;
+        uint64_t bytes;
+    } cases[] = {{32, 96, 96, 8, 104, 1, 354492563},
+                 {32, 192, 192, 1, 81, 8, 323813523},
+                 {32, 96, 192, 1, 81, 4, 242528403}};
+    onv_cuda_library_settings s = onv_cuda_library_defaults();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_conv_problem p = square(ONV_FLOAT, cases[i].batch, cases[i].channels, cases[i].filters,
+                                    cases[i].groups, cases[i].side, 3, cases[i].dilation);
+        onv_conv_workspace w =
+            onv_cudnn_conv_workspace_range(&p, ONV_CONV_FORWARD, ONV_CUDNN_HEURISTICS_A, &s);
+        assert_true(w.low <= cases[i].bytes && cases[i].bytes <= w.high + 512);
+    }
 }
