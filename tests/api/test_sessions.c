@@ -130,6 +130,8 @@ static const struct {
     uint64_t filters; /* bytes of weights in the arena */
 } measured_on_cpu[] = {
     {"bert", "batch=2 sequence=128", 7, 0},
+    {"bert-dynamo", "batch=2 sequence=64", 3, 0},
+    {"bert-int8", "batch=2 sequence=64", 3, 0},
     {"convnext_tiny", "batch=2", 64, 0},
     {"deeplabv3_resnet50", "batch=1 height=224 width=224", 64, 0},
     {"densenet201", "batch=2", 64, 0},
@@ -137,10 +139,12 @@ static const struct {
     {"functions", "batch=8 sequence=64", 3, 0},
     {"gpt2", "batch=2 sequence=16 past=64 total=80", 3, 0},
     {"llama", "batch=2 sequence=16 past=64 total=80", 3, 0},
+    {"llama-dynamo", "batch=2 sequence=16 past=64 total=80", 3, 0},
     {"lstm", "batch=4 sequence=32", 3, 0},
     {"mobilenet_v2", "batch=4", 48, 0},
     {"mobilenet_v3_small", "batch=4", 16, 0},
     {"resnet18", "batch=4", 32, 0},
+    {"resnet18-dynamo", "batch=3", 32, 0},
     {"resnet50", "batch=2", 32, 0},
     {"resnet50-batch1", "", 16, 0},
     {"scan", "batch=8 sequence=32", 1, 0},
@@ -148,6 +152,7 @@ static const struct {
     {"swin_t-dynamo", "batch=1", 31, 0},
     {"unet", "batch=1 height=128 width=128", 32, 2785280},
     {"vgg16", "batch=1", 64, 0},
+    {"vit-small-train", "batch=2", 3, 0},
     {"vit_b_16", "batch=1", 31, 0},
 };
 
