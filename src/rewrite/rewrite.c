@@ -197,7 +197,8 @@ onv_status onv_rewrite_model(const onv_model *model, onv_provider provider, onv_
     if (!is_empty) return ONV_OK;
     ONV_TRY(rewrite_copy(model, provider, ONV_REWRITE_DISABLED, rewritten, &is_empty, err));
     if (!is_empty) return ONV_OK;
-    return onv_fail(err, ONV_ERR_MODEL, "nothing but constants is left of the graph");
+    *rewritten = (onv_rewritten){0}; /* Constant nodes alone, which an edit makes initializers */
+    return onv_model_copy(model, &rewritten->model, err);
 }
 
 void onv_rewritten_cleanup(onv_rewritten *rewritten)

@@ -2,6 +2,8 @@
  * under which it is counted. */
 #include "rewrite/rules.h"
 #include "rewrite/small_graphs.h"
+#include "support/capture.h"
+#include "support/onnx_writer.h"
 #include "support/test.h"
 
 static const rewrite_case cases[] = {
@@ -286,6 +288,18 @@ TEST(a_size_with_a_name_hides_the_others)
 }
 
 /* Rules start at numbers of names. */
+/* Backend test test_constant: an edit would leave no node. */
+TEST(constants_alone_are_taken_as_they_are)
+{
+    OWNED_MODEL m = model_new(17);
+    model_constant(m, "c", "f32[5,5]");
+    model_output(m, "c", "f32[5,5]");
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
+    onv_answer_info answer;
+    onv_analysis_answer(a, &answer);
+    assert_true(answer.high_bytes >= 100);
+}
+
 TEST(every_operator_of_a_rule_has_a_number)
 {
     for (size_t i = 0; i < onv_n_rewrite_rules; i++) {
