@@ -265,6 +265,7 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
         ONV_NO_PLAN};
     uint64_t usable_bytes = onv_budget_usable(options->budget, options->margin_percent);
     how.room_bytes = onv_runtime_room(usable_bytes);
+    if (options->budget > 0 && how.room_bytes == 0) how.room_bytes = 1; /* 0 is no limit */
     how.lists_units = options->timelines;
     onv_plan_pick pick = {0};
     onv_plan_text written;

@@ -58,6 +58,52 @@ static bool needs_program(const onv_network *n, const onv_training_options *opti
            options->train.parallel == ONV_PARALLEL_FSDP;
 }
 
+static onv_status measure(const onv_network *n, const onv_training_options *how, const char *plan,
+                          onv_training_figures *figures, onv_error *err)
+{
+    if (needs_program(n, how)) return onv_figures_measure(n, how, plan, figures, NULL, NULL, err);
+    return onv_figures_sum(n, how, figures, err);
+}
+
+static uint64_t held_of(const onv_training_figures *f)
+{
+    return f->reserved_peak_bytes > f->first_peak_bytes ? f->reserved_peak_bytes
+                                                        : f->first_peak_bytes;
+}
+
+static void widen_to(uint64_t ends[2], uint64_t bytes)
+{
+    if (bytes < ends[0]) ends[0] = bytes;
+    if (bytes > ends[1]) ends[1] = bytes;
+}
+
+/* By what cuDNN takes for convolutions, where its answers to such ones differed. */
+static onv_status find_workspace_ends(const onv_network *n, const onv_training_options *how,
+                                      bool with_locals, onv_training_figures *figures,
+                                      onv_error *err)
+{
+    static const onv_workspace_choice choices[] = {ONV_WORKSPACE_LIKELY, ONV_WORKSPACE_LEAST,
+                                                   ONV_WORKSPACE_MOST};
+    onv_training_options other = *how;
+    onv_training_figures end;
+    if (!n->eager->has_open_workspaces) return ONV_OK;
+    uint64_t *allocated = figures->allocated_ends, *held = figures->held_ends;
+    allocated[0] = allocated[1] = figures->allocated_peak_bytes;
+    held[0] = held[1] = held_of(figures);
+    other.train.notes_holds = false;
+    other.take = NULL;
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        if (choices[i] == how->train.lower.cuda.choice) continue; /* the figures so far */
+        other.train.lower.cuda.choice = choices[i];
+        other.train.lower.locals |= with_locals && choices[i] == ONV_WORKSPACE_MOST;
+        ONV_TRY(measure(n, &other, NULL, &end, err));
+        if (held_of(&end) >= held[1]) figures->release = end.release;
+        widen_to(allocated, end.allocated_peak_bytes);
+        widen_to(held, held_of(&end));
+    }
+    return ONV_OK;
+}
+
 /* What is empty was measured, unless somebody wants its timeline. */
 static onv_status measure_plan(const onv_network *trained, const onv_training_options *options,
                                const onv_ckpt_plan *from, const onv_training_figures *plain,
@@ -68,12 +114,16 @@ static onv_status measure_plan(const onv_network *trained, const onv_training_op
     onv_status status = ONV_OK;
     *plan = begin_plan(from);
     take_plan(trained, options, from, &n, &how);
+    if (options->is_probe) how.train.lower.cuda.choice = ONV_WORKSPACE_MOST;
     if (is_empty(from) && options->take == NULL)
         plan->figures = *plain;
-    else if (needs_program(&n, &how))
-        status = onv_figures_measure(&n, &how, plan->name, &plan->figures, NULL, NULL, err);
     else
-        status = onv_figures_sum(&n, &how, &plan->figures, err);
+        status = measure(&n, &how, plan->name, &plan->figures, err);
+    /* More would not fit either. */
+    bool is_judged = options->room_bytes > 0 &&
+                     (!options->is_probe || held_of(&plan->figures) <= options->room_bytes);
+    if (status == ONV_OK && is_judged)
+        status = find_workspace_ends(&n, &how, false, &plan->figures, err);
     if (!onv_u64_mul(plan->figures.forward_macs, 3, &plan->pass_macs)) plan->pass_macs = UINT64_MAX;
     return status;
 }
@@ -97,6 +147,7 @@ static onv_status measure_chosen(const onv_network *trained, const onv_training_
     how.take = NULL;
     ONV_TRY(onv_figures_measure(&n, &how, from->name, &result->plans[result->chosen].figures, NULL,
                                 options->keeps_timeline ? &timeline : NULL, err));
+    ONV_TRY(find_workspace_ends(&n, &how, false, &result->plans[result->chosen].figures, err));
     choose_plan(result, result->chosen);
     onv_timeline_cleanup(&result->timeline);
     result->timeline = timeline;
@@ -119,6 +170,8 @@ static onv_status begin_plans(measured *m, size_t count, onv_error *err)
 {
     onv_arena *arena = &m->n->model->arena;
     m->without = m->result->figures;
+    memset(m->without.held_ends, 0, sizeof m->without.held_ends); /* those with names of Python */
+    memset(m->without.allocated_ends, 0, sizeof m->without.allocated_ends);
     m->from = ONV_ARENA_ARRAY(arena, const onv_ckpt_plan *, count + MOST_REFINED);
     m->result->plans = ONV_ARENA_ARRAY(arena, onv_training_plan, count + MOST_REFINED);
     /* The arena is the model's: it may have failed for somebody else before. */
@@ -454,27 +507,6 @@ static onv_status compile(const onv_network *n, const onv_training_options *opti
     return ONV_OK;
 }
 
-/* What cuDNN takes for convolutions, where its answers to such ones differed. */
-static onv_status find_workspace_ends(const onv_network *n, const onv_training_options *how,
-                                      onv_training *result, onv_error *err)
-{
-    static const onv_workspace_choice choices[] = {ONV_WORKSPACE_LEAST, ONV_WORKSPACE_MOST};
-    onv_training_options other = *how;
-    other.train.notes_holds = false;
-    other.take = NULL;
-    for (size_t i = 0; i < 2; i++) {
-        onv_training_figures *end = &result->workspaces[i];
-        *end = result->figures;
-        if (!n->eager->has_open_workspaces) continue;
-        other.train.lower.cuda.choice = choices[i];
-        other.train.lower.locals |= choices[i] == ONV_WORKSPACE_MOST;
-        ONV_TRY(needs_program(n, &other)
-                    ? onv_figures_measure(n, &other, NULL, end, NULL, NULL, err)
-                    : onv_figures_sum(n, &other, end, err));
-    }
-    return ONV_OK;
-}
-
 /* Training without plans, and its ends. */
 static onv_status measure_plain(const onv_network *n, const onv_live *live, const bool *is_host,
                                 const onv_training_options *options, onv_training *result,
@@ -482,6 +514,7 @@ static onv_status measure_plain(const onv_network *n, const onv_live *live, cons
 {
     onv_training_options how = *options;
     onv_timeline *timeline = how.keeps_timeline ? &result->timeline : NULL;
+    if (how.is_probe) how.train.lower.cuda.choice = ONV_WORKSPACE_MOST;
     if (how.is_probe && !needs_program(n, &how))
         return onv_figures_sum(n, &how, &result->figures, err);
     how.train.notes_holds = !how.train.lower.locals && !how.is_probe;
@@ -489,7 +522,7 @@ static onv_status measure_plain(const onv_network *n, const onv_live *live, cons
     result->least = result->figures;
     if (how.is_probe) return ONV_OK;
     if (how.train.lower.reports) onv_training_warn_of_locals(n->model, result);
-    ONV_TRY(find_workspace_ends(n, &how, result, err));
+    ONV_TRY(find_workspace_ends(n, &how, true, &result->figures, err));
     return how.train.units == NULL ? find_ends(n, live, is_host, &how, result, err) : ONV_OK;
 }
 

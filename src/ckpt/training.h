@@ -41,6 +41,9 @@ typedef struct onv_training_figures {
     const char *peak_label;                             /* PyTorch's name of the operation */
     uint64_t allocated_peak_bytes, reserved_peak_bytes; /* as torch.cuda counts */
     onv_release release;                                /* within onv_training_options.room_bytes */
+    /* Likewise by the least and the most that cuDNN may take: of the figures of the result, and of plans that a budget may
+     * choose. The release is the upper end's. Else 0. */
+    uint64_t allocated_ends[2], held_ends[2]; /* held: reserved, or in the first iteration */
     uint64_t offloaded_bytes, returned_bytes, pinned_bytes; /* as eager/program.h */
     uint64_t forward_macs;                                  /* of one forward pass */
     onv_train_parts parts;
@@ -104,8 +107,7 @@ typedef struct onv_training {
     onv_training_figures figures;
     /* Without a plan: where activations overwrite their input, and where names of Python hold what they can and activations do not. */
     onv_training_figures least, most;
-    onv_training_figures workspaces[2]; /* likewise by the least and the most that cuDNN may take */
-    onv_training_plan *plans;           /* that were asked for, in the model's arena */
+    onv_training_plan *plans; /* that were asked for, in the model's arena */
     uint32_t n_plans;
     uint32_t chosen; /* the plan that the figures above are of; ONV_NO_PLAN: without checkpoints */
     bool plan_fits;  /* a budget chose it, and it fits */
@@ -140,10 +142,9 @@ typedef struct onv_training_options {
     const onv_known_plans
         *known; /* NULL: none are. Such plans get no names and no lines of Python */
     bool keeps_timeline;
-    bool
-        is_probe; /* plans are what is asked for: nothing is said of the ends of training without them */
-    bool lists_units;      /* with plans: what they are made of */
-    bool compiles;         /* under torch.compile, too */
+    bool is_probe;    /* plans are what is asked for: figures are of the most that cuDNN may take */
+    bool lists_units; /* with plans: what they are made of */
+    bool compiles;    /* under torch.compile, too */
     double compile_budget; /* its memory budget, from 0 to 1 */
     const char *units;     /* FSDP's, see ckpt/shard_units.h */
     /* Shown the timeline of every program, as PyTorch's allocator placed it, with the name of its

@@ -39,6 +39,9 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index, ui
     ONV_JSON_FIELDS(json, plan, name, id);
     ONV_JSON_FIELDS(json, &plan->figures, peak_bytes, saved_activation_bytes, allocated_peak_bytes,
                     reserved_peak_bytes);
+    if (plan->figures.held_ends[0] != plan->figures.held_ends[1])
+        onv_json_put_range(json, "reserved_bytes",
+                           (onv_range){plan->figures.held_ends[0], plan->figures.held_ends[1]});
     onv_json_put_u64(json, "recompute_macs", plan->recomputed_macs);
     onv_json_put_ratio(json, "overhead", plan->recomputed_macs, plan->pass_macs);
     onv_json_put_time(json, &plan->figures.time, true);

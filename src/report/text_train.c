@@ -136,7 +136,9 @@ static void add_plan(onv_table *table, const onv_page *page, const onv_view *vie
         onv_plan_label(page, plan),
         plan->id,
         onv_page_bytes(page, plan->figures.peak_bytes),
-        onv_page_bytes(page, plan->figures.reserved_peak_bytes),
+        plan->figures.held_ends[1] > 0
+            ? onv_page_range(page, plan->figures.held_ends[0], plan->figures.held_ends[1])
+            : onv_page_bytes(page, plan->figures.reserved_peak_bytes),
         onv_page_bytes(page, plan->figures.saved_activation_bytes),
         onv_page_label(page, onv_label_scaled(plan->recomputed_macs)),
         overhead_text(page, plan),

@@ -239,14 +239,35 @@ TEST(recordings_leave_open_what_cudnn_takes)
     OWNED_ANALYSIS analysis = analyse("truth/programs/resnet18.recording", NULL);
     const onv_training *t = &analysis->training;
     assert_int_equal(t->least.peak_bytes, t->most.peak_bytes);
-    for (size_t i = 0; i < 2; i++)
-        assert_int_equal(t->workspaces[i].peak_bytes, t->figures.peak_bytes);
-    assert_true(t->workspaces[0].reserved_peak_bytes <= t->figures.reserved_peak_bytes);
-    assert_true(t->workspaces[1].reserved_peak_bytes >= t->figures.reserved_peak_bytes);
-    assert_true(t->workspaces[1].reserved_peak_bytes > t->workspaces[0].reserved_peak_bytes);
+    assert_true(t->figures.held_ends[0] <= t->figures.reserved_peak_bytes);
+    assert_true(t->figures.held_ends[1] >= t->figures.reserved_peak_bytes);
+    assert_true(t->figures.held_ends[1] > t->figures.held_ends[0]);
     const onv_runtime_result *train = &analysis->runtimes[analysis->n_runtimes - 1];
     assert_string_equal(train->runtime->name, "train");
-    assert_int_equal(train->high_bytes, t->workspaces[1].reserved_peak_bytes);
+    assert_int_equal(train->high_bytes, t->figures.held_ends[1]);
+    assert_true(train->has_open_workspaces);
+}
+
+/* Nor does a plan, whose verdict is of the upper end. */
+TEST(plans_leave_open_what_cudnn_takes)
+{
+    onv_options options = onv_options_default();
+    onv_error err = {0};
+    OWNED_ANALYSIS analysis = NULL;
+    options.batch = BATCH;
+    options.train = "momentum";
+    options.checkpoint = "sqrt";
+    assert_int_equal(onv_analysis_new(ONV_SOURCE_DIR
+                                      "/tests/truth/programs/resnet18.recording.json.gz",
+                                      &options, &analysis, &err),
+                     ONV_OK);
+    const onv_training_figures *f = &analysis->training.figures;
+    const onv_runtime_result *train = &analysis->runtimes[analysis->n_runtimes - 1];
+    assert_string_equal(train->runtime->name, "train");
+    assert_int_equal(analysis->training.chosen, 0);
+    assert_true(f->held_ends[1] > f->held_ends[0]);
+    assert_int_equal(train->low_bytes, f->held_ends[0]);
+    assert_int_equal(train->high_bytes, f->held_ends[1]);
     assert_true(train->has_open_workspaces);
 }
 
