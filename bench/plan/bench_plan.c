@@ -52,7 +52,7 @@ static void run_all(const char *name, const onv_plan_buffer *buffers, size_t cou
         run(name, buffers, count, options);
         return;
     }
-    for (size_t i = 0; onv_planners[i] != NULL; i++) {
+    for (size_t i = 0; i < onv_n_planners; i++) {
         onv_plan_options one = *options;
         one.strategy = onv_planner_name(onv_planners[i]);
         run(name, buffers, count, &one);

@@ -286,7 +286,6 @@ void onv_allocator_figures(const onv_allocator *a, onv_held_figures *figures)
                                   .requested_peak = requested->peak,
                                   .allocated_end = allocated->current,
                                   .reserved_end = reserved->current,
-                                  .requested_end = requested->current,
                                   .segments = segments->current,
                                   .segments_peak = segments->peak,
                                   .returned_bytes = reserved->removed,

@@ -95,7 +95,6 @@ static onv_status take_segment(const planning *p, uint64_t height, onv_placement
                                      .requested_peak = most,
                                      .reserved_peak = s.bytes,
                                      .allocated_end = end,
-                                     .requested_end = end,
                                      .reserved_end = s.bytes,
                                      .segments = s.bytes > 0,
                                      .segments_peak = s.bytes > 0};

@@ -45,7 +45,7 @@ typedef struct onv_mapping {
  * and plans the sizes asked for. "Segments" as the runtime counts them. */
 typedef struct onv_held_figures {
     uint64_t allocated_peak, reserved_peak, requested_peak;
-    uint64_t allocated_end, reserved_end, requested_end;
+    uint64_t allocated_end, reserved_end;
     uint64_t segments, segments_peak;
     uint64_t returned_bytes; /* to the device, over the whole run */
     bool out_of_memory;      /* the run ended there; the sizes are those it left */
