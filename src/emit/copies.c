@@ -200,8 +200,11 @@ static bool made_strides(const onv_emitter *e, const onv_eager_op *op, uint32_t 
             channels_last_strides(&x, strides);
         return true;
     case SAME:
-        if (op->aten == ONV_ATEN_mean && !part_strides(op, &x, grad, strides)) return false;
-        if (op->aten == ONV_ATEN_mean) like = x, like.strides = strides;
+        if (op->aten == ONV_ATEN_mean) {
+            if (!part_strides(op, &x, grad, strides)) return false;
+            like = x;
+            like.strides = strides;
+        }
         if (repeats(&like) && has_same_dims(&like, &y)) like.strides = y.strides;
         if (like.rank < x.rank) return false;
         if (op->aten != ONV_ATEN_dropout || onv_tensor_is_channels_last(&like)) {
@@ -227,11 +230,9 @@ static bool handed_strides(const onv_emitter *e, const onv_eager_op *op, onv_eag
                            const onv_eager_tensor *grad, int64_t *strides)
 {
     onv_eager_tensor x = onv_tensor_at(e, in->tensor), y = onv_tensor_at(e, op->out[0]);
-    if (has_same_dims(&x, &y)) {
-        if (x.storage != y.storage || has_strides(&x, y.strides)) {
-            memcpy(strides, grad->strides, x.rank * sizeof *strides);
-            return true;
-        }
+    if (has_same_dims(&x, &y) && (x.storage != y.storage || has_strides(&x, y.strides))) {
+        memcpy(strides, grad->strides, x.rank * sizeof *strides);
+        return true;
     }
     if (x.elems != y.elems || x.elems == 0 || repeats(&x)) return false;
     bool is_view = x.storage == y.storage ? through_view(&x, &y, grad->strides, strides)

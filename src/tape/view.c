@@ -159,7 +159,7 @@ static uint32_t before_casts(const onv_tape *t, uint32_t value)
 static bool takes_type_of_tensor(const onv_program_call *call)
 {
     enum { BYTES_BY_WORK = 64 };
-    onv_text trace = onv_text_of(call->trace), code = {NULL, 0};
+    onv_text trace = onv_text_of(call->trace), code = onv_text_of("");
     if (!onv_work(1 + trace.length / BYTES_BY_WORK)) return false;
     for (onv_trace_frame f; onv_next_frame(&trace, &f);) code = f.code;
     size_t end = code.length - onv_text_from(code, ".dtype").length, start = end;
