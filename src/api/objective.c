@@ -74,7 +74,7 @@ static void take(comparison *c, int64_t batch, const onv_analysis *analysis)
     if (time != NULL) found.time = *time;
     if (t->optimizer != NULL && t->chosen != ONV_NO_PLAN) {
         const onv_training_plan *plan = &t->plans[t->chosen];
-        snprintf(found.plan, sizeof found.plan, "%s", plan->name);
+        snprintf(found.plan, sizeof found.plan, "%s", plan->does.name);
         if (plan->id != NULL) snprintf(found.id, sizeof found.id, "%s", plan->id);
     }
     double rate = rate_of(&found);

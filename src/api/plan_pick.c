@@ -38,8 +38,9 @@ onv_status onv_plan_pick_read(const char *checkpoint, onv_plan_pick *pick, onv_e
 
 static double percent_of(const onv_training_plan *plan)
 {
-    return plan->pass_macs > 0 ? 100.0 * (double)plan->recomputed_macs / (double)plan->pass_macs
-                               : 0;
+    return plan->pass_macs > 0
+               ? 100.0 * (double)plan->does.recomputed_macs / (double)plan->pass_macs
+               : 0;
 }
 
 /* Whether it is one of those that are asked for, and better than the best so far (NULL: none). */

@@ -52,8 +52,8 @@ static onv_status take(search *s, const onv_options *how, const onv_analysis *ma
     }
     if (training->optimizer == NULL || training->chosen == ONV_NO_PLAN) return ONV_OK;
     const onv_training_plan *plan = &training->plans[training->chosen];
-    t->plan = onv_arena_printf(s->arena, "%s", plan->name);
-    t->recomputed_macs = plan->recomputed_macs;
+    t->plan = onv_arena_printf(s->arena, "%s", plan->does.name);
+    t->recomputed_macs = plan->does.recomputed_macs;
     t->pass_macs = plan->pass_macs;
     return t->plan != NULL ? ONV_OK : onv_fail_memory(err);
 }

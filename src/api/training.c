@@ -201,7 +201,7 @@ onv_status onv_training_prefer(void *context, onv_training *training, uint32_t i
     uint64_t price = onv_training_plan_price(plan);
     bool cheaper =
         other == NULL || price < onv_training_plan_price(other) ||
-        (price == onv_training_plan_price(other) && plan->n_segments < other->n_segments);
+        (price == onv_training_plan_price(other) && plan->does.n_segments < other->does.n_segments);
     bool is_best = other == NULL || rank > choice->rank ||
                    (rank == choice->rank && (rank == FITS_NOT ? smaller : cheaper));
     *is_preferred = is_best && (training->n_plans == 1 || choice->usable_bytes > 0);

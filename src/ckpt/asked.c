@@ -14,13 +14,6 @@ enum { MOST_STEP = 1000000 };
 
 /* --- Modules by name --------------------------------------------------------------------------- */
 
-static int by_first(const void *a, const void *b)
-{
-    const onv_tape_segment *x = a, *y = b;
-    if (x->first_op != y->first_op) return x->first_op < y->first_op ? -1 : 1;
-    return x->last_op != y->last_op ? (x->last_op > y->last_op ? -1 : 1) : 0;
-}
-
 /* The K behind the last slash, from 1; what stands before it is cut off. 0: it is none. */
 static uint32_t cut_step(char *pattern)
 {
@@ -36,7 +29,7 @@ static uint32_t cut_step(char *pattern)
 static uint32_t take_outermost(onv_tape_segment *at, uint32_t n, uint32_t step)
 {
     uint32_t n_outer = 0, n_taken = 0, end = 0;
-    qsort(at, n, sizeof *at, by_first);
+    onv_segments_sort(at, n);
     for (uint32_t i = 0; i < n; i++) {
         if (n_outer > 0 && at[i].last_op <= end) continue;
         end = at[i].last_op;

@@ -290,16 +290,3 @@ void onv_compiling_close(onv_compiling *c)
     onv_eager_cleanup(&c->eager);
     onv_heap_free(c);
 }
-
-onv_status onv_compile_training(onv_model *model, const onv_live *live, const bool *is_host,
-                                const onv_train_options *options, double budget,
-                                const onv_compiled **result, onv_error *err)
-{
-    onv_compiling *compiling;
-    onv_train_program program;
-    ONV_TRY(onv_compiling_open(model, live, is_host, options, &compiling, err));
-    onv_status status = onv_compiling_build(compiling, budget, options, &program, result, err);
-    if (status == ONV_OK) onv_train_program_cleanup(&program);
-    onv_compiling_close(compiling);
-    return status;
-}

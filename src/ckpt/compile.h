@@ -44,9 +44,4 @@ onv_status onv_compiling_build(onv_compiling *compiling, double budget,
                                const onv_train_options *options, onv_train_program *program,
                                const onv_compiled **result, onv_error *err);
 
-/* All of it, for one budget. */
-onv_status onv_compile_training(onv_model *model, const onv_live *live, const bool *is_host,
-                                const onv_train_options *options, double budget,
-                                const onv_compiled **result, onv_error *err);
-
 #endif

@@ -1,5 +1,7 @@
 #include "ckpt/places.h"
 
+#include <stdlib.h>
+
 #include "base/fail.h"
 
 typedef struct uses {
@@ -113,4 +115,16 @@ uint32_t onv_places_keeper(const onv_places *places, const onv_eager *eager, uin
         if (eager->ops.at[i].in_place && storage_of(eager, eager->ops.at[i].in[0].tensor) == out)
             keeper = i;
     return places->borders.of_op[keeper].kind != NULL ? keeper : UINT32_MAX;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const onv_tape_segment *x = a, *y = b;
+    if (x->first_op != y->first_op) return x->first_op < y->first_op ? -1 : 1;
+    return x->last_op != y->last_op ? (x->last_op > y->last_op ? -1 : 1) : 0;
+}
+
+void onv_segments_sort(onv_tape_segment *at, size_t n)
+{
+    qsort(at, n, sizeof *at, by_place);
 }

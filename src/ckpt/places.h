@@ -34,4 +34,7 @@ void onv_places_cleanup(onv_places *places);
  * overwrite them, and what names it. UINT32_MAX: no name is known. */
 uint32_t onv_places_keeper(const onv_places *places, const onv_eager *eager, uint32_t op);
 
+/* By where they begin, outer ones before those inside. */
+void onv_segments_sort(onv_tape_segment *at, size_t n);
+
 #endif

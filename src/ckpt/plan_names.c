@@ -16,12 +16,12 @@ const char *const onv_plan_form_names[ONV_N_PLAN_FORMS] = {"none",        "modul
 
 static onv_plan_form form_of(const onv_training_plan *plan)
 {
-    if (plan->compiles) return ONV_PLAN_COMPILE;
-    if (plan->saves_on_cpu) return ONV_PLAN_SAVE_ON_CPU;
-    if (plan->sequential > 0) return ONV_PLAN_SEQUENTIAL;
-    if (plan->n_segments == 0 && plan->until == NULL) return ONV_PLAN_NONE;
-    if (plan->prunes || plan->until != NULL) return ONV_PLAN_OPERATIONS;
-    for (uint32_t i = 0; i < plan->n_segments; i++)
+    if (plan->does.compiles) return ONV_PLAN_COMPILE;
+    if (plan->does.saves_on_cpu) return ONV_PLAN_SAVE_ON_CPU;
+    if (plan->does.sequential > 0) return ONV_PLAN_SEQUENTIAL;
+    if (plan->does.n_segments == 0 && plan->until == NULL) return ONV_PLAN_NONE;
+    if (plan->does.prunes || plan->until != NULL) return ONV_PLAN_OPERATIONS;
+    for (uint32_t i = 0; i < plan->does.n_segments; i++)
         if (!plan->names[i].is_chain) return ONV_PLAN_OPERATIONS;
     return ONV_PLAN_MODULES;
 }
@@ -37,44 +37,45 @@ static const char *id_of(const onv_training_plan *plan, onv_arena *arena)
 {
     uint64_t sum = 0xcbf29ce484222325;
     char number[48];
-    snprintf(number, sizeof number, "%u %.9g", (unsigned)plan->sequential,
-             plan->compiles ? plan->memory_budget : 0);
+    snprintf(number, sizeof number, "%u %.9g", (unsigned)plan->does.sequential,
+             plan->does.compiles ? plan->does.memory_budget : 0);
     hash(&sum, onv_plan_form_names[plan->form]);
     hash(&sum, number);
-    for (uint32_t i = 0; i < plan->n_segments; i++) {
+    for (uint32_t i = 0; i < plan->does.n_segments; i++) {
         const onv_segment_names *names = &plan->names[i];
         bool are_modules = plan->form == ONV_PLAN_MODULES;
         hash(&sum, are_modules ? names->modules : names->begin);
         hash(&sum, are_modules ? "" : names->end);
     }
-    if (plan->n_kept_ops > 0) hash(&sum, "keep");
-    for (uint32_t i = 0; i < plan->n_kept_ops && plan->save == NULL; i++) hash(&sum, plan->kept[i]);
-    if (plan->save != NULL) hash(&sum, plan->save);
+    if (plan->does.n_kept_ops > 0) hash(&sum, "keep");
+    for (uint32_t i = 0; i < plan->does.n_kept_ops && plan->does.save == NULL; i++)
+        hash(&sum, plan->kept[i]);
+    if (plan->does.save != NULL) hash(&sum, plan->does.save);
     if (plan->until != NULL) hash(&sum, "offload");
     if (plan->until != NULL) hash(&sum, plan->until);
-    if (plan->is_reentrant) hash(&sum, "reentrant");
+    if (plan->does.is_reentrant) hash(&sum, "reentrant");
     return onv_arena_printf(arena, "%08x", (unsigned)(sum ^ (sum >> 32)));
 }
 
 static onv_status name_plan(onv_places *places, onv_training_plan *plan, onv_error *err)
 {
     onv_arena *arena = &places->namer.model->arena;
-    onv_segment_names *names = ONV_ARENA_ARRAY(arena, onv_segment_names, plan->n_segments);
-    const char **kept = ONV_ARENA_ARRAY(arena, const char *, plan->n_kept_ops);
+    onv_segment_names *names = ONV_ARENA_ARRAY(arena, onv_segment_names, plan->does.n_segments);
+    const char **kept = ONV_ARENA_ARRAY(arena, const char *, plan->does.n_kept_ops);
     uint32_t at;
     if (names == NULL || kept == NULL) return onv_fail_memory(err);
     plan->names = names;
     plan->kept = kept;
-    for (uint32_t i = 0; i < plan->n_segments; i++)
-        ONV_TRY(onv_segment_name(&places->namer, plan->segments[i], &names[i], err));
-    if (plan->offload_until > 0)
-        ONV_TRY(onv_place_name(&places->namer, plan->offload_until, &plan->until, &at, err));
-    for (uint32_t i = 0; i < plan->n_kept_ops; i++) {
-        kept[i] = onv_border_text(&places->borders.of_op[plan->kept_ops[i]], arena);
+    for (uint32_t i = 0; i < plan->does.n_segments; i++)
+        ONV_TRY(onv_segment_name(&places->namer, plan->does.segments[i], &names[i], err));
+    if (plan->does.offload_until > 0)
+        ONV_TRY(onv_place_name(&places->namer, plan->does.offload_until, &plan->until, &at, err));
+    for (uint32_t i = 0; i < plan->does.n_kept_ops; i++) {
+        kept[i] = onv_border_text(&places->borders.of_op[plan->does.kept_ops[i]], arena);
         if (kept[i] == NULL) return onv_fail_memory(err);
     }
     plan->form = form_of(plan);
-    for (uint32_t i = 0; i < plan->n_segments && plan->form == ONV_PLAN_OPERATIONS; i++)
+    for (uint32_t i = 0; i < plan->does.n_segments && plan->form == ONV_PLAN_OPERATIONS; i++)
         plan->n_by_hand += !names[i].is_placed;
     plan->id = id_of(plan, arena);
     return plan->id != NULL ? ONV_OK : onv_fail_memory(err);
@@ -193,13 +194,6 @@ static onv_status find_row(reader *r, const char *row, onv_tape_segment *found, 
         row);
 }
 
-static int by_place(const void *a, const void *b)
-{
-    const onv_tape_segment *x = a, *y = b;
-    if (x->first_op != y->first_op) return x->first_op < y->first_op ? -1 : 1;
-    return x->last_op != y->last_op ? (x->last_op > y->last_op ? -1 : 1) : 0;
-}
-
 static int by_number(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -214,7 +208,7 @@ static onv_status check_nesting(const onv_ckpt_plan *plan, onv_error *err)
         const onv_tape_segment *s = &plan->segments[i];
         while (depth > 0 && ends[depth - 1] < s->first_op) depth--;
         bool crosses = s->last_op < s->first_op || (depth > 0 && s->last_op > ends[depth - 1]) ||
-                       (i > 0 && by_place(s - 1, s) == 0) ||
+                       (i > 0 && memcmp(s - 1, s, sizeof *s) == 0) ||
                        (s->first_op < plan->offload_until && s->last_op >= plan->offload_until);
         if (crosses || depth == MOST_NESTED)
             return onv_fail(err, ONV_ERR_USAGE,
@@ -248,7 +242,7 @@ static onv_status resolve_segments(reader *r, onv_ckpt_plan *plan, onv_error *er
         kept[i] = find(r, text->kept[i]);
         if (kept[i] == r->places->namer.eager->first_loss_op) miss(r, text->kept[i]);
     }
-    qsort(segments, n, sizeof *segments, by_place);
+    onv_segments_sort(segments, n);
     qsort(kept, text->n_kept, sizeof *kept, by_number);
     plan->segments = segments;
     plan->n_segments = (uint32_t)n;

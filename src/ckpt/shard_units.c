@@ -1,11 +1,10 @@
 #include "ckpt/shard_units.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
-#include "ckpt/scopes.h"
+#include "ckpt/places.h"
 
 enum { MAX_PATH = 512 };
 
@@ -128,12 +127,6 @@ static onv_status find_blocks(const onv_scopes *scopes, const onv_eager *eager, 
 
 /* --- By name ----------------------------------------------------------------------------------- */
 
-static int by_first(const void *a, const void *b)
-{
-    const onv_tape_segment *x = a, *y = b;
-    return (x->first_op > y->first_op) - (x->first_op < y->first_op);
-}
-
 static onv_status match_all(const onv_scopes *scopes, const onv_eager *eager, const char *patterns,
                             onv_tape_segment *units, uint32_t *n_units, onv_error *err)
 {
@@ -148,7 +141,7 @@ static onv_status match_all(const onv_scopes *scopes, const onv_eager *eager, co
                                  err));
         at += length + (at[length] == ',');
     }
-    qsort(units, *n_units, sizeof *units, by_first);
+    onv_segments_sort(units, *n_units);
     uint32_t n = 0;
     for (uint32_t i = 0; i < *n_units; i++) {
         if (n > 0 && memcmp(&units[n - 1], &units[i], sizeof *units) == 0) continue; /* twice */

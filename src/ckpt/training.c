@@ -19,26 +19,6 @@ static bool is_empty(const onv_ckpt_plan *plan)
            !plan->compiles;
 }
 
-static onv_training_plan begin_plan(const onv_ckpt_plan *from)
-{
-    return (onv_training_plan){.name = from->name,
-                               .item = from->item,
-                               .segments = from->segments,
-                               .n_segments = from->n_segments,
-                               .prunes = from->prunes,
-                               .is_reentrant = from->is_reentrant,
-                               .save = from->save,
-                               .kept_ops = from->kept_ops,
-                               .n_kept_ops = from->n_kept_ops,
-                               .sequential = from->sequential,
-                               .loop_from = from->loop_from,
-                               .saves_on_cpu = from->saves_on_cpu,
-                               .offload_until = from->offload_until,
-                               .compiles = from->compiles,
-                               .memory_budget = from->memory_budget,
-                               .recomputed_macs = from->recomputed_macs};
-}
-
 /* How a plan is measured. */
 static void take_plan(const onv_network *trained, const onv_training_options *options,
                       const onv_ckpt_plan *plan, onv_network *n, onv_training_options *how)
@@ -112,13 +92,13 @@ static onv_status measure_plan(const onv_network *trained, const onv_training_op
     onv_training_options how;
     onv_network n;
     onv_status status = ONV_OK;
-    *plan = begin_plan(from);
+    *plan = (onv_training_plan){.does = *from};
     take_plan(trained, options, from, &n, &how);
     if (options->is_probe) how.train.lower.cuda.choice = ONV_WORKSPACE_MOST;
     if (is_empty(from) && options->take == NULL)
         plan->figures = *plain;
     else
-        status = measure(&n, &how, plan->name, &plan->figures, err);
+        status = measure(&n, &how, from->name, &plan->figures, err);
     /* More would not fit either. */
     bool is_judged = options->room_bytes > 0 &&
                      (!options->is_probe || held_of(&plan->figures) <= options->room_bytes);
@@ -296,8 +276,9 @@ static void sort_rows(measured *m, size_t count)
         uint32_t at = i;
         for (; at > 0; at--) {
             const onv_training_plan *before = &result->plans[at - 1];
-            if (before->item < row.item ||
-                (before->item == row.item && before->figures.peak_bytes >= row.figures.peak_bytes))
+            if (before->does.item < row.does.item ||
+                (before->does.item == row.does.item &&
+                 before->figures.peak_bytes >= row.figures.peak_bytes))
                 break;
             result->plans[at] = *before;
             m->from[at] = m->from[at - 1];
@@ -386,7 +367,7 @@ uint64_t onv_training_plan_price(const onv_training_plan *plan)
     uint64_t moved;
     if (!onv_u64_add(plan->figures.offloaded_bytes, plan->figures.returned_bytes, &moved))
         moved = UINT64_MAX;
-    return onv_ckpt_price(plan->recomputed_macs, moved);
+    return onv_ckpt_price(plan->does.recomputed_macs, moved);
 }
 
 static void widen(onv_training *result, const onv_training_figures *end)

@@ -50,31 +50,17 @@ typedef struct onv_training_figures {
     onv_time time; /* of a step, on onv_training_options.speed */
 } onv_training_figures;
 
-/* A checkpointing plan and what comes of it. Its overhead is recomputed_macs in relation to
+/* A checkpointing plan and what comes of it. Its overhead is does.recomputed_macs in relation to
  * pass_macs, where the backward counts as two forwards. */
 typedef struct onv_training_plan {
-    const char *name;
+    onv_ckpt_plan does;
     const char *id; /* of what it does, the same at every size: eight hexadecimal digits */
     onv_plan_form form;
-    uint32_t item; /* of the list: "optimal" has several plans */
-    const onv_tape_segment *segments;
     const onv_segment_names *names; /* of the segments */
-    uint32_t n_segments;
-    bool prunes, is_reentrant; /* as eager/program.h */
-    const char *save;          /* as ckpt.h */
-    const uint32_t *kept_ops;  /* inside segments, whose results stay */
-    const char *const *kept;   /* what names them (borders.h) */
-    uint32_t n_kept_ops;
-    uint32_t sequential;    /* the count for checkpoint_sequential, where that is what it is */
-    uint32_t loop_from;     /* as eager/program.h */
-    bool saves_on_cpu;      /* as eager/program.h */
-    uint32_t offload_until; /* likewise */
-    const char *until;      /* where that is (names.h); NULL: nothing waits on the host */
-    bool compiles;          /* torch.compile, with this budget, in place of segments */
-    double memory_budget;
+    const char *const *kept;        /* what names kept_ops (borders.h) */
+    const char *until;  /* where offload_until is (names.h); NULL: nothing waits on the host */
     uint32_t n_by_hand; /* segments that nothing places in the code */
     bool is_missing;    /* known, of another tape, and this one has no such places: not measured */
-    uint64_t recomputed_macs;
     uint64_t pass_macs; /* of a forward and a backward */
     onv_training_figures figures;
     uint64_t total_bytes; /* where a budget is given: with context and workspaces, upper ends */

@@ -61,7 +61,7 @@ void onv_training_warn_of_shards(onv_model *model, const onv_training *t)
     for (uint32_t i = 0; i < t->n_plans; i++) {
         const onv_training_plan *plan = &t->plans[i];
         bool is_refused = plan->form == ONV_PLAN_OPERATIONS;
-        for (uint32_t k = 0; k < plan->n_segments && plan->form == ONV_PLAN_MODULES; k++)
+        for (uint32_t k = 0; k < plan->does.n_segments && plan->form == ONV_PLAN_MODULES; k++)
             is_refused |= plan->names[k].n_modules > 1;
         if (is_refused && n++ == 0) first = i;
     }

@@ -36,20 +36,21 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index, ui
 {
     const onv_training_plan *plan = &t->plans[index];
     onv_json_open(json, '{', ONV_JSON_LINES);
-    ONV_JSON_FIELDS(json, plan, name, id);
+    ONV_JSON_FIELDS(json, &plan->does, name);
+    ONV_JSON_FIELDS(json, plan, id);
     ONV_JSON_FIELDS(json, &plan->figures, peak_bytes, saved_activation_bytes, allocated_peak_bytes,
                     reserved_peak_bytes);
     if (plan->figures.held_ends[0] != plan->figures.held_ends[1])
         onv_json_put_range(json, "reserved_bytes",
                            (onv_range){plan->figures.held_ends[0], plan->figures.held_ends[1]});
-    onv_json_put_u64(json, "recompute_macs", plan->recomputed_macs);
-    onv_json_put_ratio(json, "overhead", plan->recomputed_macs, plan->pass_macs);
+    onv_json_put_u64(json, "recompute_macs", plan->does.recomputed_macs);
+    onv_json_put_ratio(json, "overhead", plan->does.recomputed_macs, plan->pass_macs);
     onv_json_put_time(json, &plan->figures.time, true);
-    if (plan->saves_on_cpu || plan->offload_until > 0) {
+    if (plan->does.saves_on_cpu || plan->does.offload_until > 0) {
         ONV_JSON_FIELDS(json, &plan->figures, offloaded_bytes, returned_bytes);
         onv_json_put_u64(json, "host_bytes", plan->figures.pinned_bytes);
     }
-    if (plan->compiles) onv_json_put_memory_budget(json, plan->memory_budget);
+    if (plan->does.compiles) onv_json_put_memory_budget(json, plan->does.memory_budget);
     if (index == t->chosen) onv_json_put_bool(json, "chosen", true);
     if (t->chosen == ONV_NO_PLAN && index == knee) onv_json_put_bool(json, "knee", true);
     if (plan->max_batch > 0) onv_json_put_u64(json, "max_batch", (uint64_t)plan->max_batch);

@@ -10,7 +10,7 @@
 void onv_json_put_segments(onv_json *json, const onv_training_plan *plan, bool are_places)
 {
     onv_json_put_open(json, "segments", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < plan->n_segments; i++) {
+    for (uint32_t i = 0; i < plan->does.n_segments; i++) {
         const onv_segment_names *names = &plan->names[i];
         onv_json_open(json, '[', ONV_JSON_INLINE);
         onv_json_string(json, are_places ? names->begin : names->first);
@@ -23,7 +23,7 @@ void onv_json_put_segments(onv_json *json, const onv_training_plan *plan, bool a
 static void put_kept(onv_json *json, const onv_training_plan *plan)
 {
     onv_json_put_open(json, "keep", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < plan->n_kept_ops; i++) onv_json_string(json, plan->kept[i]);
+    for (uint32_t i = 0; i < plan->does.n_kept_ops; i++) onv_json_string(json, plan->kept[i]);
     onv_json_close(json);
 }
 
@@ -39,15 +39,15 @@ void onv_json_put_plan(onv_json *json, const char *key, const onv_training_plan 
     if (key != NULL) onv_json_key(json, key);
     onv_json_open(json, '{', ONV_JSON_LINES);
     onv_json_put_string(json, "form", onv_plan_form_names[plan->form]);
-    if (plan->form == ONV_PLAN_SEQUENTIAL) onv_json_put_u64(json, "count", plan->sequential);
-    if (plan->form == ONV_PLAN_COMPILE) onv_json_put_memory_budget(json, plan->memory_budget);
+    if (plan->form == ONV_PLAN_SEQUENTIAL) onv_json_put_u64(json, "count", plan->does.sequential);
+    if (plan->form == ONV_PLAN_COMPILE) onv_json_put_memory_budget(json, plan->does.memory_budget);
     if (plan->form == ONV_PLAN_MODULES) {
         onv_json_put_open(json, "modules", '[', ONV_JSON_LINES);
-        for (uint32_t i = 0; i < plan->n_segments; i++)
+        for (uint32_t i = 0; i < plan->does.n_segments; i++)
             onv_json_string(json, plan->names[i].modules);
         onv_json_close(json);
-        if (plan->save != NULL) onv_json_put_string(json, "save", plan->save);
-        if (plan->is_reentrant) onv_json_put_string(json, "checkpoint", "reentrant");
+        if (plan->does.save != NULL) onv_json_put_string(json, "save", plan->does.save);
+        if (plan->does.is_reentrant) onv_json_put_string(json, "checkpoint", "reentrant");
     }
     if (plan->form == ONV_PLAN_OPERATIONS) {
         onv_json_put_segments(json, plan, true);
@@ -80,10 +80,11 @@ onv_status onv_format_checkpoints_write(const onv_report_job *job)
     onv_json_put_u64(&json, "plan_version", 1);
     onv_json_put_string(&json, "generator", "onnxvram " ONV_VERSION);
     onv_json_put_string(&json, "model", job->views[0].model->path);
-    ONV_JSON_FIELDS(&json, plan, id, name);
+    ONV_JSON_FIELDS(&json, plan, id);
+    ONV_JSON_FIELDS(&json, &plan->does, name);
     ONV_JSON_FIELDS(&json, &plan->figures, peak_bytes, reserved_peak_bytes);
-    onv_json_put_u64(&json, "recompute_macs", plan->recomputed_macs);
-    onv_json_put_ratio(&json, "overhead", plan->recomputed_macs, plan->pass_macs);
+    onv_json_put_u64(&json, "recompute_macs", plan->does.recomputed_macs);
+    onv_json_put_ratio(&json, "overhead", plan->does.recomputed_macs, plan->pass_macs);
     onv_json_put_u64(&json, "offloaded_bytes", plan->figures.offloaded_bytes);
     onv_json_put_plan(&json, "apply", plan);
     onv_json_close(&json);
@@ -99,7 +100,7 @@ static const char *list_of(const onv_training_plan *plan, size_t *length)
     if (plan->form != ONV_PLAN_MODULES) return NULL;
     const char *first = plan->names[0].modules, *dot = strrchr(first, '.');
     *length = dot != NULL ? (size_t)(dot - first) : 0;
-    for (uint32_t i = 0; i < plan->n_segments; i++) {
+    for (uint32_t i = 0; i < plan->does.n_segments; i++) {
         char number[16];
         const char *name = plan->names[i].modules;
         snprintf(number, sizeof number, ".%u", (unsigned)i);
@@ -118,30 +119,32 @@ static void write_heading(const onv_report_job *job, const onv_training_plan *pl
     const char *list = list_of(plan, &length);
     onv_write_text(out, "# Activation checkpoints for ");
     onv_write_clean(out, onv_view_path(view), ONV_CLEAN_ASCII);
-    onv_write_format(out, ": plan %s@%s of onnxvram " ONV_VERSION ".\n#\n", plan->name, plan->id);
+    onv_write_format(out, ": plan %s@%s of onnxvram " ONV_VERSION ".\n#\n", plan->does.name,
+                     plan->id);
     onv_write_format(out, "# Peak %s of tensors, %s reserved; ",
                      onv_label_bytes(plan->figures.peak_bytes).text,
                      onv_label_bytes(plan->figures.reserved_peak_bytes).text);
-    onv_write_format(
-        out, "%.1f %% of forward and backward run again.\n",
-        plan->pass_macs > 0 ? 100.0 * (double)plan->recomputed_macs / (double)plan->pass_macs : 0);
+    onv_write_format(out, "%.1f %% of forward and backward run again.\n",
+                     plan->pass_macs > 0
+                         ? 100.0 * (double)plan->does.recomputed_macs / (double)plan->pass_macs
+                         : 0);
     onv_write_text(out, "# Call apply(network) once, before the first step.\n");
     if (plan->form != ONV_PLAN_MODULES) return;
     onv_write_text(out, "# Each row of PLAN is under one torch.utils.checkpoint");
-    if (plan->save != NULL)
+    if (plan->does.save != NULL)
         onv_write_format(out,
                          "; create_selective_checkpoint_contexts saves what the\n# operations of "
                          "these kinds give: %s",
-                         plan->save);
+                         plan->does.save);
     onv_write_text(out, ".\n");
-    if (list == NULL || plan->save != NULL) return;
+    if (list == NULL || plan->does.save != NULL) return;
     onv_write_text(out, "# They are members of ");
     onv_write_bytes(out, list, length);
     onv_write_format(out,
                      ": if these are all, gradient_checkpointing_enable(\n"
                      "# {\"use_reentrant\": %s}) of transformers%s does the same.\n",
-                     plan->is_reentrant ? "True" : "False",
-                     plan->is_reentrant ? "" : " or set_grad_checkpointing() of timm");
+                     plan->does.is_reentrant ? "True" : "False",
+                     plan->does.is_reentrant ? "" : " or set_grad_checkpointing() of timm");
 }
 
 onv_status onv_format_checkpoints_python_write(const onv_report_job *job)
@@ -154,7 +157,7 @@ onv_status onv_format_checkpoints_python_write(const onv_report_job *job)
                         "the file does not say where in the code %u of the plan's %u segments "
                         "are: export with torch.onnx.export(..., dynamo=True), or write the plan "
                         "to a .json",
-                        (unsigned)plan->n_by_hand, (unsigned)plan->n_segments);
+                        (unsigned)plan->n_by_hand, (unsigned)plan->does.n_segments);
     write_heading(job, plan);
     onv_write_text(job->out, "from onnxvram import recompute\n\nPLAN = ");
     onv_json_init(&json, job->out);

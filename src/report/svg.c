@@ -249,7 +249,7 @@ static onv_status draw_model(const onv_report_job *job, const onv_view *view,
     onv_write_format(out, "%s", strcmp(kept->runtime, "train") == 0 ? "training" : kept->runtime);
     if (kept->plan != ONV_NO_PLAN && view->training != NULL) {
         onv_write_text(out, ", checkpoints ");
-        onv_write_clean(out, view->training->plans[kept->plan].name, ONV_CLEAN_MARKDOWN);
+        onv_write_clean(out, view->training->plans[kept->plan].does.name, ONV_CLEAN_MARKDOWN);
     }
     onv_write_format(out, ": live memory over %zu steps, allocated at most %s, reserved %s",
                      kept->made.timeline.steps.count,
@@ -277,7 +277,7 @@ typedef struct front {
 
 static double again(const onv_training_plan *p)
 {
-    return p->pass_macs > 0 ? (double)p->recomputed_macs / (double)p->pass_macs : 0;
+    return p->pass_macs > 0 ? (double)p->does.recomputed_macs / (double)p->pass_macs : 0;
 }
 
 static front measure_front(const onv_training *t, double at)
@@ -329,7 +329,7 @@ static void draw_front(const onv_report_job *job, const onv_training *t, double 
         const onv_training_plan *p = &t->plans[i];
         double x = LEFT + DOT_ROOM + (WIDTH - LEFT - RIGHT - 2 * DOT_ROOM) * again(p) / f.most;
         double y = front_y(&f, p->figures.peak_bytes);
-        bool is_front = strncmp(p->name, "optimal", 7) == 0,
+        bool is_front = strncmp(p->does.name, "optimal", 7) == 0,
              is_left = x > WIDTH - RIGHT - NAME_WIDTH;
         onv_write_format(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"/>\n", x, y,
                          is_front ? 3 : 5, is_front ? "#0072b2" : "#d55e00");
@@ -342,7 +342,7 @@ static void draw_front(const onv_report_job *job, const onv_training *t, double 
         names[n_names].x = x;
         names[n_names++].y = text_y;
         text_at(out, is_left ? x - 9 : x + 9, text_y, is_left ? "end" : "start", "#24292f", 12);
-        onv_write_clean(out, p->name, ONV_CLEAN_MARKDOWN);
+        onv_write_clean(out, p->does.name, ONV_CLEAN_MARKDOWN);
         onv_write_format(out, " %s, %.1f%%</text>\n", onv_label_bytes(p->figures.peak_bytes).text,
                          again(p) * 100);
     }

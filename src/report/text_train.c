@@ -84,22 +84,22 @@ static const char *verdict(const onv_training *t, uint32_t plan)
 
 static const char *overhead_text(const onv_page *page, const onv_training_plan *plan)
 {
-    if (plan->recomputed_macs < plan->pass_macs || plan->pass_macs == 0)
-        return onv_page_label(page, onv_label_share(plan->recomputed_macs, plan->pass_macs));
+    if (plan->does.recomputed_macs < plan->pass_macs || plan->pass_macs == 0)
+        return onv_page_label(page, onv_label_share(plan->does.recomputed_macs, plan->pass_macs));
     /* More than the passes themselves, where segments are nested. */
     return onv_page_print(page, "%.0f%%",
-                          100.0 * (double)plan->recomputed_macs / (double)plan->pass_macs);
+                          100.0 * (double)plan->does.recomputed_macs / (double)plan->pass_macs);
 }
 
 static bool moves(const onv_training_plan *plan)
 {
-    return plan->saves_on_cpu || plan->offload_until > 0;
+    return plan->does.saves_on_cpu || plan->does.offload_until > 0;
 }
 
 const char *onv_plan_label(const onv_page *page, const onv_training_plan *plan)
 {
-    if (!plan->compiles) return plan->name;
-    return onv_page_print(page, "%s, compile=%g", plan->name, plan->memory_budget);
+    if (!plan->does.compiles) return plan->does.name;
+    return onv_page_print(page, "%s, compile=%g", plan->does.name, plan->does.memory_budget);
 }
 
 /* Both ways, and what it takes there. */
@@ -140,12 +140,12 @@ static void add_plan(onv_table *table, const onv_page *page, const onv_view *vie
             ? onv_page_range(page, plan->figures.held_ends[0], plan->figures.held_ends[1])
             : onv_page_bytes(page, plan->figures.reserved_peak_bytes),
         onv_page_bytes(page, plan->figures.saved_activation_bytes),
-        onv_page_label(page, onv_label_scaled(plan->recomputed_macs)),
+        onv_page_label(page, onv_label_scaled(plan->does.recomputed_macs)),
         overhead_text(page, plan),
     };
     for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) onv_table_add(table, cells[i]);
     if (has.time) onv_table_add(table, time_text(page, &plan->figures.time));
-    onv_table_add(table, onv_page_print(page, "%lu", (unsigned long)plan->n_segments));
+    onv_table_add(table, onv_page_print(page, "%lu", (unsigned long)plan->does.n_segments));
     if (has.moved) add_moved(table, page, plan);
     onv_table_add(table, verdict(t, index));
     if (has.batches)
@@ -157,8 +157,8 @@ static bool is_shown(const onv_training *t, uint32_t index, bool verbose)
 {
     enum { MOST = 7 };
     uint32_t first = index, end = index + 1;
-    while (first > 0 && t->plans[first - 1].item == t->plans[index].item) first--;
-    while (end < t->n_plans && t->plans[end].item == t->plans[index].item) end++;
+    while (first > 0 && t->plans[first - 1].does.item == t->plans[index].does.item) first--;
+    while (end < t->n_plans && t->plans[end].does.item == t->plans[index].does.item) end++;
     uint64_t n = end - first, at = index - first;
     if (verbose || n <= MOST || index == t->chosen || index == onv_training_knee(t) || at == n - 1)
         return true;
@@ -262,7 +262,7 @@ static void write_assumptions(const onv_training *t, const onv_page *page)
 
 static bool compiles(const onv_training *t)
 {
-    return t->chosen != ONV_NO_PLAN && t->plans[t->chosen].compiles;
+    return t->chosen != ONV_NO_PLAN && t->plans[t->chosen].does.compiles;
 }
 
 void onv_write_training(const onv_view *view, const onv_page *page, bool verbose)

@@ -93,5 +93,5 @@ void onv_viewer_title(onv_viewer_name *name, const onv_view *view, const onv_kep
         snprintf(name->text, sizeof name->text, "training with %s", t->optimizer->name);
     else
         snprintf(name->text, sizeof name->text, "training with %s, plan %s", t->optimizer->name,
-                 t->plans[kept->plan].name);
+                 t->plans[kept->plan].does.name);
 }

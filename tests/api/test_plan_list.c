@@ -34,7 +34,7 @@ static uint32_t widest_gap(const onv_training *t)
     uint32_t widest = 0;
     uint64_t most = 0;
     for (uint32_t i = 0; i + 1 < t->n_plans; i++) {
-        uint64_t gap = t->plans[i + 1].recomputed_macs - t->plans[i].recomputed_macs;
+        uint64_t gap = t->plans[i + 1].does.recomputed_macs - t->plans[i].does.recomputed_macs;
         if (gap > most) widest = i;
         if (gap > most) most = gap;
     }
@@ -52,12 +52,12 @@ TEST(what_is_left_out_is_chosen)
     const onv_training_plan *row = &t->plans[widest_gap(t)], *next = row + 1;
     char pick[64];
     snprintf(pick, sizeof pick, "optimal@%.6f%%",
-             100.0 * (double)(next->recomputed_macs - 1) / (double)next->pass_macs);
+             100.0 * (double)(next->does.recomputed_macs - 1) / (double)next->pass_macs);
     options.checkpoint = pick;
     chosen = analyse(&options);
     assert_int_equal(chosen->training.n_plans, 1);
     assert_true(chosen->training.figures.reserved_peak_bytes < row->figures.reserved_peak_bytes);
-    assert_true(chosen->training.plans[0].recomputed_macs < next->recomputed_macs);
+    assert_true(chosen->training.plans[0].does.recomputed_macs < next->does.recomputed_macs);
     onv_analysis_destroy(chosen);
 
     options.checkpoint = "optimal";
@@ -70,7 +70,8 @@ TEST(what_is_left_out_is_chosen)
     assert_true(chosen->training.plan_fits);
     const onv_training_plan *plan = &chosen->training.plans[chosen->training.chosen];
     assert_true(plan->total_bytes <= options.budget);
-    assert_in_range(plan->recomputed_macs, row->recomputed_macs, next->recomputed_macs - 1);
+    assert_in_range(plan->does.recomputed_macs, row->does.recomputed_macs,
+                    next->does.recomputed_macs - 1);
     for (uint32_t i = 0; i + 1 < chosen->training.n_plans; i++)
         assert_true(chosen->training.plans[i].figures.peak_bytes >=
                     chosen->training.plans[i + 1].figures.peak_bytes);

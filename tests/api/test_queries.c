@@ -126,8 +126,8 @@ TEST(training_and_its_plans_agree)
     assert_true(training->n_plans > 4);
     /* It all fits, so that nothing has to be computed again. */
     const onv_training_plan *chosen = &training->plans[training->chosen];
-    assert_string_equal(chosen->name, "none");
-    assert_int_equal(chosen->recomputed_macs + chosen->n_segments, 0);
+    assert_string_equal(chosen->does.name, "none");
+    assert_int_equal(chosen->does.recomputed_macs + chosen->does.n_segments, 0);
     least = &chosen->figures;
     assert_int_equal(f->peak_bytes, least->peak_bytes);
     assert_int_equal(f->saved_activation_bytes, least->saved_activation_bytes);
@@ -136,7 +136,7 @@ TEST(training_and_its_plans_agree)
         assert_true(plan->figures.saved_activation_bytes <= least->saved_activation_bytes);
         assert_true(plan->figures.reserved_peak_bytes >= plan->figures.allocated_peak_bytes);
         assert_true(plan->figures.allocated_peak_bytes >= plan->figures.peak_bytes);
-        assert_int_equal(plan->recomputed_macs > 0, plan->n_segments > 0);
+        assert_int_equal(plan->does.recomputed_macs > 0, plan->does.n_segments > 0);
         /* A forward is one product a layer, a backward counts as two. */
         assert_int_equal(plan->pass_macs, UINT64_C(3) * LAYERS * 512 * WIDTH * WIDTH);
     }
@@ -164,7 +164,7 @@ TEST(what_is_moved_has_its_price)
     assert_int_equal(offload->returned_bytes, offload->offloaded_bytes);
     assert_true(offload->pinned_bytes >= offload->offloaded_bytes);
     assert_int_equal(none->offloaded_bytes + none->returned_bytes + none->pinned_bytes, 0);
-    assert_int_equal(plans[0].recomputed_macs + plans[0].n_segments, 0);
+    assert_int_equal(plans[0].does.recomputed_macs + plans[0].does.n_segments, 0);
     assert_true(offload->saved_activation_bytes < none->saved_activation_bytes);
     assert_int_equal(a->training.chosen, 1);
 }

@@ -113,7 +113,7 @@ static void compare_training(const onv_training *one, const onv_training *other)
     assert_int_equal(x->reserved_peak_bytes, y->reserved_peak_bytes);
     for (size_t i = 0; i < one->n_plans; i++) {
         assert_int_equal(one->plans[i].figures.peak_bytes, other->plans[i].figures.peak_bytes);
-        assert_int_equal(one->plans[i].recomputed_macs, other->plans[i].recomputed_macs);
+        assert_int_equal(one->plans[i].does.recomputed_macs, other->plans[i].does.recomputed_macs);
     }
 }
 

@@ -80,7 +80,7 @@ static void list_plans(const question *q, const onv_analysis *analysis, offers *
         const onv_training_plan *plan = &t->plans[plans->count];
         const onv_training_figures *f = &plan->figures;
         plans->at[plans->count] =
-            (offer){plan->recomputed_macs, plan->n_segments, f->saved_activation_bytes,
+            (offer){plan->does.recomputed_macs, plan->does.n_segments, f->saved_activation_bytes,
                     f->reserved_peak_bytes, upper_end(ample, plans->count) + beside};
     }
 }
@@ -120,7 +120,7 @@ static void expect_choice(const question *q, const offers *plans, uint64_t budge
     }
     if (t->chosen != expected)
         fail_msg("%s, budget %ju: %s is chosen, not %s", q->sample, (uintmax_t)budget,
-                 t->plans[t->chosen].name, t->plans[expected].name);
+                 t->plans[t->chosen].does.name, t->plans[expected].does.name);
     assert_int_equal(t->figures.reserved_peak_bytes, plans->at[expected].reserved);
     assert_int_equal(t->figures.saved_activation_bytes, plans->at[expected].saved);
     assert_int_equal(training_of(analysis)->total_bytes.high, plans->at[expected].total);
@@ -158,7 +158,7 @@ TEST(the_empty_plan_is_training_without_plans)
     OWNED_ANALYSIS with = ask(&q, 0, false);
     const onv_training_figures *info = &without->training.figures;
     const onv_training_plan *plan = &with->training.plans[1];
-    assert_string_equal(plan->name, "none");
+    assert_string_equal(plan->does.name, "none");
     assert_int_equal(plan->figures.peak_bytes, info->peak_bytes);
     assert_int_equal(plan->figures.allocated_peak_bytes, info->allocated_peak_bytes);
     assert_int_equal(plan->figures.reserved_peak_bytes, info->reserved_peak_bytes);

@@ -79,14 +79,14 @@ static void check(trainer *t, const onv_train_options *options)
     expect_same(&r.figures, &base.figures);
     expect_lower_bounds(&r.figures);
     expect_same(&r.plans[0].figures, &base.figures);
-    assert_int_equal(r.plans[0].recomputed_macs, 0);
+    assert_int_equal(r.plans[0].does.recomputed_macs, 0);
     for (uint32_t i = 0; i < r.n_plans; i++) {
         const onv_training_plan *plan = &r.plans[i];
         expect_same_training(&plan->figures, &base.figures);
         expect_plan_bounds(&plan->figures);
         /* Plans without nesting run nothing more than once again. */
-        assert_true(plan->recomputed_macs <= base.figures.forward_macs);
-        if (!trains) assert_int_equal(plan->recomputed_macs, 0);
+        assert_true(plan->does.recomputed_macs <= base.figures.forward_macs);
+        if (!trains) assert_int_equal(plan->does.recomputed_macs, 0);
     }
 }
 

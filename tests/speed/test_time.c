@@ -133,8 +133,8 @@ TEST(plans_run_again)
     const onv_time *none = &t.plans[0].figures.time, *segments = &t.plans[1].figures.time;
     assert_int_equal(none->more.high, 0);
     assert_int_equal(none->macs, 11 * PRODUCT);
-    assert_true(t.plans[1].recomputed_macs > 0);
-    assert_int_equal(segments->macs, 11 * PRODUCT + t.plans[1].recomputed_macs);
+    assert_true(t.plans[1].does.recomputed_macs > 0);
+    assert_int_equal(segments->macs, 11 * PRODUCT + t.plans[1].does.recomputed_macs);
     assert_int_equal(segments->all.low - segments->more.low, none->all.low);
     assert_int_equal(segments->all.high - segments->more.high, none->all.high);
     /* Copies: beside the kernels, or between them. */
