@@ -373,8 +373,9 @@ static uint64_t form_bytes(const conv *c, const onv_conv_form *part, uint64_t mo
                     : part->splits > 0       ? mul(part->splits, split_bytes(c, base))
                                              : 0;
     uint64_t bytes = onv_u64_plus(onv_u64_plus(base_bytes(c, base), sums), part->tail);
+    if (bytes <= most_mib << 20) return bytes;
     uint64_t copies = base_bytes(c, BASE_PAD_X_Y_W);
-    return bytes > most_mib << 20 && bytes / 2 > copies ? copies : bytes;
+    return bytes / 2 > copies ? copies : bytes;
 }
 
 /* The largest power of two up to 32 that divides `v`. */
