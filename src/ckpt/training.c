@@ -552,8 +552,9 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     ONV_TRY(onv_mark_host_values(model, live, &is_host, err));
     onv_status status = ONV_OK;
     if (asks_for_plain(&how)) status = compute_plain(&n, &eager, live, is_host, &how, result, err);
-    /* Plans may have a tape of their own. */
-    if (how.take == NULL && (eager.differs_checkpoints || !asks_for_plans(&how))) {
+    /* Plans may have a tape of their own, the empty one has not. */
+    bool is_needed = asks_for_plans(&how) && (!eager.differs_checkpoints || how.room_bytes > 0);
+    if (how.take == NULL && !is_needed) {
         onv_eager_cleanup(&eager);
         n.eager = NULL;
     }

@@ -156,12 +156,15 @@ TEST(the_empty_plan_is_training_without_plans)
     OWNED_ANALYSIS without = ask(&q, 0, false);
     q.checkpoint = "blocks,none";
     OWNED_ANALYSIS with = ask(&q, 0, false);
+    OWNED_ANALYSIS judged = ask(&q, UINT64_C(16) << 30, false);
     const onv_training_figures *info = &without->training.figures;
     const onv_training_plan *plan = &with->training.plans[1];
     assert_string_equal(plan->does.name, "none");
     assert_int_equal(plan->figures.peak_bytes, info->peak_bytes);
     assert_int_equal(plan->figures.allocated_peak_bytes, info->allocated_peak_bytes);
     assert_int_equal(plan->figures.reserved_peak_bytes, info->reserved_peak_bytes);
+    assert_int_equal(judged->training.plans[1].figures.reserved_peak_bytes,
+                     info->reserved_peak_bytes);
 }
 
 /* --- The largest batch ------------------------------------------------------------------------- */
