@@ -73,6 +73,17 @@ static onv_alloc_options allocator_of(const onv_training_options *options)
     return alloc;
 }
 
+uint64_t onv_figures_held(const onv_training_figures *f)
+{
+    return f->reserved_peak_bytes > f->first_peak_bytes ? f->reserved_peak_bytes
+                                                        : f->first_peak_bytes;
+}
+
+bool onv_figures_fit(const onv_training_options *options, const onv_training_figures *f)
+{
+    return options->room_bytes == 0 || onv_figures_held(f) <= room_beside_handles(options, f);
+}
+
 static onv_status serve(const onv_timeline *t, const onv_training_options *options,
                         const char *plan, onv_training_figures *figures, onv_error *err)
 {

@@ -45,16 +45,15 @@ static onv_status measure(const onv_network *n, const onv_training_options *how,
     return onv_figures_sum(n, how, figures, err);
 }
 
-static uint64_t held_of(const onv_training_figures *f)
-{
-    return f->reserved_peak_bytes > f->first_peak_bytes ? f->reserved_peak_bytes
-                                                        : f->first_peak_bytes;
-}
-
 static void widen_to(uint64_t ends[2], uint64_t bytes)
 {
     if (bytes < ends[0]) ends[0] = bytes;
     if (bytes > ends[1]) ends[1] = bytes;
+}
+
+static bool is_too_much(const onv_training_options *how, const onv_training_figures *f)
+{
+    return !onv_figures_fit(how, f) && !f->release.suffices;
 }
 
 /* By what cuDNN takes for convolutions, where its answers to such ones differed. */
@@ -66,10 +65,11 @@ static onv_status find_workspace_ends(const onv_network *n, const onv_training_o
                                                    ONV_WORKSPACE_MOST};
     onv_training_options other = *how;
     onv_training_figures end;
+    bool fails = is_too_much(how, figures);
     if (!n->eager->has_open_workspaces) return ONV_OK;
     uint64_t *allocated = figures->allocated_ends, *held = figures->held_ends;
     allocated[0] = allocated[1] = figures->allocated_peak_bytes;
-    held[0] = held[1] = held_of(figures);
+    held[0] = held[1] = onv_figures_held(figures);
     other.train.notes_holds = false;
     other.take = NULL;
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
@@ -77,10 +77,13 @@ static onv_status find_workspace_ends(const onv_network *n, const onv_training_o
         other.train.lower.cuda.choice = choices[i];
         other.train.lower.locals |= with_locals && choices[i] == ONV_WORKSPACE_MOST;
         ONV_TRY(measure(n, &other, NULL, &end, err));
-        if (held_of(&end) >= held[1]) figures->release = end.release;
+        fails |= is_too_much(how, &end);
+        if (!onv_figures_fit(how, &end) && onv_figures_held(&end) >= held[1])
+            figures->release = end.release;
         widen_to(allocated, end.allocated_peak_bytes);
-        widen_to(held, held_of(&end));
+        widen_to(held, onv_figures_held(&end));
     }
+    if (fails) figures->release = (onv_release){0};
     return ONV_OK;
 }
 
@@ -100,8 +103,8 @@ static onv_status measure_plan(const onv_network *trained, const onv_training_op
     else
         status = measure(&n, &how, from->name, &plan->figures, err);
     /* More would not fit either. */
-    bool is_judged = options->room_bytes > 0 &&
-                     (!options->is_probe || held_of(&plan->figures) <= options->room_bytes);
+    bool is_judged =
+        options->room_bytes > 0 && !(options->is_probe && is_too_much(options, &plan->figures));
     if (status == ONV_OK && is_judged)
         status = find_workspace_ends(&n, &how, false, &plan->figures, err);
     if (!onv_u64_mul(plan->figures.forward_macs, 3, &plan->pass_macs)) plan->pass_macs = UINT64_MAX;

@@ -42,7 +42,7 @@ typedef struct onv_training_figures {
     uint64_t allocated_peak_bytes, reserved_peak_bytes; /* as torch.cuda counts */
     onv_release release;                                /* within onv_training_options.room_bytes */
     /* Likewise by the least and the most that cuDNN may take: of the figures of the result, and of plans that a budget may
-     * choose. The release is the upper end's. Else 0. */
+     * choose. The release is that of the end that holds most, where it suffices at each one. Else 0. */
     uint64_t allocated_ends[2], held_ends[2]; /* held: reserved, or in the first iteration */
     uint64_t offloaded_bytes, returned_bytes, pinned_bytes; /* as eager/program.h */
     uint64_t forward_macs;                                  /* of one forward pass */
