@@ -130,7 +130,12 @@ static onv_status measure_chosen(const onv_network *trained, const onv_training_
     how.take = NULL;
     ONV_TRY(onv_figures_measure(&n, &how, from->name, &result->plans[result->chosen].figures, NULL,
                                 options->keeps_timeline ? &timeline : NULL, err));
-    ONV_TRY(find_workspace_ends(&n, &how, false, &result->plans[result->chosen].figures, err));
+    onv_status status =
+        find_workspace_ends(&n, &how, false, &result->plans[result->chosen].figures, err);
+    if (status != ONV_OK) {
+        onv_timeline_cleanup(&timeline);
+        return status;
+    }
     choose_plan(result, result->chosen);
     onv_timeline_cleanup(&result->timeline);
     result->timeline = timeline;
