@@ -263,7 +263,7 @@ onv_status onv_calls_hold(const onv_model *model, const onv_calls *calls, const 
     ONV_WORK(eager->tensors.count + n);
     find_uses(&h);
     for (uint32_t i = 0; i < eager->ops.count; i++) {
-        ONV_WORK(2 * eager->ops.at[i].n_in);
+        ONV_WORK(2 * (uint64_t)eager->ops.at[i].n_in);
         for (uint32_t k = 0; k < eager->ops.at[i].n_in; k++)
             hold_argument(&h, eager->tensors.at[eager->ops.at[i].in[k].tensor].storage, i);
     }

@@ -172,7 +172,7 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
     ONV_TRY(make_arrays(s, err));
     for (uint32_t i = 0; i < s->eager->ops.count; i++) {
         const onv_eager_op *op = &s->eager->ops.at[i];
-        ONV_WORK(2 * op->n_in);
+        ONV_WORK(2 * (uint64_t)op->n_in);
         for (uint32_t k = 0; k < op->n_in; k++) {
             s->last_use[onv_sim_storage(s, op->in[k].tensor)] = i;
             s->senders[op->in[k].tensor] += op->in[k].grad != ONV_GRAD_NONE;
