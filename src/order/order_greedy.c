@@ -206,7 +206,8 @@ static onv_status try_all(greedy *g, uint32_t *order, uint64_t *peak, uint32_t *
     for (int t = NEWEST_OF_SMALLEST; t <= (all ? NEWEST_BUT_SHRINKS : NEWEST_OF_SMALLEST); t++) {
         for (int backward = 0; backward < 2; backward++) {
             uint64_t bytes;
-            ONV_WORK(ORDER_WORK * ((uint64_t)g->dag->n_nodes + g->dag->read_start[g->dag->n_nodes]));
+            ONV_WORK(ORDER_WORK *
+                     ((uint64_t)g->dag->n_nodes + g->dag->read_start[g->dag->n_nodes]));
             g->taste = (taste)t;
             fill_order(g, backward, spare);
             if (g->failed) return onv_fail_memory(err);

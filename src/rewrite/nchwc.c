@@ -398,8 +398,8 @@ static bool is_same_size(const blocking *b, onv_value_id x, onv_value_id y)
     const image *a = &b->images[x.index], *c = &b->images[y.index];
     for (int i = 0; i < RANK; i++) {
         if (i == 1) continue; /* channels are equal */
-        bool is_known = a->from[i] == c->from[i] &&
-                        (i < SPATIAL || a->halved[i - SPATIAL] == c->halved[i - SPATIAL]);
+        bool is_known = (i < SPATIAL || a->halved[i - SPATIAL] == c->halved[i - SPATIAL]) &&
+                        a->from[i] == c->from[i];
         onv_dim one = onv_fuse_dim(b->e, x, i), other = onv_fuse_dim(b->e, y, i);
         if (!is_known && (!onv_dim_is_known(one) || !onv_dim_same(one, other))) return false;
     }
