@@ -13,6 +13,7 @@ NUMBERS = ["0", "1", "2", "3", "7", "10", "64", "256", "1000", "100000", "429496
 SIZES = ["1", "4096", "1MiB", "300MB", "16GiB", "80GB", "1TiB"]
 SHAPED = {  # values whose form help gives in capitals
     "NAME=N": ["N=2", "batch=1", "batch=3", "sequence=7", "range#1=4", "unk__0=2", "d0=2", "M=1"],
+    "NAME=MIN:OPT:MAX": ["batch=1:2:4", "N=1:1:8", "x=1x8:2x8:4x8", "sequence=1:64:512"],
     "INPUT=AxBxC": ["x=2x3", "x=1", "input=1x3x224x224", "x=1x3x8x8"],
     "NAME=V,V,...": ["x=1", "shape=2,3", "n=4", "x=@values.pb", "missing=@values.pb"],
     "OUTPUT=NAME": ["y=mse"],
