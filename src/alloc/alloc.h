@@ -101,9 +101,8 @@ typedef struct onv_alloc_options {
     onv_bfc_options bfc;
     onv_async_options async;
     uint64_t raw_granularity_bytes; /* 2 MiB */
-    uint32_t
-        later_iterations; /* of training, like the last one of the timeline and behind it, in the figures alone; 0 */
-    uint64_t pattern_align_bytes; /* 256 */
+    uint64_t pattern_align_bytes;   /* 256 */
+    uint32_t later_iterations; /* of training, like the timeline's last one, in figures alone; 0 */
 } onv_alloc_options;
 
 /* --- Models ------------------------------------------------------------------------------------ */

@@ -49,10 +49,9 @@ static onv_status serve(onv_allocator *a, const onv_timeline *t, const onv_timel
  * a later one may still need another segment. The last iteration is served again, in turns under its own numbers of
  * buffers and under those of the one before, which are free by then. */
 typedef struct again {
-    size_t event; /* the first one of the last iteration; SIZE_MAX: nothing comes again */
-    uint32_t first,
-        shift; /* its buffers, from `first` on; the one before has each of them `shift` earlier */
-    uint32_t before; /* the step before it */
+    size_t event;          /* the first one of the last iteration; SIZE_MAX: nothing comes again */
+    uint32_t first, shift; /* its first buffer; the iteration before has each one `shift` earlier */
+    uint32_t before;       /* the step before it */
 } again;
 
 static uint32_t first_step_of(const onv_timeline *t, uint32_t iteration)
@@ -83,7 +82,7 @@ static again find_again(const onv_timeline *t, const onv_placement *p,
     const again none = {.event = SIZE_MAX};
     uint32_t n = (uint32_t)t->buffers.count, n_steps = (uint32_t)t->steps.count;
     uint32_t last = n_steps > 0 ? t->steps.at[n_steps - 1].iteration : 0;
-    if (options == NULL || options->later_iterations == 0 || last < 2) return none;
+    if (options->later_iterations == 0 || last < 2) return none;
     uint32_t from = first_step_of(t, last), steps = from - first_step_of(t, last - 1);
     again g = {.event = p->events.count, .first = n, .before = from - 1};
     while (g.event > 0 && p->events.at[g.event - 1].step >= from) g.event--;
@@ -102,7 +101,7 @@ static again find_again(const onv_timeline *t, const onv_placement *p,
 static onv_status serve_again(onv_allocator *a, const onv_timeline *t, const again *g,
                               onv_placement *p, onv_error *err)
 {
-    uint32_t rounds = g->event < SIZE_MAX ? a->options.later_iterations : 0;
+    uint32_t rounds = a->options.later_iterations;
     a->record = NULL;
     for (uint32_t round = 0; round < rounds; round++)
         for (size_t i = g->event; i < p->events.count && !a->out_of_memory; i++) {
@@ -113,7 +112,7 @@ static onv_status serve_again(onv_allocator *a, const onv_timeline *t, const aga
             ONV_TRY(serve(a, t, &e, p, err));
         }
     note(a, p, p->n_steps - 1);
-    for (size_t i = 0; i < p->events.count && rounds > 0 && !a->out_of_memory; i++) {
+    for (size_t i = 0; i < p->events.count && !a->out_of_memory; i++) {
         onv_timeline_event e = p->events.at[i];
         if (!e.is_free || !stays(g, t, e.buffer)) continue;
         if (e.buffer >= g->first && rounds % 2 == 1) e.buffer -= g->shift;

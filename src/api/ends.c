@@ -69,7 +69,7 @@ onv_status onv_analysis_find_ends(onv_analysis *analysis, onv_model *model, cons
     bool names_decide = !is_recorded && !how.lower.locals; /* or that end is asked for */
     if (!names_decide && !how.tape->has_open_workspaces) return ONV_OK;
     result->has_open_workspaces = how.tape->has_open_workspaces;
-    onv_eager news = {.first_loss_op = 0};
+    onv_eager new_relus = {.first_loss_op = 0};
     onv_runtime_options most = how, least = how;
     least.room_bytes = 0;
     if (names_decide) {
@@ -80,17 +80,18 @@ onv_status onv_analysis_find_ends(onv_analysis *analysis, onv_model *model, cons
             least.lower.inplace = all;
             least.lower.n_inplace = 1;
         }
-        bool makes_news = !is_told && how.tape->untold.count > 0;
-        if (how.tape->differs_most || (makes_news && how.tape->regions.count > 0))
+        bool makes_new = !is_told && how.tape->inplace_relus.count > 0;
+        if (how.tape->differs_most || (makes_new && how.tape->regions.count > 0))
             most.tape = NULL;
-        else if (makes_news)
-            most.tape = &news;
+        else if (makes_new)
+            most.tape = &new_relus;
         if (how.tape->differs_least) least.tape = NULL;
     }
-    onv_status status = most.tape == &news ? onv_eager_make_news(how.tape, &news, err) : ONV_OK;
+    onv_status status =
+        most.tape == &new_relus ? onv_eager_with_new_relus(how.tape, &new_relus, err) : ONV_OK;
     if (status == ONV_OK)
         status = add_ends(model, live, most, names_decide, ONV_WORKSPACE_MOST, result, err);
-    if (most.tape == &news) onv_eager_end_news(&news);
+    if (most.tape == &new_relus) onv_eager_end_new_relus(&new_relus);
     ONV_TRY(status);
     ONV_TRY(add_ends(model, live, least, names_decide, ONV_WORKSPACE_LEAST, result, err));
     return onv_runtime_add_up(result, err);

@@ -86,33 +86,33 @@ void onv_eager_cleanup(onv_eager *eager)
     onv_vec_cleanup(&eager->outputs);
     onv_vec_cleanup(&eager->regions);
     onv_vec_cleanup(&eager->checkpoints);
-    onv_vec_cleanup(&eager->untold);
+    onv_vec_cleanup(&eager->inplace_relus);
     onv_arena_cleanup(&eager->arena);
     onv_eager_init(eager);
 }
 
 /* Tensors stand in the order in which they were made: what is made of a storage behind the Relu is on the new one. */
-onv_status onv_eager_make_news(const onv_eager *tape, onv_eager *news, onv_error *err)
+onv_status onv_eager_with_new_relus(const onv_eager *tape, onv_eager *copy, onv_error *err)
 {
-    size_t n = tape->storages.count, most = n + tape->untold.count;
-    *news = *tape;
-    news->tensors.at =
-        onv_heap_copy(tape->tensors.at, tape->tensors.count * sizeof *news->tensors.at);
-    news->storages.at = onv_heap_alloc(most * sizeof *news->storages.at);
+    size_t n = tape->storages.count, most = n + tape->inplace_relus.count;
+    *copy = *tape;
+    copy->tensors.at =
+        onv_heap_copy(tape->tensors.at, tape->tensors.count * sizeof *copy->tensors.at);
+    copy->storages.at = onv_heap_alloc(most * sizeof *copy->storages.at);
     uint32_t *now = onv_heap_alloc(n * sizeof *now);
-    bool good = news->tensors.at != NULL && news->storages.at != NULL && now != NULL;
+    bool good = copy->tensors.at != NULL && copy->storages.at != NULL && now != NULL;
     for (uint32_t i = 0; good && i < n; i++) {
-        news->storages.at[i] = tape->storages.at[i];
+        copy->storages.at[i] = tape->storages.at[i];
         now[i] = i;
     }
-    const onv_untold_relu *relu = tape->untold.at, *end = relu + tape->untold.count;
-    for (uint32_t i = 0; good && i < news->tensors.count; i++) {
-        uint32_t *storage = &news->tensors.at[i].storage, before = now[*storage];
+    const onv_inplace_relu *relu = tape->inplace_relus.at, *end = relu + tape->inplace_relus.count;
+    for (uint32_t i = 0; good && i < copy->tensors.count; i++) {
+        uint32_t *storage = &copy->tensors.at[i].storage, before = now[*storage];
         if (relu < end && relu->tensor == i) {
-            uint32_t made = now[*storage] = (uint32_t)news->storages.count++;
-            news->storages.at[made] = news->storages.at[before];
-            news->storages.at[made].value = relu++->value;
-            news->storages.at[before].is_output = false;
+            uint32_t made = now[*storage] = (uint32_t)copy->storages.count++;
+            copy->storages.at[made] = copy->storages.at[before];
+            copy->storages.at[made].value = relu++->value;
+            copy->storages.at[before].is_output = false;
         }
         *storage = now[*storage];
     }
@@ -120,8 +120,8 @@ onv_status onv_eager_make_news(const onv_eager *tape, onv_eager *news, onv_error
     return good ? ONV_OK : onv_fail_memory(err);
 }
 
-void onv_eager_end_news(onv_eager *news)
+void onv_eager_end_new_relus(onv_eager *copy)
 {
-    onv_vec_cleanup(&news->storages);
-    onv_vec_cleanup(&news->tensors);
+    onv_vec_cleanup(&copy->storages);
+    onv_vec_cleanup(&copy->tensors);
 }

@@ -175,10 +175,10 @@ typedef struct onv_parameter_order {
 } onv_parameter_order;
 
 /* The result of a Relu that overwrites its input, which nothing tells. */
-typedef struct onv_untold_relu {
+typedef struct onv_inplace_relu {
     uint32_t tensor;
     onv_value_id value;
-} onv_untold_relu;
+} onv_inplace_relu;
 
 typedef struct onv_eager {
     onv_arena arena; /* dims of tensors, lists of operations: they go with the tape */
@@ -208,7 +208,7 @@ typedef struct onv_eager {
     uint32_t open_activations;    /* taken not to, likewise */
     bool was_recorded;            /* `held_until` is all that names and calls of modules hold */
     uint32_t opaque; /* nodes of unknown operators, of which only the results are seen */
-    ONV_VEC(onv_untold_relu) untold; /* of inference, in the order of their tensors */
+    ONV_VEC(onv_inplace_relu) inplace_relus; /* of inference, in the order of their tensors */
     /* Lowering asked for what `least` or, likewise, `locals` decides: with these the tape is another. */
     bool differs_least, differs_most;
     bool differs_checkpoints;  /* likewise, what `checkpoints` decides */
@@ -285,10 +285,10 @@ void onv_eager_init(onv_eager *eager);
 onv_status onv_eager_complete(onv_eager *eager, const onv_model *model, onv_error *err);
 void onv_eager_cleanup(onv_eager *eager);
 
-/* The same tape where untold Relus make tensors of their own (relu_makes_new): of inference, without regions. It shares all
- * but storages and tensors with `tape`; ended by onv_eager_end_news, also after a failure. */
-onv_status onv_eager_make_news(const onv_eager *tape, onv_eager *news, onv_error *err);
-void onv_eager_end_news(onv_eager *news);
+/* The same tape where those Relus make tensors of their own (relu_makes_new): of inference, without regions. It shares all
+ * but storages and tensors with `tape`; ended by onv_eager_end_new_relus, also after a failure. */
+onv_status onv_eager_with_new_relus(const onv_eager *tape, onv_eager *copy, onv_error *err);
+void onv_eager_end_new_relus(onv_eager *copy);
 
 /* The saved set: bytes that stay allocated between forward and backward beyond parameters and
  * buffers, each distinct storage once. `is_saved`, where not NULL, is set by storage. */

@@ -155,10 +155,10 @@ static bool relu_overwrites(onv_lowering *l, const onv_node *node)
 
 static void note_untold(onv_lowering *l, const onv_node *node, uint32_t result)
 {
-    onv_untold_relu relu = {result, node->outputs[0]};
+    onv_inplace_relu relu = {result, node->outputs[0]};
     bool is_untold = node->code == ONV_OP_Relu && onv_noted(node)->in_place == ONV_IN_PLACE_UNTOLD;
     if (is_untold && result != ONV_NO_TENSOR && l->emit.options->inference &&
-        !onv_vec_push(&l->emit.eager->untold, relu))
+        !onv_vec_push(&l->emit.eager->inplace_relus, relu))
         onv_emit_fail_memory(&l->emit);
 }
 

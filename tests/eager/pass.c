@@ -19,13 +19,13 @@ void pass_run(pass *p, model *m, const onv_lower_options *options)
     if (status == ONV_OK) status = onv_inference_build(&p->f.model, &eager, &how, &p->t, &err);
     if (status == ONV_OK) status = onv_timeline_peak(&p->t, &p->peak, NULL, &err);
     p->differs_least = eager.differs_least;
-    p->news = (onv_timeline){0};
-    onv_eager news = {.first_loss_op = 0};
-    if (status == ONV_OK && eager.untold.count > 0) {
-        status = onv_eager_make_news(&eager, &news, &err);
+    p->new_relus = (onv_timeline){0};
+    onv_eager new_relus = {.first_loss_op = 0};
+    if (status == ONV_OK && eager.inplace_relus.count > 0) {
+        status = onv_eager_with_new_relus(&eager, &new_relus, &err);
         if (status == ONV_OK)
-            status = onv_inference_build(&p->f.model, &news, &how, &p->news, &err);
-        onv_eager_end_news(&news);
+            status = onv_inference_build(&p->f.model, &new_relus, &how, &p->new_relus, &err);
+        onv_eager_end_new_relus(&new_relus);
     }
     onv_eager_cleanup(&eager);
     if (status != ONV_OK) fail_msg("%s (%s)", err.message, err.node);
@@ -34,7 +34,7 @@ void pass_run(pass *p, model *m, const onv_lower_options *options)
 void pass_drop(pass *p)
 {
     onv_timeline_cleanup(&p->t);
-    onv_timeline_cleanup(&p->news);
+    onv_timeline_cleanup(&p->new_relus);
     flow_close(&p->f);
     model_free(p->m);
 }

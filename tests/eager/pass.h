@@ -11,7 +11,8 @@ typedef struct pass {
     onv_timeline t;
     onv_peak peak;
     bool differs_least; /* as the tape said */
-    onv_timeline news; /* where its untold Relus make tensors of their own; no steps: it has none */
+    onv_timeline
+        new_relus; /* where its untold Relus make tensors of their own; no steps: it has none */
 } pass;
 
 /* Takes the model over; fails the test where it cannot be lowered. options NULL: as by default. */

@@ -414,8 +414,8 @@ TEST(a_tape_says_for_which_end_it_is_another)
             pass_run(&p[end], m, &ends[end]);
         }
         assert_int_equal(p[0].differs_least, cases[i].least);
-        assert_int_equal(p[0].news.steps.count > 0, cases[i].most);
-        if (cases[i].most) assert_same_buffers(&p[0].news, &p[2].t);
+        assert_int_equal(p[0].new_relus.steps.count > 0, cases[i].most);
+        if (cases[i].most) assert_same_buffers(&p[0].new_relus, &p[2].t);
         assert_true(cases[i].least == (p[1].t.buffers.count != p[0].t.buffers.count));
         assert_true(cases[i].most == (p[2].t.buffers.count != p[0].t.buffers.count));
         for (size_t end = 0; end < 3; end++) pass_drop(&p[end]);
