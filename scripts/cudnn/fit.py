@@ -27,13 +27,15 @@ MIB = 1 << 20
 PATCHES = 32  # the feature that tells them
 # The layout of the file: see src/kernels/conv_trees.h.
 HEAD, KIND, PART, PAIR = (struct.Struct(f) for f in ("<5I", "<HHBB", "<BBHI", "<HH"))
-LIMIT, ROOT, INNER = (struct.Struct(f) for f in ("<f", "<II", "<BH"))
-IS_LEAF = 128
+LIMIT, ROOT = struct.Struct("<I"), struct.Struct("<II")
+LOW_IS_LEAF, HIGH_IS_LEAF = 64, 128
 FORMS = ["none", "x+y+w", "x+w", "y+w", "x+y", "x", "y", "w", "X+Y+W", "X+W", "Y+W", "X+Y", "X", "Y", "W", "N*w", "2x", "2y",
          "winograd", "fft", "2N*w", "winograd's weights", "8 groups' x+y", "8 groups' x+y+w", "2^n x+y+w", "table", "16 images' winograd",
          "fft of 32 x 32", "float x+y+w", "8 groups' X+Y+W", "even groups' x+y+w", "64 channels' x+y+w", "64 channels' x+y"]
 NONE, XYW, XY, W, PAD_XYW, PAD_XY, PAD_W, POWER_XYW = 0, 1, 4, 7, 8, 11, 14, 24
 ARCHS, MODES = ["90", "80", "86", "89"], ["tf32", "ieee", "nhwc", "half", "half-nhwc", "B-tf32", "B-ieee", "B-half", "most", "E-ieee"]
+REACHES = [1, 1.15, 1.4, 2]  # by what factor a size may be on the wrong side of a limit
+WIDEST = len(REACHES) - 1
 LEAVES = {"90-tf32": 5000, "80-tf32": 2500, "86-tf32": 2500, "89-tf32": 2500, "90-half": 3000, "90-ieee": 600, "90-nhwc": 3000,
           "90-half-nhwc": 3000, "90-B-tf32": 2000, "86-E-ieee": 1000}  # others: 60; before pruning
 # Tiles of kernels that divide sums on compute capability 9.0, by their knob 2; knobs 27 and 28 are the blocks of a cluster.
@@ -223,7 +225,7 @@ def label_without(r, b):
     for form in copies + (PAD_XYW, XYW, POWER_XYW, 9, 2, 10, 3, 12, 5, 13, 6, NONE) if r.which == "w" else (NONE,):
         rest, unit = b - forms[form], unit_of(r, form)
         splits = round(rest / unit)
-        if 1 <= splits <= 1000 and -64 <= rest - splits * unit <= 2048 + splits * 8:
+        if 1 <= splits <= 1000 and -64 <= rest - splits * unit <= max(2048 + splits * 8, unit / 100):  # and a table of places
             return plain(r, form), splits, max(0, rest - splits * unit)
     for form in copies + (NONE,) if r.which == "w" else (PAD_XYW, XYW, NONE):  # some parts are a little more than what is made
         splits = round((b - forms[form]) / unit_of(r, form))
@@ -443,8 +445,8 @@ def fit(job, tree):
 
 
 class Tree:
-    def __init__(self, nodes, leaves, most):
-        self.nodes, self.leaves, self.most = nodes, leaves, most
+    def __init__(self, nodes, leaves, most, reach=None):
+        self.nodes, self.leaves, self.most, self.reach = nodes, leaves, most, reach or {}
 
 
 def trees_of(data):
@@ -459,38 +461,49 @@ def trees_of(data):
     trees = {}
     for job, (root, most) in zip(((a, m, p) for a in ARCHS for m in MODES for p in "fdw"), roots):
         tree = trees[job] = Tree([], {}, most)
-        pending = [(at + root - 1, None)] if root else []
-        while pending:  # a node, and whose right child it is
-            here, parent = pending.pop()
+        pending = [(at + root - 1, None, False)] if root else []
+        while pending:  # a node, whose right child it is, whether it is a leaf
+            here, parent, is_leaf = pending.pop()
             index = len(tree.nodes)
             if parent is not None:
                 left, _, *rest = tree.nodes[parent]
                 tree.nodes[parent] = (left, index, *rest)
-            first = data[here]
-            if first & IS_LEAF:
-                one, other = pairs[(first ^ IS_LEAF) << 8 | data[here + 1]]
+            if is_leaf:
+                one, other = pairs[number_at(data, here)[0]]
                 tree.nodes.append((-1, -1, 0, 0))
                 tree.leaves[index] = parts[one], parts[other]
                 continue
-            _, limit = INNER.unpack_from(data, here)
-            skip, low = skip_at(data, here + INNER.size)
-            tree.nodes.append((index + 1, -1, first, limits[limit][0]))
-            pending += [(low + skip, index), (low, None)]
+            head = data[here]
+            limit, low = number_at(data, here + 1)
+            skip, low = (0, low) if head & LOW_IS_LEAF else number_at(data, low)
+            high = low + skip if skip else number_at(data, low)[1]
+            limit, tree.reach[index] = limit_of(*limits[limit])
+            tree.nodes.append((index + 1, -1, head & 63, limit))
+            pending += [(high, index, bool(head & HIGH_IS_LEAF)), (low, None, bool(head & LOW_IS_LEAF))]
     return trees
 
 
-def skip_at(data, at):
+def number_at(data, at):
     """Seven bits a byte, the lowest first; the last byte has no top bit. Also what follows it."""
-    skip, bits = 0, 0
+    number, bits = 0, 0
     while True:
-        skip |= (data[at] & 127) << bits
+        number |= (data[at] & 127) << bits
         at, bits = at + 1, bits + 7
         if data[at - 1] < 128:
-            return skip, at
+            return number, at
 
 
-def skip_of(skip):
-    return bytes((skip & 127 | 128,)) + skip_of(skip >> 7) if skip > 127 else bytes((skip,))
+def number_of(number):
+    return bytes((number & 127 | 128,)) + number_of(number >> 7) if number > 127 else bytes((number,))
+
+
+def limit_of(bits):
+    """The limit, and how far it reaches: an index into REACHES."""
+    return struct.unpack("<f", struct.pack("<I", bits & ~3))[0], bits & 3
+
+
+def bits_of(limit, reach):
+    return struct.unpack("<I", struct.pack("<f", math.floor(limit)))[0] & ~3 | reach
 
 
 def rounded(rests):
@@ -502,52 +515,71 @@ def rounded(rests):
     return rest if rest <= 4096 else round(rest / block) * block
 
 
-def emit(made, kinds, parts, pairs, limits):
+def shape_of(tree, at=0):
+    """(pair of parts) or (feature, bits of the limit, low, high), without what makes no difference."""
+    left, right, feature, limit = tree.nodes[at]
+    if left < 0:
+        return tree.leaves[at]
+    low, high = shape_of(tree, left), shape_of(tree, right)
+    return low if low == high else (feature, bits_of(limit, tree.reach.get(at, WIDEST)), low, high)
+
+
+def counted(shape, pairs, limits):
+    if len(shape) == 2:
+        pairs[shape] += 1
+        return
+    limits[shape[1]] += 1
+    counted(shape[2], pairs, limits)
+    counted(shape[3], pairs, limits)
+
+
+def emit(shape, pairs, limits):
     """The tree as bytes: see src/kernels/conv_trees.h."""
-    def part_of(part):
-        form, splits, rest, tiles = part
-        return parts.setdefault((form, kinds.setdefault(tiles or (0, 0, 0, 0), len(kinds)), splits, rest), len(parts))
-
-    def go(at):
-        left, right, feature, limit = made.nodes[at]
-        if left < 0:
-            pair = pairs.setdefault(tuple(map(part_of, made.leaves[at])), len(pairs))
-            return bytes((IS_LEAF | pair >> 8, pair & 255))
-        low, high = go(left), go(right)
-        if low == high:
-            return low
-        limit = limits.setdefault((float(np.float32(math.floor(limit))),), len(limits))
-        return INNER.pack(feature, limit) + skip_of(len(low)) + low + high
-
-    return go(0)
+    if len(shape) == 2:
+        return number_of(pairs[shape])
+    feature, limit, low, high = shape
+    is_leaf, first = len(low) == 2, emit(low, pairs, limits)
+    head = feature | (LOW_IS_LEAF if is_leaf else 0) | (HIGH_IS_LEAF if len(high) == 2 else 0)
+    return bytes((head,)) + number_of(limits[limit]) + (b"" if is_leaf else number_of(len(first))) + first + emit(high, pairs, limits)
 
 
-def write(out, trees, kinds, parts, pairs, limits, most):
-    jobs = [(a, m, p) for a in ARCHS for m in MODES for p in "fdw"]
-    roots, at = [], 1
-    for job in jobs:
-        roots.append((at if job in trees else 0, most.get(job, 0)))
-        at += len(trees.get(job, b""))
-    out.write(HEAD.pack(*map(len, (kinds, parts, pairs, limits, roots))))
-    for layout, rows in ((KIND, kinds), (PART, parts), (PAIR, pairs), (LIMIT, limits), (ROOT, roots)):
-        out.writelines(layout.pack(*row) for row in rows)
-    out.writelines(trees[job] for job in jobs if job in trees)
+def numbered(counts):
+    """Each by its place among the commonest."""
+    return {what: number for number, what in enumerate(sorted(counts, key=lambda what: (-counts[what], str(what))))}
+
+
+def write(out, trees):
+    """Says how many bytes of nodes, leaves and parts there are."""
+    shapes, counts, limit_counts = {job: shape_of(tree) for job, tree in trees.items() if tree.nodes}, Counter(), Counter()
+    for job, shape in shapes.items():
+        shapes[job] = shape = shape if len(shape) > 2 else (0, 0, shape, shape)
+        counted(shape, counts, limit_counts)
+    pairs, limits, kinds, parts, rows = numbered(counts), numbered(limit_counts), {(0, 0, 0, 0): 0}, {}, []
+    for pair in pairs:
+        rows.append([parts.setdefault((form, kinds.setdefault(tiles or (0, 0, 0, 0), len(kinds)), splits, rest), len(parts))
+                     for form, splits, rest, tiles in pair])
+    nodes, roots = b"", []
+    for job, tree in trees.items():
+        roots.append((len(nodes) + 1 if job in shapes else 0, tree.most))
+        nodes += emit(shapes[job], pairs, limits) if job in shapes else b""
+    out.write(HEAD.pack(*map(len, (kinds, parts, rows, limits, roots))))
+    for layout, table in ((KIND, kinds), (PART, parts), (PAIR, rows), (LIMIT, [(bits,) for bits in limits]), (ROOT, roots)):
+        out.writelines(layout.pack(*row) for row in table)
+    out.write(nodes)
+    return f"{len(nodes)} bytes of nodes, {len(pairs)} different leaves of {len(parts)} parts"
 
 
 def main(folder, table=None):
     trees = trees_of(open(table, "rb").read()) if table else {(a, m, p): Tree([], {}, 0) for a in ARCHS for m in MODES for p in "fdw"}
     os.chdir(folder)
     sys.setrecursionlimit(10000)
-    kinds, parts, pairs, limits, made, most = {(0, 0, 0, 0): 0}, {}, {}, {}, {}, {}
     for job, tree in trees.items():
-        tree = fit(job, tree) or tree
-        if tree.nodes:
-            made[job], most[job] = emit(tree, kinds, parts, pairs, limits), tree.most
+        trees[job] = fit(job, tree) or tree
     with open("conv.trees", "wb") as out:
-        write(out, made, kinds, parts, pairs, limits, most)
+        size = write(out, trees)
     written = trees_of(open("conv.trees", "rb").read())
-    assert all(emit(written[job], {}, {}, {}, {}) and len(written[job].leaves) > 0 for job in made)
-    print(sum(map(len, made.values())), "bytes of nodes,", len(pairs), "different leaves of", len(parts), "parts")
+    assert all(shape_of(tree) == shape_of(written[job]) for job, tree in trees.items() if tree.nodes)
+    print(size)
 
 
 if __name__ == "__main__":

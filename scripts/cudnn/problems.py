@@ -1,8 +1,8 @@
 """Writes convolution problems as ask.c reads them, for the sets that fit.py fits to and checks on.
 
     python problems.py NETWORKS.json SET... > problems     # SET: layers=N, varied=N, near=N, designs=N, patches=N, stems=N,
-                                                           # large=N, grouped=N, depthwise=N, video=N, dilated=N, expanding=N, pointwise=N,
-                                                           # heads=N, narrow=N, lines=N, upscaling=N
+                                                           # overlapping=N, tubelets=N, large=N, grouped=N, depthwise=N, video=N, dilated=N,
+                                                           # expanding=N, pointwise=N, heads=N, narrow=N, lines=N, upscaling=N
     options: --dtype fp32|fp16|bf16 --channels-last --no-tf32 --passes fdw --depthwise --seed N --batches N
 
 layers=N: each layer of networks.json at N batches drawn from 1 to 128; --batches N: to 2^N. varied=N: N layers of the fitted half with sizes,
@@ -162,6 +162,29 @@ STAGES = [32, 40, 48, 64, 64, 80, 96, 96, 96, 112, 128, 128, 160, 192, 192, 224,
 def batch_of(most=7):
     batch = min(2 ** most, max(1, round(2 ** random.uniform(0, most))))
     return 2 ** round(math.log2(batch)) if random.random() < .6 else batch
+
+
+def overlapping():
+    """Patches that share pixels, padded or not: of spectra, and of the stages of networks that mix convolutions and attention."""
+    kernel = random.choice([3, 3, 4, 5, 6, 7, 7, 7, 8, 8, 9, 10, 12, 14, 16, 16, 16, 16, 20, 24, 32])
+    stride = random.randint((kernel + 1) // 2, kernel - 1)
+    padding = random.choice([0, 0, kernel // 2, (kernel - 1) // 2, (kernel - stride + 1) // 2])
+    if random.random() < .5:
+        side = [random.choice(IMAGES)] * 2
+    else:  # spectra
+        side = [random.choice([16, 32, 40, 64, 64, 80, 96, 128, 128, 128, 160, 256]), round(2 ** random.uniform(6, 11))]
+        side = side[::random.choice([1, 1, -1])]
+    channels = random.choice([1, 1, 1, 1, 2, 3, 3, 3, 3, 4]) if random.random() < .75 else random.choice(STAGES)
+    rest = [[kernel] * 2, [stride] * 2, [padding] * 2, [1, 1]]
+    out = out_of(side, *rest)
+    return [False, 2, channels, random.choice(WIDTHS), 1, side, out, *rest] if min(out) > 0 else None
+
+
+def tubelet():
+    """Patches of a video."""
+    size = [random.choice([1, 2, 2, 2, 4]), *[random.choice([4, 8, 14, 16, 16, 32])] * 2]
+    cells = [random.choice([4, 8, 8, 16]), *[random.choice([7, 8, 10, 14, 14, 16, 20, 24])] * 2]
+    return [False, 3, random.choice([1, 3, 3, 3]), random.choice(WIDTHS), 1, [a * b for a, b in zip(size, cells)], cells, size, size, [0] * 3, [1] * 3]
 
 
 def patch():
@@ -346,7 +369,7 @@ def upscaling():
     return [False, 2, channels, width, 1, [side] * 2, out_of([side] * 2, *rest), *rest] if side * side * max(channels, width) < 2 ** 24 else None
 
 
-FAMILIES = {"patches": patch, "heads": heads, "narrow": narrow, "lines": line, "upscaling": upscaling, "stems": stem, "large": large, "grouped": grouped, "depthwise": depthwise, "video": video, "dilated": dilated,
+FAMILIES = {"patches": patch, "overlapping": overlapping, "tubelets": tubelet, "heads": heads, "narrow": narrow, "lines": line, "upscaling": upscaling, "stems": stem, "large": large, "grouped": grouped, "depthwise": depthwise, "video": video, "dilated": dilated,
             "expanding": expanding, "pointwise": pointwise}
 
 
@@ -354,7 +377,7 @@ def batch_for(name, most):
     if most > 7:
         return batch_of(most)
     if name != "large":
-        return batch_of(8 if name == "patches" else 6 if name == "video" else 7)
+        return batch_of(8 if name in ("patches", "overlapping") else 6 if name == "video" else 7)
     return random.choice([1, 1, 1, 1, 2, 2, 3, 4, 8])
 
 

@@ -7,7 +7,7 @@
 extern const unsigned char onv_cudnn_conv_trees[];
 
 enum { KINDS, PARTS, PAIRS, LIMITS, ROOTS, NODES, N_TABLES = NODES };
-enum { IS_LEAF = 128, INNER_BYTES = 3 };
+enum { FEATURE = 63, LOW_IS_LEAF = 64, HIGH_IS_LEAF = 128, REACH = 3 };
 
 static const uint8_t row_bytes[N_TABLES] = {
     [KINDS] = 6, [PARTS] = 8, [PAIRS] = 4, [LIMITS] = 4, [ROOTS] = 8};
@@ -39,14 +39,6 @@ static const unsigned char *row_at(uint32_t table, uint32_t row)
     return table_at(table) + (size_t)row * row_bytes[table];
 }
 
-static float limit_of(uint32_t index)
-{
-    uint32_t bits = u32(row_at(LIMITS, index));
-    float limit;
-    memcpy(&limit, &bits, sizeof limit);
-    return limit;
-}
-
 static onv_conv_form form_of(uint32_t part)
 {
     const unsigned char *row = row_at(PARTS, part), *kind = row_at(KINDS, row[1]);
@@ -58,13 +50,13 @@ static onv_conv_form form_of(uint32_t part)
 }
 
 /* `at` goes behind it. */
-static size_t skip_of(const unsigned char **at)
+static uint32_t number_at(const unsigned char **at)
 {
-    size_t skip = 0;
+    uint32_t number = 0;
     for (uint32_t bits = 0;; bits += 7) {
         unsigned char byte = *(*at)++;
-        skip |= (size_t)(byte & 127) << bits;
-        if (byte < 128) return skip;
+        number |= (uint32_t)(byte & 127) << bits;
+        if (byte < 128) return number;
     }
 }
 
@@ -78,23 +70,31 @@ uint32_t onv_conv_tree_most_mib(uint32_t root)
     return u32(row_at(ROOTS, root) + sizeof(uint32_t));
 }
 
-static void walk(const onv_conv_question *q, const unsigned char *at, bool is_own)
+static void walk(const onv_conv_question *q, const unsigned char *at, bool is_leaf, bool is_own)
 {
-    while ((*at & IS_LEAF) == 0) {
-        float size = (float)q->feature(q->context, *at), limit = limit_of(u16(at + 1));
-        bool is_low = size <= limit, is_near = 2 * size > limit && size < 2 * limit;
-        is_near &= is_own && (q->sizes >> *at & 1) != 0;
-        at += INNER_BYTES;
-        size_t skip = skip_of(&at);
-        if (is_near) walk(q, is_low ? at + skip : at, false);
-        if (!is_low) at += skip;
+    static const float reaches[] = {1, 1.15F, 1.4F, 2};
+    while (!is_leaf) {
+        uint8_t head = *at++, which = head & FEATURE;
+        uint32_t bits = u32(row_at(LIMITS, number_at(&at)));
+        float size = (float)q->feature(q->context, which), reach = reaches[bits & REACH], limit;
+        bits &= ~(uint32_t)REACH;
+        memcpy(&limit, &bits, sizeof limit);
+        size_t skip = (head & LOW_IS_LEAF) != 0 ? 0 : number_at(&at);
+        const unsigned char *low = at, *high = at + skip;
+        if (skip == 0) number_at(&high);
+        bool is_low = size <= limit, is_near = reach * size > limit && size < reach * limit;
+        bool low_is_leaf = skip == 0, high_is_leaf = (head & HIGH_IS_LEAF) != 0;
+        if (is_near && is_own && (q->sizes >> which & 1) != 0)
+            walk(q, is_low ? high : low, is_low ? high_is_leaf : low_is_leaf, false);
+        at = is_low ? low : high;
+        is_leaf = is_low ? low_is_leaf : high_is_leaf;
     }
-    const unsigned char *pair = row_at(PAIRS, (uint32_t)(at[0] & (IS_LEAF - 1)) << 8 | at[1]);
+    const unsigned char *pair = row_at(PAIRS, number_at(&at));
     q->meet(q->context, form_of(u16(pair)), is_own ? ONV_CONV_LIKELIEST : ONV_CONV_NEARBY);
     q->meet(q->context, form_of(u16(pair + 2)), is_own ? ONV_CONV_SECOND : ONV_CONV_NEARBY);
 }
 
 void onv_conv_tree_ask(uint32_t root, const onv_conv_question *question)
 {
-    walk(question, table_at(NODES) + u32(row_at(ROOTS, root)) - 1, true);
+    walk(question, table_at(NODES) + u32(row_at(ROOTS, root)) - 1, false, true);
 }

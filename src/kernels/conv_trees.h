@@ -7,12 +7,15 @@
  *     kinds   u16 height, width, u8 down, across           tiles of kernels
  *     parts   u8 base, tiles, u16 splits, u32 tail         forms
  *     pairs   u16 part, u16 other                          leaves: the likeliest form and the second, or the same one
- *     limits  f32
+ *     limits  f32                                      the last two bits say how well it is known
  *     roots   u32 place, u32 most_mib                      by architecture, mode and pass; place 0: no tree, else 1 +
  *                                                          the first byte among the nodes
- *     nodes   leaf   u8 128 + pair / 256, u8 pair % 256
- *             inner  u8 feature, u16 limit, skip            at most the limit: the next node, else `skip` bytes on: seven
- *                                                          bits a byte, the lowest first, the top bit: another follows
+ *     nodes   inner  u8 feature + 64 (low is a leaf) + 128 (high is one), limit, skip    at most the limit: low, which is the next
+ *                                                          node, else high, `skip` bytes on; no skip where low is a leaf
+ *             leaf   pair
+ *
+ * Limits, skips and pairs in nodes are numbers of seven bits a byte, the lowest first, the top bit: another follows. The
+ * commonest limits and pairs come first. A root is no leaf.
  *
  * A tree is one root. Cost of a question: the square of its depth at most. */
 #ifndef ONV_KERNELS_CONV_TREES_H
@@ -37,8 +40,7 @@ typedef struct onv_conv_form {
 } onv_conv_form;
 
 /* The likeliest form and the second one of the leaf that a problem comes to, and those of each leaf to which it would come if a
- * size that is less than twice and more than half its limit were on the other side: where a tree changes its mind is
- * known no better than that. */
+ * size near its limit were on the other side: by a factor of at most 1, 1.15, 1.4 or 2, as well as that limit is known. */
 typedef enum onv_conv_nearness {
     ONV_CONV_LIKELIEST,
     ONV_CONV_SECOND,
