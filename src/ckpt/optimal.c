@@ -47,7 +47,7 @@ static onv_status try_seeds(front *f, onv_error *err)
     onv_ckpt_problem problem = *f->problem;
     problem.rivals = NULL; /* a level ends by what its plans take */
     onv_status status = onv_ckpt_none.make(f->problem, 0, &plans, err);
-    if (status == ONV_OK) status = onv_uneven_make(&problem, &plans, err);
+    if (status == ONV_OK) status = onv_uneven_make(&problem, &f->beside, &plans, err);
     for (size_t i = 0; i < plans.at.count && status == ONV_OK; i++)
         status = onv_front_offer(&f->plans, &plans.at.at[i], err);
     onv_ckpt_plans_cleanup(&plans);
@@ -223,7 +223,6 @@ static onv_status try_chains(front *f, onv_arena *arena, onv_error *err)
 {
     candidates c;
     ONV_TRY(find_candidates(f->problem, arena, &c, err));
-    ONV_TRY(onv_tape_beside_find(f->problem, arena, &f->beside, err));
     uint32_t before = UINT32_MAX, step = 1;
     for (uint32_t part = 0; part <= PARTS; part += step) {
         uint32_t n_kept = keep_part(&c, part, PARTS);
@@ -266,7 +265,8 @@ static onv_status make(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt
     rivalled.rivals = &f.plans;
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
-    onv_status status = try_seeds(&f, err);
+    onv_status status = onv_tape_beside_find(problem, &arena, &f.beside, err);
+    if (status == ONV_OK) status = try_seeds(&f, err);
     if (status == ONV_OK) status = try_chains(&f, &arena, err);
     if (status == ONV_OK) status = try_compiled(&f, err);
     if (status == ONV_OK) status = onv_front_give(problem, &f.plans, "optimal", plans, err);
