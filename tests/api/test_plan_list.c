@@ -28,13 +28,13 @@ static onv_analysis *analyse(const onv_options *options)
     return analysis;
 }
 
-/* The row behind which the next one costs the most more. */
+/* The row behind which the next one takes the most less. */
 static uint32_t widest_gap(const onv_training *t)
 {
     uint32_t widest = 0;
     uint64_t most = 0;
     for (uint32_t i = 0; i + 1 < t->n_plans; i++) {
-        uint64_t gap = t->plans[i + 1].does.recomputed_macs - t->plans[i].does.recomputed_macs;
+        uint64_t gap = t->plans[i].figures.peak_bytes - t->plans[i + 1].figures.peak_bytes;
         if (gap > most) widest = i;
         if (gap > most) most = gap;
     }
