@@ -158,8 +158,8 @@ static void find_around(finder *f, uint32_t index, const around *before, around 
     /* The forward pass of an autograd function runs without gradient: nothing in it counts, and no place is inside. */
     if (onv_noted(node)->function[0] != '\0') return;
     if (is_computed(f, op, node)) return;
-    if (node->calls != NULL && node->calls[0] != '\0')
-        a->is_known = read_list(f, node->calls, a);
+    if (onv_noted(node)->calls[0] != '\0')
+        a->is_known = read_list(f, onv_noted(node)->calls, a);
     else if (node->name[0] == '/')
         a->is_known = read_slashes(f, node->name, a);
     bool is_conv = op->part == NULL && op->aten == ONV_ATEN_conv;

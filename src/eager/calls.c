@@ -48,9 +48,9 @@ static bool is_layer(const char *class, size_t length)
 static void find_noted(const onv_node *node, chain *c)
 {
     static const char sequential[] = "torch.nn.modules.container.Sequential";
-    const char *at = node->calls, *classes = node->call_classes, *class;
+    const char *at = onv_noted(node)->calls, *classes = onv_noted(node)->call_classes, *class;
     size_t length, class_length;
-    c->path = node->calls;
+    c->path = onv_noted(node)->calls;
     c->has_classes = classes != NULL && classes[0] != '\0';
     while (c->n < ONV_MAX_CALLS && next_element(&at, &length) != NULL) {
         class = c->has_classes ? next_element(&classes, &class_length) : NULL;
@@ -92,7 +92,7 @@ static bool find_chain(const onv_model *model, const onv_eager *eager, uint32_t 
     c->path = NULL;
     if (!onv_is_node(op->node)) return false;
     const onv_node *node = onv_model_node(model, op->node);
-    bool is_noted = node->calls != NULL && node->calls[0] != '\0';
+    bool is_noted = onv_noted(node)->calls[0] != '\0';
     if (is_noted)
         find_noted(node, c);
     else if (node->name[0] == '/')

@@ -36,7 +36,7 @@ static bool next_frame(const char **at, told_frame *f)
 uint32_t onv_statements_lines(const onv_node *node, onv_statement_line *lines, uint32_t most)
 {
     uint32_t count = 0;
-    const char *at = node->statements != NULL ? node->statements : "";
+    const char *at = onv_noted(node)->statements;
     for (told_frame f; count < most && next_frame(&at, &f); count++)
         lines[count] = (onv_statement_line){f.line.at, (uint32_t)f.line.length, f.kind};
     return count;
@@ -59,7 +59,8 @@ static uint32_t calls_around(const onv_naming *n, uint32_t op, uint32_t *around)
 static const char *statements_of(const onv_naming *n, uint32_t op)
 {
     onv_node_id node = n->eager->ops.at[op].node;
-    const char *told = onv_is_node(node) ? onv_model_node(n->model, node)->statements : NULL;
+    const char *told =
+        onv_is_node(node) ? onv_noted(onv_model_node(n->model, node))->statements : NULL;
     return told != NULL ? told : "";
 }
 

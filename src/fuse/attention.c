@@ -9,7 +9,7 @@
 static bool is_in_call(const onv_node *node)
 {
     static const char call[] = "aten.scaled_dot_product_attention";
-    return node->aten_op != NULL && strncmp(node->aten_op, call, sizeof call - 1) == 0;
+    return strncmp(onv_noted(node)->aten_op, call, sizeof call - 1) == 0;
 }
 
 /* softmax(scale * query key + mask) value, the scale at the scores or at their factors: a number, perhaps computed from shapes. The softmax may
@@ -101,7 +101,7 @@ static bool find_turned_key(attention *a)
     attention found = *a;
     if (!find_form(&found, TURNED_KEY)) return false;
     const onv_node *first = node_of(&found, 'z');
-    bool noted = first != NULL && first->aten_op != NULL && first->aten_op[0] != '\0';
+    bool noted = first != NULL && onv_node_is_noted(first);
     const onv_type *from = type_of(&found, 'k'), *to = type_of(&found, 'y');
     if ((noted && !is_in_call(first)) || from->rank != to->rank || from->rank < 3) return false;
     int n = from->rank;
@@ -127,7 +127,7 @@ static bool find_groups(attention *a)
 {
     static const char library[] = "'transformers.models.";
     attention found = *a;
-    const char *around = a->last->call_classes;
+    const char *around = onv_noted(a->last)->call_classes;
     if (around == NULL || strstr(around, library) == NULL || !is_in_call(a->last) ||
         !find_form(&found, GROUPS) || !is_in_call(node_of(&found, 'z')) ||
         !is_repeated(&found, 'k', 'e') || !is_repeated(&found, 'v', 'w'))
@@ -217,7 +217,7 @@ static void publish_attention(onv_finder *s, attention *a)
  * multiplies by hand scales once. */
 static bool is_call(const attention *a, bool by_parts)
 {
-    bool noted = a->last->aten_op != NULL && a->last->aten_op[0] != '\0';
+    bool noted = onv_node_is_noted(a->last);
     return noted ? is_in_call(a->last) : by_parts;
 }
 

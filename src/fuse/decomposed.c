@@ -52,10 +52,10 @@ static bool has_same_lines(const char *a, const char *b)
 static bool belongs(const onv_node *node, const onv_node *last, bool of_loss)
 {
     if (node == last) return true;
-    if (node->aten_op == NULL || node->aten_op[0] == '\0' || node->scope != last->scope)
+    if (onv_noted(node)->aten_op[0] == '\0' || onv_noted(node)->scope != onv_noted(last)->scope)
         return false;
-    const char *a = node->statements != NULL ? node->statements : "";
-    const char *b = last->statements != NULL ? last->statements : "";
+    const char *a = onv_noted(node)->statements;
+    const char *b = onv_noted(last)->statements;
     return of_loss ? has_same_lines(a, b) : strcmp(a, b) == 0;
 }
 
@@ -129,12 +129,13 @@ static const onv_node *reduction_of(matching *m, const onv_node *last)
     } ends[] = {{ONV_OP_ReduceMean, "aten.mean.default"}, {ONV_OP_ReduceSum, "aten.sum.default"}};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         const onv_node *end = onv_find_reader(m->s, last->outputs[0], ends[i].op);
-        if (end == NULL || !belongs(end, last, true) || strcmp(end->aten_op, ends[i].call) != 0)
+        if (end == NULL || !belongs(end, last, true) ||
+            strcmp(onv_noted(end)->aten_op, ends[i].call) != 0)
             continue;
         if (!onv_find_take(m->s, &m->g, end)) continue;
         const onv_node *number = onv_find_reader(m->s, end->outputs[0], ONV_OP_Squeeze);
         bool is_own = number != NULL && belongs(number, last, true) &&
-                      strcmp(number->aten_op, ends[i].call) == 0;
+                      strcmp(onv_noted(number)->aten_op, ends[i].call) == 0;
         return is_own && onv_find_take(m->s, &m->g, number) ? number : end;
     }
     return last;
@@ -157,7 +158,7 @@ static void find_index_add(onv_finder *s, const onv_node *scatter)
         scatter->n_inputs < 3 || reduction == NULL)
         return;
     const onv_node *move = onv_find_sole(s, scatter->inputs[2], ONV_OP_Transpose);
-    bool is_own = move != NULL && move->source_op == scatter->source_op;
+    bool is_own = move != NULL && onv_noted(move)->source_op == onv_noted(scatter)->source_op;
     const onv_node *mul =
         onv_find_sole(s, is_own ? move->inputs[0] : scatter->inputs[2], ONV_OP_Mul);
     if (mul == NULL || mul->n_inputs != 2 || !belongs(mul, scatter, false) ||
@@ -238,13 +239,13 @@ static bool fits_rms_norm(matching *m, onv_fusion *fusion)
     static const char class[] = "torch.nn.modules.normalization.RMSNorm";
     const onv_node *sum = maker_of(m, 'e'), *mean = maker_of(m, 'm');
     if (sum == NULL || mean == NULL) return false;
-    bool is_module = sum->module_class != NULL && strcmp(sum->module_class, class) == 0;
-    bool is_named = sum->aten_op != NULL && strcmp(sum->aten_op, "aten.add.Scalar") == 0;
+    bool is_module = strcmp(onv_noted(sum)->module_class, class) == 0;
+    bool is_named = strcmp(onv_noted(sum)->aten_op, "aten.add.Scalar") == 0;
     if (!m->s->kernels.rms_norm || (!is_module && !is_named)) return false;
     fusion->groups = first_axis(m->s, mean);
     const onv_node *mul = onv_find_reader(m->s, fusion->out, ONV_OP_Mul);
     onv_value_id weight = onv_find_other(mul, fusion->out);
-    if (!onv_is_value(weight) || mul->scope != m->last->scope ||
+    if (!onv_is_value(weight) || onv_noted(mul)->scope != onv_noted(m->last)->scope ||
         !onv_value_is_weight(onv_model_value(m->s->model, weight)) ||
         !onv_find_take(m->s, &m->g, mul))
         return true;
@@ -367,12 +368,12 @@ _Static_assert(N_FORMS <= 64, "a form is a bit");
 /* From opset 20 on the older exporter writes F.gelu as Gelu: what is a formula there is one in Python. */
 static bool is_written(const form *f, const onv_node *last)
 {
-    bool is_noted = last->aten_op != NULL && last->aten_op[0] != '\0';
+    bool is_noted = onv_node_is_noted(last);
     if (f->found == DECOMPOSED && !is_noted) return false;
     if (f->more > 0 && !is_noted && last->version >= 20) return false;
     if (f->call == NULL) return true;
     if (strncmp(f->call, "torch.", 6) == 0)
-        return last->module_class != NULL && strcmp(last->module_class, f->call) == 0;
+        return strcmp(onv_noted(last)->module_class, f->call) == 0;
     return f->call[0] == '\0' ? !is_noted : onv_node_is_aten(last, f->call);
 }
 

@@ -19,7 +19,7 @@ typedef struct place {
 /* Up to where `calls` names the layer, or attention that is in none. Both lists are written alike. */
 static place place_noted(const onv_node *node)
 {
-    const char *at = node->calls, *classes = node->call_classes;
+    const char *at = onv_noted(node)->calls, *classes = onv_noted(node)->call_classes;
     const char *found = strstr(classes, LAYER_CLASS);
     bool is_attention = found == NULL;
     if (is_attention) found = strstr(classes, ATTENTION_CLASS);
@@ -28,7 +28,8 @@ static place place_noted(const onv_node *node)
     for (const char *c = classes; c < found; c++) quotes += *c == '\'';
     for (uint32_t n = 0; *at != '\0'; at++)
         if (*at == '\'' && n++ == quotes) break;
-    return (place){node->calls, *at != '\0' ? (size_t)(at - node->calls) : 0, false, is_attention};
+    return (place){onv_noted(node)->calls, *at != '\0' ? (size_t)(at - onv_noted(node)->calls) : 0,
+                   false, is_attention};
 }
 
 /* "/encoder/layers.0/self_attn/MatMul": the first node of a layer is one of its attention or its first norm. */
@@ -45,7 +46,7 @@ static place place_named(const onv_node *node)
 
 static place place_of(const onv_node *node)
 {
-    bool is_noted = node->calls != NULL && node->calls[0] != '\0' && node->call_classes != NULL;
+    bool is_noted = onv_noted(node)->calls[0] != '\0';
     return is_noted ? place_noted(node) : place_named(node);
 }
 

@@ -8,13 +8,15 @@
 
 static bool is_noted(const onv_node *node)
 {
-    return node->aten_op != NULL && node->aten_op[0] != '\0' && node->source_op[0] != '\0';
+    return onv_node_is_noted(node) && onv_noted(node)->source_op[0] != '\0';
 }
 
 /* Names are interned. */
 static bool is_same_call(const onv_node *a, const onv_node *b)
 {
-    return a->source_op == b->source_op && a->scope == b->scope && a->aten_op == b->aten_op;
+    return onv_noted(a)->source_op == onv_noted(b)->source_op &&
+           onv_noted(a)->scope == onv_noted(b)->scope &&
+           onv_noted(a)->aten_op == onv_noted(b)->aten_op;
 }
 
 bool onv_find_same_call(const onv_finder *s, const onv_group *g)
@@ -37,13 +39,13 @@ typedef struct call {
 static bool call_of(onv_finder *s, const onv_node *node, call *made)
 {
     /* "aten.var.default", of later releases "prims.var.default" */
-    const char *op = is_noted(node) ? strchr(node->aten_op, '.') : NULL;
+    const char *op = is_noted(node) ? strchr(onv_noted(node)->aten_op, '.') : NULL;
     if (op == NULL) return false;
-    if (s->note != node->aten_op) {
+    if (s->note != onv_noted(node)->aten_op) {
         bool in_place;
         const onv_aten_op *found = onv_aten_find(op + 1, &in_place);
         s->noted = found != NULL && !in_place ? onv_aten_id_of(found) : ONV_ATEN_NONE;
-        s->note = node->aten_op;
+        s->note = onv_noted(node)->aten_op;
     }
     const onv_aten_op *row = &onv_aten_ops[s->noted];
     *made = (call){onv_aten_as(row), s->noted == ONV_ATEN_fmod || s->noted == ONV_ATEN_exp2};
@@ -63,7 +65,8 @@ static const call function = {ONV_ATEN_autograd_function, false};
 static bool belongs(const onv_node *a, const onv_node *b)
 {
     if (is_of_function(a))
-        return a->scope == b->scope && onv_noted(a)->function == onv_noted(b)->function;
+        return onv_noted(a)->scope == onv_noted(b)->scope &&
+               onv_noted(a)->function == onv_noted(b)->function;
     return is_same_call(a, b);
 }
 

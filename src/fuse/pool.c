@@ -18,7 +18,7 @@ typedef struct parts {
 static bool is_of_module(const onv_node *node)
 {
     static const char class[] = "torch.nn.modules.pooling.AdaptiveAvgPool";
-    return node->module_class != NULL && strncmp(node->module_class, class, sizeof class - 1) == 0;
+    return strncmp(onv_noted(node)->module_class, class, sizeof class - 1) == 0;
 }
 
 /* Without a module of its own: sums of places by the size of their window. */
@@ -31,7 +31,8 @@ static bool is_of_function(const onv_node *node)
 static bool is_part(const onv_node *node, const onv_node *last)
 {
     bool is_mean = node == last && node != NULL && onv_node_is_aten(node, "mean");
-    return node != NULL && node->scope == last->scope && node->graph.index == last->graph.index &&
+    return node != NULL && onv_noted(node)->scope == onv_noted(last)->scope &&
+           node->graph.index == last->graph.index &&
            (is_of_module(last) ? is_of_module(node) : is_mean || is_of_function(node));
 }
 
@@ -98,7 +99,7 @@ static onv_value_id pooled(const onv_finder *s, const onv_node *look_up)
 void onv_find_adaptive_pool(onv_finder *s, const onv_node *last)
 {
     parts p = {.mark = (uint32_t)s->at.count + 1};
-    if (!is_part(last, last) || last->source_op == NULL) return;
+    if (!is_part(last, last)) return;
     bool found = gather(s, &p, last);
     if (found) {
         onv_value_id x = pooled(s, p.look_up);

@@ -17,8 +17,8 @@ typedef struct unrolled {
 
 static bool is_of_call(const onv_node *node, const onv_node *first)
 {
-    return node->module_class != NULL && strcmp(node->module_class, RNN_CLASS) == 0 &&
-           node->scope != NULL && strcmp(node->scope, first->scope) == 0 &&
+    return strcmp(onv_noted(node)->module_class, RNN_CLASS) == 0 &&
+           strcmp(onv_noted(node)->scope, onv_noted(first)->scope) == 0 &&
            node->graph.index == first->graph.index;
 }
 
@@ -119,8 +119,7 @@ static bool is_closed(const onv_finder *s, const unrolled *u)
 void onv_find_unrolled(onv_finder *s, const onv_node *node)
 {
     unrolled u = {.first = onv_find_id(s, node).index, .fits = true};
-    if (!s->kernels.cells || node->module_class == NULL ||
-        strcmp(node->module_class, RNN_CLASS) != 0 || node->scope == NULL ||
+    if (!s->kernels.cells || strcmp(onv_noted(node)->module_class, RNN_CLASS) != 0 ||
         !is_projection(s, node) || node->graph.index != 0 || u.first < s->unrolled_end)
         return;
     u.r.x = node->inputs[0];

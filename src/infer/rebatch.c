@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/heap.h"
+#include "ir/notes.h"
 
 /* Reshapes are read in other ways while all attempts together infer at most so many nodes. */
 enum { MAX_WORK = 1 << 22 };
@@ -117,8 +118,7 @@ static onv_status explain(onv_driver *driver, const onv_error *cause)
 static bool has_roles(const onv_model *model)
 {
     for (size_t i = 0; i < model->nodes.count; i++)
-        if (model->nodes.at[i].aten_op != NULL && model->nodes.at[i].aten_op[0] != '\0')
-            return true;
+        if (onv_node_is_noted(&model->nodes.at[i])) return true;
     return false;
 }
 

@@ -116,18 +116,7 @@ typedef struct onv_node {
     const char *name;    /* unique or "" as in the file; nodes of functions carry their path */
     const char *op_type; /* set together with `code`: onv_node_set_op */
     const char *domain;  /* "" for ai.onnx */
-    /* Where it came from, as metadata or a program says; "" or NULL: nothing says it. */
-    const char *scope;        /* the module around it, "layer1.0.conv1" */
-    const char *source_op;    /* PyTorch's call, "conv2d_1"; one for all nodes it became */
-    const char *module_class; /* of `scope`: "torch.nn.modules.conv.Conv2d" */
-    const char *aten_op;      /* PyTorch's operation, "aten.conv2d.default" */
-    /* The modules whose calls are around it, outer first, as Python writes a list of them:
-     * "['', 'layer1', 'layer1.0', 'layer1.0.conv1'". */
-    const char *calls;
-    const char *call_classes;      /* of those */
-    const char *statements;        /* that called it: load/statements.h */
-    const char *line;              /* of Python: "net/model.py:213"; NULL: not told */
-    const struct onv_notes *notes; /* what else the exporter notes: notes.h; NULL: nothing */
+    const struct onv_notes *notes; /* of the exporter or a program: notes.h; NULL: nothing */
     onv_graph_id graph;            /* the graph it stands in */
     uint32_t place;    /* in the file's main graph: of the node that it is, or is a part of */
     uint16_t code;     /* onv_op_name of op_type, whatever the domain */

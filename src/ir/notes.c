@@ -2,23 +2,29 @@
 
 #include <string.h>
 
-const onv_notes *onv_noted(const onv_node *node)
-{
-    static const onv_notes none = {.function = ""};
-    return node->notes != NULL ? node->notes : &none;
-}
+/* One text, as readers compare places. */
+static const char nothing[] = "";
+
+const onv_notes onv_no_notes = {.scope = nothing,
+                                .source_op = nothing,
+                                .module_class = nothing,
+                                .aten_op = nothing,
+                                .calls = nothing,
+                                .call_classes = nothing,
+                                .statements = nothing,
+                                .function = nothing};
 
 bool onv_node_is_noted(const onv_node *node)
 {
-    return node->aten_op != NULL && node->aten_op[0] != '\0';
+    return onv_noted(node)->aten_op[0] != '\0';
 }
 
 bool onv_node_is_aten(const onv_node *node, const char *name)
 {
     static const char prefix[] = "aten.";
     size_t length = strlen(name);
-    const char *op = node->aten_op;
-    if (op == NULL || strncmp(op, prefix, sizeof prefix - 1) != 0) return false;
+    const char *op = onv_noted(node)->aten_op;
+    if (strncmp(op, prefix, sizeof prefix - 1) != 0) return false;
     op += sizeof prefix - 1;
     return strncmp(op, name, length) == 0 && (op[length] == '.' || op[length] == '\0');
 }

@@ -12,9 +12,20 @@ typedef enum onv_in_place {
     ONV_IN_PLACE_NO,
 } onv_in_place;
 
-/* What PyTorch's exporter notes of a node besides where it came from. Those of a node are made with it, never
- * changed later, and shared by copies of the model. */
+/* What PyTorch's exporter notes of a node, or a program says of a call. Those of a node are made with it, never
+ * changed later, and shared by copies of the model. Texts are "" where nothing says them, but for those that may be NULL. */
 typedef struct onv_notes {
+    /* Where it came from. */
+    const char *scope;        /* the module around it, "layer1.0.conv1" */
+    const char *source_op;    /* PyTorch's call, "conv2d_1"; one for all nodes it became */
+    const char *module_class; /* of `scope`: "torch.nn.modules.conv.Conv2d" */
+    const char *aten_op;      /* PyTorch's operation, "aten.conv2d.default" */
+    /* The modules whose calls are around it, outer first, as Python writes a list of them:
+     * "['', 'layer1', 'layer1.0', 'layer1.0.conv1'". */
+    const char *calls;
+    const char *call_classes; /* of those */
+    const char *statements;   /* that called it: load/statements.h */
+    const char *line;         /* of Python: "net/model.py:213"; NULL: not told */
     /* Its lines of Python. */
     onv_in_place in_place;   /* as the last of them tells */
     const char *function;    /* the torch.autograd.Function that it is part of; or "" */
@@ -45,8 +56,13 @@ typedef struct onv_notes {
     bool has_pad; /* a Pad that it joined to the convolution */
 } onv_notes;
 
-/* Those of the node; without any, empty ones. */
-const onv_notes *onv_noted(const onv_node *node);
+/* Of a node without any. */
+extern const onv_notes onv_no_notes;
+
+static inline const onv_notes *onv_noted(const onv_node *node)
+{
+    return node->notes != NULL ? node->notes : &onv_no_notes;
+}
 
 /* Whether the export notes the operation at all. */
 bool onv_node_is_noted(const onv_node *node);

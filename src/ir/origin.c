@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "ir/notes.h"
+
 /* A name without its last part; no path where it has one part. */
 static onv_origin around(const char *name, char separator)
 {
@@ -43,22 +45,22 @@ static bool is_near(const onv_origin *origin, const char *module)
  * the norm stands behind. */
 static bool is_before_norm(const onv_node *node, const onv_origin *origin)
 {
-    if (node->code != ONV_OP_Conv || node->source_op == NULL) return false;
-    const char *last = strrchr(node->scope, '.');
-    size_t parent = last != NULL ? (size_t)(last - node->scope) : 0;
-    return strstr(node->source_op, "batch_norm") != NULL &&
-           behind(origin, node->scope, parent) != NULL;
+    if (node->code != ONV_OP_Conv) return false;
+    const char *last = strrchr(onv_noted(node)->scope, '.');
+    size_t parent = last != NULL ? (size_t)(last - onv_noted(node)->scope) : 0;
+    return strstr(onv_noted(node)->source_op, "batch_norm") != NULL &&
+           behind(origin, onv_noted(node)->scope, parent) != NULL;
 }
 
 onv_origin onv_node_origin(const onv_model *model, const onv_node *node)
 {
     onv_origin origin = around(node->name, '/');
     if (origin.path != NULL) return origin;
-    bool is_noted = node->scope != NULL && node->scope[0] != '\0';
+    bool is_noted = onv_noted(node)->scope[0] != '\0';
     origin = of_weights(model, node);
     if (origin.path != NULL &&
-        (!is_noted || is_near(&origin, node->scope) || is_before_norm(node, &origin)))
+        (!is_noted || is_near(&origin, onv_noted(node)->scope) || is_before_norm(node, &origin)))
         return origin;
-    if (is_noted) return (onv_origin){node->scope, strlen(node->scope), '.'};
+    if (is_noted) return (onv_origin){onv_noted(node)->scope, strlen(onv_noted(node)->scope), '.'};
     return around(node->name, '.');
 }

@@ -30,7 +30,8 @@ static onv_status without_slices(onv_builder *b, onv_text *scopes)
 /* The text is of no use where the exporter says that it does not know. */
 static onv_status intern_part(onv_builder *b, onv_text text, const char **part)
 {
-    if (onv_text_begins(text, "_empty_nn_module_stack")) text.length = 0;
+    *part = onv_no_notes.scope;
+    if (text.length == 0 || onv_text_begins(text, "_empty_nn_module_stack")) return ONV_OK;
     return onv_build_text(b, text, part);
 }
 
@@ -105,11 +106,11 @@ static uint32_t count_own(const char *list)
 
 /* `y = swish(x)`, where the code has `swish = Swish.apply`: one more forward() runs than modules do, and it has no `self`. Slices of
  * nn.Sequential run as modules that are in no list. Gives the name before the first call of the line. */
-static onv_text find_alias(onv_text trace, const onv_node *node)
+static onv_text find_alias(onv_text trace, const onv_notes *notes)
 {
     onv_text caller = {NULL, 0}, code = {NULL, 0};
-    uint32_t n = 0, all = count_own(node->calls);
-    uint32_t n_own = 0, own = count_own(node->call_classes);
+    uint32_t n = 0, all = count_own(notes->calls);
+    uint32_t n_own = 0, own = count_own(notes->call_classes);
     for (onv_trace_frame f; onv_next_frame(&trace, &f);) {
         bool runs = onv_text_is(f.function, "forward") && !onv_text_begins(f.path, inner_path);
         bool is_own = runs && !onv_text_has(f.path, "/torch/");
@@ -128,7 +129,7 @@ static onv_text find_alias(onv_text trace, const onv_node *node)
 }
 
 static onv_status read_trace(onv_builder *b, const onv_scan_node *record, onv_text trace,
-                             onv_node *node, onv_notes *notes)
+                             onv_notes *notes)
 {
     onv_trace_frame f, last = {.rest = trace}, own = {.path = {NULL, 0}};
     for (onv_text rest = trace; onv_next_frame(&rest, &f); last = f) {
@@ -137,20 +138,20 @@ static onv_status read_trace(onv_builder *b, const onv_scan_node *record, onv_te
         if (notes->inner_graph == NULL && onv_text_begins(f.path, inner_path))
             ONV_TRY(onv_build_text(b, f.path, &notes->inner_graph));
     }
-    ONV_TRY(onv_statements_name_line(b->model, &own, &node->line, b->err));
+    ONV_TRY(onv_statements_name_line(b->model, &own, &notes->line, b->err));
     onv_text function = find_function(trace, last.rest.at);
-    if (function.length == 0 && node->call_classes[0] != '\0') function = find_alias(trace, node);
+    if (function.length == 0 && notes->call_classes[0] != '\0') function = find_alias(trace, notes);
     ONV_TRY(onv_build_text(b, function, &notes->function));
     /* `x.index_copy(...)`, which the exporter writes as `x[index] = y`. */
-    notes->copies_by_index = onv_text_begins(onv_text_of(node->aten_op), "aten.index_put.") &&
+    notes->copies_by_index = onv_text_begins(onv_text_of(notes->aten_op), "aten.index_put.") &&
                              onv_text_has(last.rest, "index_copy");
     notes->is_checkpointed = count_calls(trace, "checkpoint") > 0;
     /* A graph of its own binds names that PyTorch never had. */
-    if (node->calls[0] == '\0' || notes->inner_graph != NULL) return ONV_OK;
+    if (notes->calls[0] == '\0' || notes->inner_graph != NULL) return ONV_OK;
     bool has_norm = record->n_inputs > 1 && strcmp(record->op_type, "BatchNormalization") != 0 &&
-                    strstr(node->aten_op, "batch_norm") != NULL;
+                    strstr(notes->aten_op, "batch_norm") != NULL;
     const char *folded = has_norm ? onv_build_inputs(b, record)[1] : NULL;
-    return onv_statements_read(b->model, trace, folded, node, notes, b->err);
+    return onv_statements_read(b->model, trace, folded, notes, b->err);
 }
 
 /* --- The call ---------------------------------------------------------------------------------- */
@@ -294,33 +295,23 @@ onv_status onv_build_note(onv_builder *b, onv_record_list notes, onv_note kind, 
     return ONV_OK;
 }
 
-/* What node->notes has room for. */
-static onv_status read_notes(onv_builder *b, const onv_scan_node *record, onv_node *node)
+onv_status onv_build_notes(onv_builder *b, const onv_scan_node *record, onv_node *node)
 {
     onv_text text;
-    onv_notes *notes = ONV_ARENA_ARRAY(&b->model->arena, onv_notes, 1);
+    if (record->notes.count == 0) return ONV_OK;
+    onv_notes *notes = onv_arena_copy(&b->model->arena, &onv_no_notes, sizeof onv_no_notes);
     if (notes == NULL) return onv_fail_memory(b->err);
     node->notes = notes;
-    notes->function = b->empty;
+    ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_SCOPES, &text));
+    ONV_TRY(without_slices(b, &text));
+    ONV_TRY(read_list(b, text, &notes->scope, &notes->source_op, &notes->calls));
+    ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_CLASSES, &text));
+    ONV_TRY(read_list(b, text, &notes->module_class, &notes->aten_op, &notes->call_classes));
     ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_TRACE, &text));
-    if (text.at != NULL) ONV_TRY(read_trace(b, record, text, node, notes));
+    if (text.at != NULL) ONV_TRY(read_trace(b, record, text, notes));
     ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_CALL, &text));
     if (text.at != NULL) ONV_TRY(read_call(b, record, text, notes));
     ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_RULES, &text));
     notes->has_pad = text.at != NULL; /* kept for it */
     return ONV_OK;
-}
-
-onv_status onv_build_notes(onv_builder *b, const onv_scan_node *record, onv_node *node)
-{
-    onv_text text;
-    node->scope = node->source_op = node->calls = b->empty;
-    node->module_class = node->aten_op = node->call_classes = b->empty;
-    if (record->notes.count == 0) return ONV_OK;
-    ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_SCOPES, &text));
-    ONV_TRY(without_slices(b, &text));
-    ONV_TRY(read_list(b, text, &node->scope, &node->source_op, &node->calls));
-    ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_CLASSES, &text));
-    ONV_TRY(read_list(b, text, &node->module_class, &node->aten_op, &node->call_classes));
-    return read_notes(b, record, node);
 }

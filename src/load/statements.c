@@ -380,12 +380,12 @@ static onv_status keep(onv_model *model, onv_text text, const char **kept, onv_e
     return *kept != NULL ? ONV_OK : onv_fail_memory(err);
 }
 
-onv_status onv_statements_read(onv_model *model, onv_text trace, const char *folded, onv_node *node,
+onv_status onv_statements_read(onv_model *model, onv_text trace, const char *folded,
                                onv_notes *notes, onv_error *err)
 {
     writer w = {.length = 0};
     statement s;
-    onv_text number, module = {0}, next = {0}, list = onv_text_of(node->calls);
+    onv_text number, module = {0}, next = {0}, list = onv_text_of(notes->calls);
     uint32_t n_lines = count_lines(trace), n_calls = count_modules(list);
     uint32_t without_call = n_lines > n_calls ? n_lines - n_calls : 0;
     bool has_next = onv_next_quoted(&list, &module);
@@ -393,7 +393,7 @@ onv_status onv_statements_read(onv_model *model, onv_text trace, const char *fol
     while (has_next && next_line(&trace, &number, &s)) {
         has_next = onv_next_quoted(&list, &next);
         if (has_next) module = next;
-        onv_text callee = has_next ? last_part(next) : operation(node->aten_op);
+        onv_text callee = has_next ? last_part(next) : operation(notes->aten_op);
         char kind = kind_of(s.code, callee);
         /* What was folded into another module has a statement of its own, where this one does not call it. */
         onv_text other = folded != NULL && has_next ? owner_of(folded) : (onv_text){0};
@@ -422,7 +422,7 @@ onv_status onv_statements_read(onv_model *model, onv_text trace, const char *fol
     bool fits = !next_line(&trace, &number, &s) && !w.full;
     if (!fits) notes->in_place = ONV_IN_PLACE_UNTOLD;
     if (fits && cached.length > 0) ONV_TRY(keep(model, cached, &notes->cache_call, err));
-    return keep(model, (onv_text){w.bytes, fits ? w.length : 0}, &node->statements, err);
+    return keep(model, (onv_text){w.bytes, fits ? w.length : 0}, &notes->statements, err);
 }
 
 void onv_statements_look_at(const onv_trace_frame *frame, onv_trace_frame *own)

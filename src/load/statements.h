@@ -48,9 +48,9 @@ enum {
 #define ONV_STATEMENT_READS   '<'
 #define ONV_STATEMENT_GOES_ON '('
 
-/* Of a node whose calls are known, by a trace of Python. `folded`: the weight of an operation into which the exporter folded
- * the one that it notes, or NULL. Sets node->statements, and what else they tell in `notes`. */
-onv_status onv_statements_read(onv_model *model, onv_text trace, const char *folded, onv_node *node,
+/* Of notes with `calls` and `aten_op`, by a trace of Python. `folded`: the weight of an operation into which the exporter folded
+ * the one that it notes, or NULL. Sets `statements`, and what else they tell. */
+onv_status onv_statements_read(onv_model *model, onv_text trace, const char *folded,
                                onv_notes *notes, onv_error *err);
 
 /* Given all frames of a trace from the outermost on, `own`, {0} at first, is the innermost one outside of PyTorch's files. */

@@ -74,7 +74,7 @@ double onv_dropout_of_attention(const onv_emitter *e, const onv_node *node)
 /* transformers computes masks that mask nothing while it is exported, and leaves them out else. Of a constant nothing tells. */
 static void note_mask(onv_lowering *l, const onv_fusion *f)
 {
-    const char *around = onv_model_node(l->emit.model, f->last)->call_classes;
+    const char *around = onv_noted(onv_model_node(l->emit.model, f->last))->call_classes;
     const onv_value *mask = onv_is_value(f->mask) ? onv_model_value(l->emit.model, f->mask) : NULL;
     if (l->emit.options->inference || mask == NULL || mask->tensor == NULL ||
         mask->role != ONV_ROLE_NOT_NOTED || around == NULL ||

@@ -27,8 +27,8 @@ void onv_lower_reciprocal(onv_lowering *l, const onv_node *node)
     uint32_t inverse =
         onv_recover_unary(l, ONV_ATEN_reciprocal, onv_node_in(l, node, 0), node->outputs[0]);
     bool is_whole = is_multiplied(l, node->outputs[0]);
-    bool calls = onv_noted(node)->in_place == ONV_IN_PLACE_NO || node->statements == NULL ||
-                 node->statements[0] == '\0';
+    bool calls =
+        onv_noted(node)->in_place == ONV_IN_PLACE_NO || onv_noted(node)->statements[0] == '\0';
     if (inverse == ONV_NO_TENSOR || is_whole || calls || !onv_node_is_aten(node, "reciprocal")) {
         onv_node_set(l, node, 0, inverse);
         return;

@@ -341,7 +341,8 @@ static bool is_view_of_python(const onv_emitter *e, onv_node_id id)
 {
     const onv_node *view = onv_model_node(e->model, id);
     const onv_node *node = onv_model_node(e->model, e->node);
-    bool is_own = view->source_op == node->source_op && view->scope == node->scope;
+    bool is_own = onv_noted(view)->source_op == onv_noted(node)->source_op &&
+                  onv_noted(view)->scope == onv_noted(node)->scope;
     return !is_own && view->code != ONV_OP_MatMul && !onv_node_is_aten(view, "linear");
 }
 

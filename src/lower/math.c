@@ -158,10 +158,11 @@ static void lower_maximum(onv_lowering *l, const onv_node *node)
     bool is_max = node->code == ONV_OP_ReduceMax;
     onv_aten_id by_dim = is_max ? ONV_ATEN_max__dim : ONV_ATEN_min__dim;
     onv_aten_id name = is_max ? ONV_ATEN_amax : ONV_ATEN_amin;
-    bool told = node->aten_op != NULL && node->aten_op[0] != '\0';
+    bool told = onv_node_is_noted(node);
     if (onv_node_tells_truth(node))
         name = ONV_ATEN_any;
-    else if (told && strcmp(node->aten_op, is_max ? "aten.max.dim" : "aten.min.dim") == 0)
+    else if (told &&
+             strcmp(onv_noted(node)->aten_op, is_max ? "aten.max.dim" : "aten.min.dim") == 0)
         name = by_dim;
     else if (is_pool(&l->emit, node))
         name = ONV_ATEN_adaptive_max_pool1d;

@@ -76,14 +76,14 @@ static bool is_new(search *s, const char *name)
 static void count_call(const onv_lowering *l, search *s, const onv_node *node)
 {
     uint32_t number;
-    numbered *kind = node->source_op != NULL ? kind_of(s, node->source_op, &number) : NULL;
+    numbered *kind = kind_of(s, onv_noted(node)->source_op, &number);
     if (kind == NULL || node->n_outputs == 0 || !onv_is_value(node->outputs[0])) return;
     uint32_t fusion = l->fusions->of_node[node - l->emit.model->nodes.at];
     onv_value_id out = fusion != 0 ? l->fusions->at[fusion - 1].out : node->outputs[0];
     uint64_t bytes = onv_tensor_at(&l->emit, l->values[out.index].tensor).bytes;
     if (bytes > kind->most_bytes) kind->most_bytes = bytes;
     if (number >= kind->end) kind->end = number + 1;
-    kind->found += is_new(s, node->source_op);
+    kind->found += is_new(s, onv_noted(node)->source_op);
 }
 
 /* Views have no memory, and a loop mostly computes them once. */

@@ -29,7 +29,7 @@ static bool is_built_in_place(const onv_node *node)
     static const char *const activations[] = {"torch.nn.modules.activation.",
                                               "timm.layers.activations.Swish"};
     for (size_t i = 0; i < sizeof activations / sizeof activations[0]; i++) {
-        const char *classes = node->call_classes != NULL ? node->call_classes : "";
+        const char *classes = onv_noted(node)->call_classes;
         const char *last = strstr(classes, activations[i]);
         if (last == NULL || strstr(last + 1, activations[i]) != NULL) continue;
         for (size_t k = 0; k < sizeof around / sizeof around[0]; k++) {

@@ -48,7 +48,7 @@ bool onv_node_unfolds(const onv_emitter *e, const onv_node *node, uint32_t *bias
         *bias = ONV_NO_TENSOR;
         return true;
     }
-    if (node->source_op == NULL || strstr(node->source_op, "batch_norm") == NULL) return false;
+    if (strstr(onv_noted(node)->source_op, "batch_norm") == NULL) return false;
     if (node->n_inputs < 3 || !onv_is_value(node->inputs[2])) return true;
     const char *weight_name = onv_model_value(e->model, node->inputs[1])->name;
     const char *bias_name = onv_model_value(e->model, node->inputs[2])->name;
@@ -65,7 +65,7 @@ uint32_t onv_emit_unfolded_norm(onv_emitter *e, const onv_node *node, uint32_t x
     onv_eager_tensor t = onv_tensor_at(e, x);
     if (x == ONV_NO_TENSOR || t.rank < 2) return x;
     /* The older exporter leaves the name of the convolution alone. */
-    const char *module = node->scope != NULL && node->scope[0] != '\0' ? node->scope : node->name;
+    const char *module = onv_noted(node)->scope[0] != '\0' ? onv_noted(node)->scope : node->name;
     uint32_t w = onv_lost_parameter(e, ONV_FLOAT, t.dims[1], module, "weight");
     if (bias == ONV_NO_TENSOR) bias = onv_lost_parameter(e, ONV_FLOAT, t.dims[1], module, "bias");
     uint64_t channels = (uint64_t)t.dims[1];

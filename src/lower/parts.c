@@ -10,7 +10,7 @@
 static const onv_node *node_of(const onv_emitter *e, const onv_eager_op *op)
 {
     const onv_node *node = onv_is_node(op->node) ? onv_model_node(e->model, op->node) : NULL;
-    return node != NULL && onv_node_is_noted(node) && node->source_op != NULL ? node : NULL;
+    return node != NULL && onv_node_is_noted(node) ? node : NULL;
 }
 
 /* PyTorch runs these by parts itself, or they are counted as one although they stand in parts. */
@@ -31,8 +31,9 @@ static bool runs_in_parts(const onv_node *node)
 
 static bool is_same_call(const onv_node *a, const onv_node *b)
 {
-    return a != b && a->source_op == b->source_op && a->scope == b->scope &&
-           a->aten_op == b->aten_op && a->source_op[0] != '\0';
+    return a != b && onv_noted(a)->source_op == onv_noted(b)->source_op &&
+           onv_noted(a)->scope == onv_noted(b)->scope &&
+           onv_noted(a)->aten_op == onv_noted(b)->aten_op && onv_noted(a)->source_op[0] != '\0';
 }
 
 static bool is_checkpointed(const onv_emitter *e, const onv_eager_op *op)
@@ -70,7 +71,7 @@ void onv_parts_report(onv_lowering *l)
                 maker > 0 ? node_of(&l->emit, &l->emit.eager->ops.at[maker - 1]) : NULL;
             if (from == NULL || !is_same_call(node, from)) continue;
             made_by[storage] = 0;
-            onv_say(l->said, ONV_SAID_parts, node->aten_op,
+            onv_say(l->said, ONV_SAID_parts, onv_noted(node)->aten_op,
                     l->emit.eager->storages.at[storage].bytes, node);
         }
     }

@@ -133,8 +133,8 @@ static bool is_copied(onv_lowering *l, const onv_node *node)
 static bool is_of_library(const onv_node *node)
 {
     static const char *const names[] = {"'torchvision.", "'timm.", "'segmentation_models_pytorch."};
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && node->call_classes != NULL; i++)
-        if (strstr(node->call_classes, names[i]) != NULL) return true;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strstr(onv_noted(node)->call_classes, names[i]) != NULL) return true;
     return false;
 }
 
@@ -219,7 +219,7 @@ static onv_aten_id call_of(onv_lowering *l, const onv_node *node, const pointwis
                : !has[1] ? ONV_ATEN_pow__Tensor_Scalar
                          : ONV_ATEN_pow__Tensor_Tensor;
     if (node->code == ONV_OP_Clip) {
-        bool is_hardtanh = node->source_op != NULL && strstr(node->source_op, "hardtanh") != NULL;
+        bool is_hardtanh = strstr(onv_noted(node)->source_op, "hardtanh") != NULL;
         if (is_relu6(&l->emit, node) || is_hardtanh) return ONV_ATEN_hardtanh;
         return has[1] ? ONV_ATEN_clamp__Tensor : ONV_ATEN_clamp;
     }

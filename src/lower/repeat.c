@@ -48,7 +48,7 @@ static void repeat_masks(onv_lowering *l, const onv_node *node)
         onv_value_id id = node->inputs[k];
         const onv_node *maker = onv_model_maker(l->emit.model, id);
         if (maker != NULL && onv_node_is_aten(maker, call) && maker->code == ONV_OP_Where &&
-            maker->source_op != node->source_op)
+            onv_noted(maker)->source_op != onv_noted(node)->source_op)
             repeat_fill(l, id);
     }
 }

@@ -98,7 +98,7 @@ static const onv_node *find_fast_path(const onv_model *model)
                                           "torch.nn.modules.activation.MultiheadAttention"};
     for (size_t k = 0; k < sizeof classes / sizeof classes[0]; k++)
         for (size_t i = 0; i < model->nodes.count; i++) {
-            const char *around = model->nodes.at[i].call_classes;
+            const char *around = onv_noted(&model->nodes.at[i])->call_classes;
             if (around != NULL && strstr(around, classes[k]) != NULL) return &model->nodes.at[i];
         }
     return NULL;
@@ -122,9 +122,9 @@ static void say_of_caches(onv_lowering *l)
     const char *scope = NULL;
     for (uint32_t i = 0; i < l->live->timeline.steps.count; i++) {
         const onv_node *node = onv_model_node(l->emit.model, l->live->timeline.steps.at[i].node);
-        bool is_call = onv_noted(node)->cache_call != NULL && node->scope != scope &&
+        bool is_call = onv_noted(node)->cache_call != NULL && onv_noted(node)->scope != scope &&
                        node->n_inputs > 0 && onv_is_value(node->inputs[0]);
-        if (node->graph.index == 0) scope = node->scope;
+        if (node->graph.index == 0) scope = onv_noted(node)->scope;
         uint32_t tensor = is_call ? l->values[node->inputs[0].index].tensor : ONV_NO_TENSOR;
         if (tensor != ONV_NO_TENSOR)
             onv_say(l->said, ONV_SAID_cached_calls, scope, onv_tensor_at(&l->emit, tensor).bytes,
@@ -151,7 +151,7 @@ static bool is_next_to_dropout(const onv_node *node)
 /* Networks of these libraries drop nothing unless they are told to. */
 static bool is_built_without_dropout(const onv_node *node)
 {
-    const char *classes = node->call_classes != NULL ? node->call_classes : "";
+    const char *classes = onv_noted(node)->call_classes;
     return strstr(classes, "timm.") != NULL || strstr(classes, "torchvision.models.") != NULL;
 }
 

@@ -15,7 +15,7 @@ typedef ONV_VEC(uint32_t) tensors;
 static bool is_same_call(const onv_lowering *l, const onv_node *node, onv_origin at)
 {
     onv_origin last = l->recurrent.origin;
-    const char *call = node->source_op, *before = l->recurrent.call;
+    const char *call = onv_noted(node)->source_op, *before = l->recurrent.call;
     if (call != NULL && before != NULL && strcmp(call, before) != 0) return false;
     return at.path != NULL && last.path != NULL && at.length == last.length &&
            memcmp(at.path, last.path, at.length) == 0;
@@ -27,7 +27,7 @@ static bool begins_module(onv_lowering *l, const onv_node *node)
     onv_origin at = onv_node_origin(l->emit.model, node);
     bool begins = !is_same_call(l, node, at);
     l->recurrent.origin = at;
-    l->recurrent.call = node->source_op;
+    l->recurrent.call = onv_noted(node)->source_op;
     return begins;
 }
 
@@ -266,10 +266,10 @@ void onv_cells_report(onv_lowering *l)
     uint64_t bytes = 0, calls[2] = {0};
     for (size_t i = 0; i < l->emit.model->nodes.count && !l->emit.options->on_cpu; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
-        if (node->module_class == NULL || node->code != ONV_OP_Tanh) continue;
+        if (node->code != ONV_OP_Tanh) continue;
         if (l->fusions->of_node[i] != 0) continue;
         for (size_t k = 0; k < 2; k++) {
-            if (strcmp(node->module_class, cells[k].class) != 0) continue;
+            if (strcmp(onv_noted(node)->module_class, cells[k].class) != 0) continue;
             uint64_t more;
             uint64_t state = onv_tensor_at(&l->emit, onv_value_tensor(l, node->outputs[0])).bytes;
             if (!onv_u64_mul(state, cells[k].halves, &more) ||

@@ -28,8 +28,7 @@ static void lower_reduction(onv_lowering *l, const onv_node *node)
 bool onv_node_is_geometric(const onv_node *node)
 {
     static const char library[] = "torch_geometric.";
-    return node->module_class != NULL &&
-           strncmp(node->module_class, library, sizeof library - 1) == 0;
+    return strncmp(onv_noted(node)->module_class, library, sizeof library - 1) == 0;
 }
 
 void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node)
@@ -62,7 +61,7 @@ static bool find_untransposed(const onv_lowering *l, const onv_node *node, const
     const onv_attr *perm = reader != NULL ? onv_node_attr(reader, "perm") : NULL;
     bool own = perm != NULL && perm->kind == ONV_ATTR_INTS && perm->count == shape->rank &&
                l->fusions->n_uses[value] == 1 && reader->code == ONV_OP_Transpose &&
-               reader->source_op == node->source_op;
+               onv_noted(reader)->source_op == onv_noted(node)->source_op;
     int64_t step = 1;
     for (uint32_t i = shape->rank; own && i-- > 0;) {
         strides[perm->ints[i]] = step; /* inference has checked the permutation */
@@ -87,8 +86,8 @@ static uint32_t cloned_base(onv_lowering *l, const onv_node *node, uint32_t base
     const onv_node *reader = node;
     if (base == ONV_NO_TENSOR || !onv_is_value(node->inputs[0])) return base;
     const onv_node *move = onv_model_maker(l->emit.model, node->inputs[0]);
-    if (move != NULL && move->source_op == node->source_op && move->scope == node->scope &&
-        move->code == ONV_OP_Transpose)
+    if (move != NULL && onv_noted(move)->source_op == onv_noted(node)->source_op &&
+        onv_noted(move)->scope == onv_noted(node)->scope && move->code == ONV_OP_Transpose)
         reader = move;
     onv_value_id id = reader->inputs[0];
     if ((onv_noted(reader)->clones & ONV_BIT(0)) == 0 || !onv_is_value(id) ||

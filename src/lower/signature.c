@@ -96,16 +96,16 @@ static void explain_modules(const onv_lowering *l)
     }
     for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
-        if (node->scope == NULL || node->scope[0] == '\0') continue;
-        if (node->source_op != NULL && strstr(node->source_op, "batch_norm") != NULL) {
-            explain(l, find_attribute(l, node->scope, "weight"));
-            explain(l, find_attribute(l, node->scope, "bias"));
+        if (onv_noted(node)->scope[0] == '\0') continue;
+        if (strstr(onv_noted(node)->source_op, "batch_norm") != NULL) {
+            explain(l, find_attribute(l, onv_noted(node)->scope, "weight"));
+            explain(l, find_attribute(l, onv_noted(node)->scope, "bias"));
         }
         if (!onv_node_is_recurrent(node)) continue; /* whose weights are joined */
         size_t first, end;
-        find_inside(l, node->scope, &first, &end);
+        find_inside(l, onv_noted(node)->scope, &first, &end);
         for (size_t k = first; k < end; k++)
-            if (depth_in(l->signature.names[k], node->scope) != UINT32_MAX)
+            if (depth_in(l->signature.names[k], onv_noted(node)->scope) != UINT32_MAX)
                 l->signature.explained[k] = true;
     }
 }

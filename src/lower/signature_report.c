@@ -92,7 +92,7 @@ static bool list_readers(const onv_emitter *e, onv_ptr_map *readers)
     for (size_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
         bool reads = false;
-        for (uint32_t k = 0; k < node->n_inputs && node->scope != NULL && !reads; k++) {
+        for (uint32_t k = 0; k < node->n_inputs && !reads; k++) {
             if (!onv_is_value(node->inputs[k])) continue;
             const onv_value *value = onv_model_value(model, node->inputs[k]);
             uint32_t sides = 0;
@@ -101,7 +101,7 @@ static bool list_readers(const onv_emitter *e, onv_ptr_map *readers)
             reads = sides > 1 && value->role == ONV_ROLE_NOT_NOTED &&
                     !onv_has_made_up_name(value->name);
         }
-        if (reads && !onv_ptr_map_set(readers, node->scope, 1)) return false;
+        if (reads && !onv_ptr_map_set(readers, onv_noted(node)->scope, 1)) return false;
     }
     return true;
 }

@@ -194,7 +194,7 @@ static uint32_t complemented(onv_lowering *l, onv_value_id id)
     onv_value_id other = sum->inputs[sum->inputs[0].index == product->outputs[0].index];
     const onv_node *before = onv_model_maker(l->emit.model, other);
     if (before == NULL || before == product || before->code != ONV_OP_Mul ||
-        before->n_inputs != 2 || before->scope != product->scope)
+        before->n_inputs != 2 || onv_noted(before)->scope != onv_noted(product)->scope)
         return ONV_NO_TENSOR;
     for (uint32_t k = 0; k < 2; k++) {
         const onv_value *value = onv_is_value(before->inputs[k])
@@ -314,14 +314,14 @@ void onv_lower_weight(onv_lowering *l, onv_value_id id)
 static bool reads_clone(const onv_node *node, uint32_t k)
 {
     return k < 32 && (onv_noted(node)->clones & ONV_BIT(k)) != 0 &&
-           strstr(node->aten_op, "view") == NULL;
+           strstr(onv_noted(node)->aten_op, "view") == NULL;
 }
 
 /* A convolution into which a norm was folded has the note of the norm, which does not tell what the convolution read. */
 static bool is_untold(const onv_node *node)
 {
-    return node->code != ONV_OP_BatchNormalization && node->source_op != NULL &&
-           strstr(node->source_op, "batch_norm") != NULL;
+    return node->code != ONV_OP_BatchNormalization &&
+           strstr(onv_noted(node)->source_op, "batch_norm") != NULL;
 }
 
 /* Values of which readers have clones. Those in subgraphs have none. */

@@ -42,7 +42,7 @@ static bool is_promotion(const onv_lowering *l, const onv_node *node, uint32_t x
 {
     static const char prefix[] = "prims.convert_element_type";
     onv_node_id user = l->fusions->user[node->outputs[0].index];
-    bool is_own = node->aten_op != NULL && strncmp(node->aten_op, prefix, sizeof prefix - 1) == 0 &&
+    bool is_own = strncmp(onv_noted(node)->aten_op, prefix, sizeof prefix - 1) == 0 &&
                   onv_is_node(user) && l->fusions->n_uses[node->outputs[0].index] == 1 &&
                   l->fusions->of_node[user.index] == 0;
     uint8_t to = onv_model_value(l->emit.model, node->outputs[0])->type.dtype;
@@ -116,7 +116,9 @@ static bool lower_unbind(onv_lowering *l, const onv_node *node)
     if (l->values[node->outputs[0].index].is_known) return true;
     const onv_node *end = l->emit.model->nodes.at + l->emit.model->nodes.count, *at = node;
     uint32_t x = onv_node_in(l, node, 0), n = 0;
-    while (at < end && at->source_op == node->source_op && at->scope == node->scope) at++;
+    while (at < end && onv_noted(at)->source_op == onv_noted(node)->source_op &&
+           onv_noted(at)->scope == onv_noted(node)->scope)
+        at++;
     onv_value_id *parts = ONV_ARENA_ARRAY(&l->emit.model->arena, onv_value_id, (size_t)(at - node));
     if (parts == NULL) l->emit.status = onv_fail_memory(l->emit.err);
     if (x == ONV_NO_TENSOR || parts == NULL) return false;
@@ -249,9 +251,8 @@ static int64_t dims_before_index(const onv_emitter *e, const onv_node *node, uin
                                  uint32_t n)
 {
     const onv_node *turn = onv_model_maker(e->model, node->inputs[0]);
-    bool is_turned = turn != NULL && turn->source_op != NULL && node->source_op != NULL &&
-                     turn->code == ONV_OP_Transpose &&
-                     strcmp(turn->source_op, node->source_op) == 0;
+    bool is_turned = turn != NULL && turn->code == ONV_OP_Transpose &&
+                     strcmp(onv_noted(turn)->source_op, onv_noted(node)->source_op) == 0;
     const onv_attr *perm = is_turned ? onv_node_attr(turn, "perm") : NULL;
     if (!is_turned) return 0;
     if (perm == NULL || perm->kind != ONV_ATTR_INTS || perm->count != rank) return -1;

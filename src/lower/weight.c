@@ -50,7 +50,7 @@ static onv_status list_reads(onv_lowering *l)
                                     .node = i,
                                     .k = k,
                                     .place = onv_weight_place_of(node, k),
-                                    .scope = node->scope != NULL ? node->scope : "",
+                                    .scope = onv_noted(node)->scope,
                                     .slot = onv_weight_slot_name(node, k),
                                     .tensor = ONV_NO_TENSOR};
             if (!onv_vec_push(&l->weights.reads, read)) return onv_fail_memory(l->emit.err);
@@ -390,7 +390,7 @@ onv_weight_read *onv_weight_owner(onv_lowering *l, onv_value_id id, const onv_no
                                   uint32_t k)
 {
     onv_weight_read key = {.value = id.index, .slot = ""};
-    key.scope = node != NULL && node->scope != NULL ? node->scope : "";
+    key.scope = node != NULL ? onv_noted(node)->scope : "";
     if (node != NULL && k != UINT32_MAX) key.slot = onv_weight_slot_name(node, k);
     onv_weight_read *at = lower_bound(l, &key);
     if (at != NULL && onv_weight_same_owner(at, &key)) return at;
@@ -417,7 +417,7 @@ const char *onv_weight_layer(onv_emitter *e, onv_value_id id, const onv_weight_r
     const char *name = onv_model_value(e->model, id)->name;
     if (read == NULL || !onv_has_made_up_name(name)) return NULL;
     if (read->scope[0] == '\0') return NULL;
-    const char *class = e->model->nodes.at[read->node].module_class;
+    const char *class = onv_noted(&e->model->nodes.at[read->node])->module_class;
     bool single =
         class != NULL && (strcmp(class, linear) == 0 || strncmp(class, conv, sizeof conv - 1) == 0);
     if (!single || read->parameter != NULL) return single ? read->parameter : NULL;

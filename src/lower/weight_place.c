@@ -70,7 +70,7 @@ onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
     if (onv_node_is_aten(node, "scaled_dot_product_attention")) return ONV_PLACE_MADE;
     /* A norm without statistics of its own, over a weight: its scale is a weight, its bias is made. */
     if (onv_node_is_aten(node, "_native_batch_norm_legit") &&
-        strstr(node->aten_op, "no_stats") != NULL)
+        strstr(onv_noted(node)->aten_op, "no_stats") != NULL)
         return k == 1 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE;
     if (onv_node_is_aten(node, "bilinear") && node->code == ONV_OP_Reshape)
         return k == 0 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE; /* it multiplies by a matrix */
@@ -85,13 +85,13 @@ onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
 /* The attribute of the node's own module that a sum or a product takes, as its note tells where it is the only one. */
 static const char *noted_attribute(const onv_node *node, uint32_t k)
 {
-    size_t scope = node->scope != NULL ? strlen(node->scope) : 0;
+    size_t scope = strlen(onv_noted(node)->scope);
     bool is_any = ONV_IS_ANY(node, ONV_OP_Add, ONV_OP_Sub, ONV_OP_Mul, ONV_OP_Div);
     if (!is_any || scope == 0 || onv_noted(node)->n_parameters != 1 ||
         onv_weight_place_of(node, k) != ONV_PLACE_UNKNOWN)
         return NULL;
     const char *name = onv_noted(node)->parameters[0];
-    if (strncmp(name, node->scope, scope) != 0 || name[scope] != '.') return NULL;
+    if (strncmp(name, onv_noted(node)->scope, scope) != 0 || name[scope] != '.') return NULL;
     return strchr(name + scope + 1, '.') == NULL ? name + scope + 1 : NULL;
 }
 

@@ -11,7 +11,7 @@ static void report(const onv_emitter *e, const onv_value *value, const onv_weigh
 {
     const onv_node *node = v->read != NULL ? &e->model->nodes.at[v->read->node] : NULL;
     bool trained = v->use == ONV_WEIGHT_TRAINED || v->use == ONV_WEIGHT_EXPANDED;
-    const char *class = node != NULL && node->module_class != NULL ? node->module_class : "";
+    const char *class = node != NULL ? onv_noted(node)->module_class : "";
     const char *note =
         onv_is_call_of(value->name, "embedding") || onv_weight_is_for_all(value, v->read)
             ? e->options->parameters > 0

@@ -1,6 +1,7 @@
 /* Operators that keep the elements and their order: Reshape, Squeeze, Unsqueeze. */
 #include <string.h>
 
+#include "ir/notes.h"
 #include "ops/tensor.h"
 
 /* --- Reshape ----------------------------------------------------------------------------------- */
@@ -147,7 +148,7 @@ static bool ones(onv_op_ctx *c, uint32_t *mask)
 static bool leaves_axis(onv_op_ctx *c, int axis)
 {
     static const char call[] = "aten.squeeze";
-    const char *aten = c->node->aten_op;
+    const char *aten = onv_noted(c->node)->aten_op;
     if (aten == NULL || strncmp(aten, call, sizeof call - 1) != 0) return false;
     onv_op_warn(
         c, "squeezed-axis",

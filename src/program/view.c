@@ -112,13 +112,12 @@ static const char *list_text(viewer *v, const uint32_t *stack, uint32_t depth, b
     return text;
 }
 
-static onv_status set_module(viewer *v, uint32_t module, onv_node *node)
+static onv_status set_module(viewer *v, uint32_t module, onv_notes *notes)
 {
     const onv_program *p = v->program;
-    node->scope = node->module_class = node->calls = node->call_classes = "";
     if (module == UINT32_MAX) return ONV_OK;
-    node->scope = p->modules.at[module].path;
-    node->module_class = p->modules.at[module].class_name;
+    notes->scope = p->modules.at[module].path;
+    notes->module_class = p->modules.at[module].class_name;
     stack_text *text = &v->stacks[module];
     if (text->calls == NULL) {
         uint32_t depth = 0, at = 0;
@@ -131,26 +130,27 @@ static onv_status set_module(viewer *v, uint32_t module, onv_node *node)
         text->classes = list_text(v, stack, depth, true);
         if (text->calls == NULL || text->classes == NULL) return onv_fail_memory(v->err);
     }
-    node->calls = text->calls;
-    node->call_classes = text->classes;
+    notes->calls = text->calls;
+    notes->call_classes = text->classes;
     return ONV_OK;
 }
 
 /* The lines of `forward` around it, which say how long Python's names hold results. */
-static onv_status set_statements(viewer *v, const onv_program_call *call, onv_node *node)
+static onv_status set_statements(viewer *v, const onv_program_call *call, onv_notes *notes)
 {
     enum { WORK_BYTES = 16 };
-    node->statements = "";
     if (call->trace == NULL) return ONV_OK;
     onv_text trace = onv_text_of(call->trace);
     ONV_WORK(1 + trace.length / WORK_BYTES);
     onv_trace_frame own = {.path = {NULL, 0}};
     onv_text rest = trace;
     for (onv_trace_frame f; onv_next_frame(&rest, &f);) onv_statements_look_at(&f, &own);
-    ONV_TRY(onv_statements_name_line(v->model, &own, &node->line, v->err));
-    if (node->calls[0] == '\0') return ONV_OK;
-    onv_notes unused = {0}; /* the program has facts for them */
-    return onv_statements_read(v->model, trace, NULL, node, &unused, v->err);
+    ONV_TRY(onv_statements_name_line(v->model, &own, &notes->line, v->err));
+    if (notes->calls[0] == '\0') return ONV_OK;
+    onv_notes read = *notes; /* for the rest the program has facts */
+    ONV_TRY(onv_statements_read(v->model, trace, NULL, &read, v->err));
+    notes->statements = read.statements;
+    return ONV_OK;
 }
 
 /* "aten.conv2d.default" is conv2d of the domain pytorch.aten. */
@@ -164,7 +164,6 @@ static onv_status set_operator(viewer *v, const char *op_name, onv_node *node)
     char *domain = onv_arena_printf(&v->model->arena, "pytorch.%.*s", (int)space, op_name);
     onv_node_set_op(node, onv_intern_n(strings, name, length));
     node->domain = domain != NULL ? onv_intern(strings, domain) : NULL;
-    node->aten_op = op_name;
     return node->op_type != NULL && node->domain != NULL ? ONV_OK : onv_fail_memory(v->err);
 }
 
@@ -211,8 +210,12 @@ static onv_status set_outputs(viewer *v, const onv_program_call *call, onv_node 
 
 static onv_status add_node(viewer *v, const onv_program_call *call, uint32_t graph)
 {
+    onv_notes *notes = onv_arena_copy(&v->model->arena, &onv_no_notes, sizeof onv_no_notes);
+    if (notes == NULL) return onv_fail_memory(v->err);
+    notes->source_op = call->name;
+    notes->aten_op = call->op_name;
     onv_node node = {.name = call->name,
-                     .source_op = call->name,
+                     .notes = notes,
                      .graph = {graph},
                      .place = (uint32_t)v->model->nodes.count,
                      .version = 1,
@@ -220,8 +223,8 @@ static onv_status add_node(viewer *v, const onv_program_call *call, uint32_t gra
                      .element_ops = ONV_DIM_UNKNOWN};
     ONV_WORK(1);
     ONV_TRY(set_operator(v, call->op_name, &node));
-    ONV_TRY(set_module(v, call->module, &node));
-    ONV_TRY(set_statements(v, call, &node));
+    ONV_TRY(set_module(v, call->module, notes));
+    ONV_TRY(set_statements(v, call, notes));
     ONV_TRY(set_inputs(v, call, &node));
     ONV_TRY(set_outputs(v, call, &node));
     return onv_vec_push(&v->model->nodes, node) ? ONV_OK : onv_fail_memory(v->err);
@@ -309,9 +312,7 @@ const char *onv_program_evidence(const onv_model *model)
 {
     if (model->program != NULL)
         return onv_program_is_recorded(model->program) ? "recording" : "program";
-    for (size_t i = 0; i < model->nodes.count; i++) {
-        const char *op = model->nodes.at[i].aten_op;
-        if (op != NULL && op[0] != '\0') return "notes";
-    }
+    for (size_t i = 0; i < model->nodes.count; i++)
+        if (onv_node_is_noted(&model->nodes.at[i])) return "notes";
     return "graph";
 }

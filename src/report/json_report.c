@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "ir/notes.h"
 #include "report/format.h"
 #include "report/json.h"
 #include "report/json_parts.h"
@@ -167,7 +168,7 @@ static void write_nodes(const onv_json_part *job)
         onv_json_put_u64(json, "step", s);
         onv_json_put_string(json, "name", node->name != NULL ? node->name : "");
         ONV_JSON_FIELDS(json, node, op_type, domain);
-        if (node->line != NULL) onv_json_put_string(json, "line", node->line);
+        if (onv_noted(node)->line != NULL) onv_json_put_string(json, "line", onv_noted(node)->line);
         write_names(job, "inputs", node->inputs, node->n_inputs);
         write_names(job, "outputs", node->outputs, node->n_outputs);
         onv_json_key(json, "macs");

@@ -1,4 +1,5 @@
 /* The module of a node: which of its name, its weights and its metadata tells. */
+#include "ir/notes.h"
 #include "ir/origin.h"
 #include "support/flow.h"
 #include "support/test.h"
@@ -52,7 +53,6 @@ TEST(metadata_and_weights)
         {"layer.1", "layer.10.weight", "layer.10"}, /* beside it */
         {"layer.1.norm", "plain", "layer.1.norm"},
         {"", "fc.weight", "fc"},
-        {NULL, "fc.weight", "fc"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         OWNED_MODEL m = model_new(17);
@@ -63,7 +63,8 @@ TEST(metadata_and_weights)
         model_node(m, "MatMul", "matmul", strcat(inputs, cases[i].weight), "y", "");
         model_output(m, "y", "f32");
         flow_open_model(&f, m, NULL);
-        f.model.nodes.at[0].scope = cases[i].scope;
+        const onv_notes notes = {.scope = cases[i].scope, .source_op = ""};
+        f.model.nodes.at[0].notes = &notes;
         assert_string_equal(origin_of(&f.model, "MatMul"), cases[i].expected);
     }
 }

@@ -178,8 +178,8 @@ TEST(scopes_come_from_metadata)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         msg *file = noted(cases[i].key, cases[i].value, "other", "text");
         onv_model *model = built_load(file);
-        assert_string_equal(model->nodes.at[0].scope, cases[i].scope);
-        assert_string_equal(model->nodes.at[0].source_op, cases[i].operation);
+        assert_string_equal(onv_noted(&model->nodes.at[0])->scope, cases[i].scope);
+        assert_string_equal(onv_noted(&model->nodes.at[0])->source_op, cases[i].operation);
         built_done(model, file);
     }
 }

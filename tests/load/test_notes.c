@@ -86,9 +86,9 @@ TEST(the_last_note_of_a_node_is_used)
     m_put(graph, G_NODE, node);
     msg *file = m_model(graph);
     onv_model *model = built_load(file);
-    assert_string_equal(model->nodes.at[0].scope, "net.2");
-    assert_string_equal(model->nodes.at[0].source_op, "relu_2");
-    assert_string_equal(model->nodes.at[0].aten_op, "aten.relu.default");
+    assert_string_equal(onv_noted(&model->nodes.at[0])->scope, "net.2");
+    assert_string_equal(onv_noted(&model->nodes.at[0])->source_op, "relu_2");
+    assert_string_equal(onv_noted(&model->nodes.at[0])->aten_op, "aten.relu.default");
     built_done(model, file);
 }
 
@@ -108,8 +108,8 @@ TEST(slices_are_left_out_of_paths)
         m_put(graph, G_NODE, node);
         msg *file = m_model(graph);
         onv_model *model = built_load(file);
-        assert_string_equal(model->nodes.at[0].scope, cases[i].scope);
-        assert_string_equal(model->nodes.at[0].calls, cases[i].calls);
+        assert_string_equal(onv_noted(&model->nodes.at[0])->scope, cases[i].scope);
+        assert_string_equal(onv_noted(&model->nodes.at[0])->calls, cases[i].calls);
         built_done(model, file);
     }
 }
@@ -136,7 +136,7 @@ TEST(lines_of_python)
         m_put(graph, G_NODE, node);
         msg *file = m_model(graph);
         onv_model *model = built_load(file);
-        const char *line = model->nodes.at[0].line;
+        const char *line = onv_noted(&model->nodes.at[0])->line;
         assert_int_equal(line == NULL, cases[i].line == NULL);
         if (line != NULL) assert_string_equal(line, cases[i].line);
         built_done(model, file);

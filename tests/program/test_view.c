@@ -1,5 +1,6 @@
 /* The view of a program: what analyses of a file get, with sizes bound as those of a model are. */
 #include "api/analysis.h"
+#include "ir/notes.h"
 #include "program/packed.h"
 #include "program/program.h"
 #include "report/report.h"
@@ -58,12 +59,12 @@ TEST(nodes_are_calls)
     assert_string_equal(lin->op_type, "linear");
     assert_string_equal(lin->domain, "pytorch.aten");
     assert_string_equal(lin->name, "linear_1");
-    assert_string_equal(lin->scope, "block.lin");
-    assert_string_equal(lin->calls, "['', 'block', 'block.lin'");
-    assert_string_equal(lin->aten_op, "aten.linear.default");
+    assert_string_equal(onv_noted(lin)->scope, "block.lin");
+    assert_string_equal(onv_noted(lin)->calls, "['', 'block', 'block.lin'");
+    assert_string_equal(onv_noted(lin)->aten_op, "aten.linear.default");
     /* The line of the network binds x; those of inner calls bind nothing. */
-    assert_memory_equal(lin->statements, "55s:x<", 6);
-    assert_non_null(strstr(lin->statements, ";46s:<return,"));
+    assert_memory_equal(onv_noted(lin)->statements, "55s:x<", 6);
+    assert_non_null(strstr(onv_noted(lin)->statements, ";46s:<return,"));
     assert_string_equal(model->values.at[lin->inputs[1].index].name, "block.lin.weight");
     assert_int_equal(model->values.at[lin->inputs[1].index].kind, ONV_VALUE_INITIALIZER);
     const onv_graph *branch = &model->graphs.at[2];
