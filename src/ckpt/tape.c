@@ -38,6 +38,54 @@ static void find_uses(onv_tape_builder *b)
     }
 }
 
+/* --- What is overwritten ----------------------------------------------------------------------- */
+
+/* The storage of the copy that the operation keeps of what it overwrites whole; ONV_NO_OP_OF_TAPE: none. */
+static uint32_t copied_by(const onv_eager *eager, const onv_eager_op *op)
+{
+    if (!op->in_place || !op->extras_first || op->n_out != 1) return ONV_NO_OP_OF_TAPE;
+    uint64_t bytes = eager->storages.at[eager->tensors.at[op->out[0]].storage].bytes;
+    for (uint32_t k = 0; k < op->n_saved; k++) {
+        const onv_eager_storage *extra = &eager->storages.at[op->saved[k]];
+        if (extra->kind == ONV_STORAGE_EXTRA && extra->bytes == bytes) return op->saved[k];
+    }
+    return ONV_NO_OP_OF_TAPE;
+}
+
+/* The tape where such operations keep what came in, and the copy is their result: as much is there at any time, and a segment
+ * that ends before one does not seem to hold what is over by then. Tensors stand in the order in which they were made. NULL: no
+ * memory. */
+static const onv_eager *overwrite_nothing(const onv_eager *tape, onv_arena *arena)
+{
+    onv_eager *made = onv_arena_copy(arena, tape, sizeof *tape);
+    uint32_t *now = ONV_ARENA_ARRAY(arena, uint32_t, tape->storages.count), tensor = 0;
+    if (made == NULL || now == NULL) return NULL;
+    made->tensors.at =
+        onv_arena_copy(arena, tape->tensors.at, tape->tensors.count * sizeof *made->tensors.at);
+    made->storages.at =
+        onv_arena_copy(arena, tape->storages.at, tape->storages.count * sizeof *made->storages.at);
+    made->ops.at = onv_arena_copy(arena, tape->ops.at, tape->ops.count * sizeof *made->ops.at);
+    for (uint32_t s = 0; s < tape->storages.count; s++) now[s] = s;
+    for (size_t i = 0; i < tape->ops.count && !arena->failed; i++) {
+        onv_eager_op *op = &made->ops.at[i];
+        uint32_t extra = copied_by(tape, op);
+        uint32_t *saved = onv_arena_copy(arena, op->saved, op->n_saved * sizeof *saved);
+        uint32_t in = extra != ONV_NO_OP_OF_TAPE ? tape->tensors.at[op->out[0]].storage : 0;
+        for (uint32_t k = 0; k < op->n_saved && saved != NULL; k++)
+            saved[k] = now[saved[k] == extra ? in : saved[k]];
+        op->saved = saved;
+        if (extra == ONV_NO_OP_OF_TAPE) continue;
+        for (; tensor < op->out[0]; tensor++)
+            made->tensors.at[tensor].storage = now[tape->tensors.at[tensor].storage];
+        made->storages.at[extra] = tape->storages.at[in];
+        made->storages.at[now[in]].is_output = false;
+        now[in] = extra;
+    }
+    for (; tensor < tape->tensors.count && !arena->failed; tensor++)
+        made->tensors.at[tensor].storage = now[tape->tensors.at[tensor].storage];
+    return arena->failed ? NULL : made;
+}
+
 /* --- Costs ------------------------------------------------------------------------------------- */
 
 enum { MAC_BITS = 40, BYTE_BITS = 20, MAC_UNIT_BITS = 12 };
@@ -379,8 +427,9 @@ onv_status onv_tape_chain_build(const onv_ckpt_problem *problem, const onv_tape_
                                 const onv_tape_chain_options *options, onv_arena *arena,
                                 onv_tape_chain *tape, onv_error *err)
 {
-    onv_tape_builder b = {
-        .problem = problem, .eager = problem->eager, .beside = beside, .arena = arena};
+    onv_tape_builder b = {.problem = problem, .beside = beside, .arena = arena};
+    b.eager = overwrite_nothing(problem->eager, arena);
+    if (b.eager == NULL) return onv_fail_memory(err);
     b.prunes = problem->prunes && problem->places->is_told;
     b.by_nodes = options->by_nodes;
     *tape = (onv_tape_chain){.chain = {.max_extra_cost = 0}};

@@ -248,6 +248,25 @@ TEST(recordings_leave_open_what_cudnn_takes)
     assert_true(train->has_open_workspaces);
 }
 
+/* The copy that an activation keeps of what it overwrites is what one that makes a new tensor keeps of its input: plans are as small
+ * as those of the default export, where all make new ones. */
+TEST(plans_of_what_is_in_place_are_as_small)
+{
+    enum { EXPORTED = 9678740 };
+    onv_options options = onv_options_default();
+    onv_error err = {0};
+    OWNED_ANALYSIS analysis = NULL;
+    options.batch = BATCH;
+    options.train = "sgd";
+    options.checkpoint = "optimal";
+    assert_int_equal(onv_analysis_new(ONV_SOURCE_DIR
+                                      "/tests/truth/programs/timm_mobilevit_xxs.recording.json.gz",
+                                      &options, &analysis, &err),
+                     ONV_OK);
+    uint64_t least = analysis->training.plans[analysis->training.n_plans - 1].figures.peak_bytes;
+    assert_in_range(least, EXPORTED - EXPORTED / 100, EXPORTED + EXPORTED / 100);
+}
+
 /* Nor does a plan, whose verdict is of the upper end. */
 TEST(plans_leave_open_what_cudnn_takes)
 {
