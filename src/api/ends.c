@@ -36,6 +36,17 @@ static onv_status add_end(onv_model *model, const onv_live *live, const onv_runt
     return ONV_OK;
 }
 
+/* Whether a workspace is another one than that which is likely. */
+static bool differs(const onv_eager *tape, onv_workspace_choice choice)
+{
+    for (size_t i = 0; i < tape->ops.count; i++) {
+        const onv_eager_workspace *w = &tape->ops.at[i].workspace;
+        uint64_t bytes = choice == ONV_WORKSPACE_MOST ? w->high_bytes : w->low_bytes;
+        if (w->high_bytes > 0 && bytes != w->bytes) return true;
+    }
+    return false;
+}
+
 /* With the likely workspaces too, if there is something else that decides. A tape of its own (`how.tape` is NULL) is lowered once. */
 static onv_status add_ends(onv_model *model, const onv_live *live, onv_runtime_options how,
                            bool with_likely, onv_workspace_choice choice,
@@ -47,7 +58,7 @@ static onv_status add_ends(onv_model *model, const onv_live *live, onv_runtime_o
     if (lowers) how.tape = &own;
     onv_status status = with_likely ? add_end(model, live, &how, result, err) : ONV_OK;
     how.lower.cuda.choice = choice;
-    if (status == ONV_OK && how.tape->has_open_workspaces)
+    if (status == ONV_OK && differs(how.tape, choice))
         status = add_end(model, live, &how, result, err);
     if (lowers) onv_eager_cleanup(&own);
     return status;

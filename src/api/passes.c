@@ -65,6 +65,12 @@ static bool is_listed(const onv_options *options, const onv_runtime *runtime)
     return onv_is_listed(list, runtime->name) && (list != NULL || !runtime->is_by_name);
 }
 
+/* By the answer. */
+static bool is_judged(const onv_options *options, const onv_runtime *runtime)
+{
+    return options->runtimes != NULL || (options->train == NULL && runtime->is_usual);
+}
+
 /* The graph that ONNX Runtime makes of the model, where it is asked for. It needs no sizes; without them it is for dumps
  * and for what reports say of it. */
 static onv_status rewrite(onv_analysis *analysis, const onv_options *options,
@@ -169,9 +175,8 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
                                   const onv_options *options, const onv_request *from,
                                   eager_tape *tape, onv_error *err)
 {
-    bool is_named = options->runtimes != NULL;
-    bool is_judged = is_named || (options->train == NULL && runtime->is_usual);
-    if (from->judged_alone && !is_judged) {
+    bool judged = is_judged(options, runtime);
+    if (from->judged_alone && !judged) {
         analysis->runtimes[analysis->n_runtimes++] = (onv_runtime_result){.runtime = runtime};
         return ONV_OK;
     }
@@ -208,12 +213,12 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     if (!is_plan && analysis->replays.kind == NULL && !keeps(options)) {
         result->runtime = runtime;
         ONV_TRY(compute_figures(p, &how, tape, result, err));
-        result->is_judged = is_judged;
+        result->is_judged = judged;
         return onv_analysis_find_ends(analysis, p.model, p.live, how, result, err);
     }
     onv_execution made = {0};
     ONV_TRY(onv_runtime_execute(runtime, p.model, live, &how, result, &made, err));
-    result->is_judged = is_judged;
+    result->is_judged = judged;
     bool has_offsets =
         is_plan && runtime->provider == ONV_PROVIDER_NONE; /* of the model's own values */
     if (has_offsets)
@@ -301,7 +306,9 @@ static bool is_asked(const onv_analysis *analysis, const onv_options *options,
                      const onv_runtime *runtime)
 {
     bool is_default = options->runtimes == NULL && runtime->provider != ONV_PROVIDER_NONE;
-    return is_listed(options, runtime) && !(is_default && analysis->model.program != NULL);
+    bool is_left_out = options->answer_alone && !is_judged(options, runtime);
+    return is_listed(options, runtime) && !is_left_out &&
+           !(is_default && analysis->model.program != NULL);
 }
 
 /* What the views have to say is said of the model. */

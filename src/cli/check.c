@@ -21,17 +21,21 @@ static void distrust(onv_cli *cli)
     if (limits->seconds == 0) limits->seconds = 30;
 }
 
-/* Examples are for reports that say more than a line. */
-static bool shows_examples(const onv_cli *cli)
+/* Examples are for reports that say more than a line; a line alone says the answer. */
+static void ask_for_outputs(onv_cli *cli)
 {
+    onv_options *o = &cli->analysis;
+    o->example = cli->is_diff;
+    o->answer_alone = !cli->is_diff && !cli->is_compare && !cli->together &&
+                      cli->baseline == NULL && o->replay == NULL && o->measured == 0;
     for (size_t i = 0; i < cli->n_outputs; i++) {
         onv_format format = cli->outputs[i].format;
-        if (cli->is_diff || format == ONV_FORMAT_JSON || format == ONV_FORMAT_MARKDOWN ||
-            format == ONV_FORMAT_HTML || format == ONV_FORMAT_SVG ||
-            (format == ONV_FORMAT_TEXT && cli->report.verbosity >= 0))
-            return true;
+        bool is_line = format == ONV_FORMAT_TEXT && cli->report.verbosity < 0;
+        o->answer_alone &= is_line;
+        o->example |= format == ONV_FORMAT_JSON || format == ONV_FORMAT_MARKDOWN ||
+                      format == ONV_FORMAT_HTML || format == ONV_FORMAT_SVG ||
+                      (format == ONV_FORMAT_TEXT && !is_line);
     }
-    return false;
 }
 
 static bool is_formula(onv_format format)
@@ -191,7 +195,7 @@ static onv_cli_verdict finish(onv_cli *cli)
         on_stdout == 0 ? onv_cli_add_output(cli, cli->format, NULL) : ONV_CLI_RUN;
     /* Formulas of runtimes are looked for around usual sizes; those of the graph need none. */
     cli->analysis.formulas = cli->analysis.formulas && cli->analysis.runtimes != NULL;
-    cli->analysis.example = shows_examples(cli);
+    ask_for_outputs(cli);
     cli->analysis.savings = cli->analysis.example && !cli->is_diff && !cli->is_compare;
     cli->analysis.remedies = cli->analysis.savings;
     return verdict;

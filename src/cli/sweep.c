@@ -154,6 +154,7 @@ static onv_status analyse(const onv_cli *cli, const onv_sweep *sweep, const onv_
     options.dims = dims;
     options.dims_found = NULL;
     options.example = options.savings = options.remedies = options.timelines = false;
+    options.answer_alone = true;
     onv_cli_guard(sweep->model);
     if (!onv_cli_is_input(sweep->model))
         return onv_analysis_new(sweep->model, &options, analysis, error);

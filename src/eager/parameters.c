@@ -9,40 +9,21 @@
 
 #include "base/fail.h"
 #include "base/heap.h"
+#include "base/strings.h"
 #include "eager/simulation.h"
 
 enum { MAX_DEPTH = 16 };
 
 typedef struct entry {
     const char *name;
-    uint32_t storage; /* ONLY_LISTED: a name of the export's list */
+    uint32_t storage; /* of a name of the export's list: none */
     uint32_t place;   /* in that list, or behind it by the first use */
     uint32_t child
         [MAX_DEPTH]; /* by depth: the first place of the child that it is in; NO_CHILD: its own */
     bool is_buffer;
 } entry;
 
-#define NO_CHILD    UINT32_MAX
-#define ONLY_LISTED UINT32_MAX
-
-/* Length of the first `depth + 1` parts with the point that ends them; 0: it has not as many modules. */
-static size_t prefix_length(const char *name, uint32_t depth)
-{
-    const char *at = name;
-    for (uint32_t i = 0; i <= depth; i++) {
-        at = strchr(at, '.');
-        if (at == NULL) return 0;
-        at++;
-    }
-    return (size_t)(at - name);
-}
-
-static int by_name(const void *a, const void *b)
-{
-    const entry *x = a, *y = b;
-    int order = strcmp(x->name, y->name);
-    return order != 0 ? order : (x->storage > y->storage) - (x->storage < y->storage);
-}
+#define NO_CHILD UINT32_MAX
 
 static int compare(const entry *x, const entry *y, bool children_first)
 {
@@ -74,22 +55,30 @@ static void sort(entry *entries, size_t n, int (*by)(const void *a, const void *
     if (in_order < n) qsort(entries, n, sizeof *entries, by);
 }
 
-/* Names of one module stand together when they are sorted. False: none is so deep. */
-static bool find_children(entry *entries, size_t n, uint32_t depth)
+/* By the modules that names tell: each has the first place of what is in it. */
+static bool find_children(entry *entries, size_t n, onv_strings *modules)
 {
-    bool any = false;
-    for (size_t i = 0, end; i < n; i = end) {
-        size_t length = prefix_length(entries[i].name, depth);
-        uint32_t first = entries[i].place;
-        for (end = i + 1; end < n && length > 0; end++) {
-            if (strncmp(entries[i].name, entries[end].name, length) != 0) break;
-            if (entries[end].place < first) first = entries[end].place;
+    ONV_VEC(uint32_t) first = {0};
+    bool good = true;
+    for (size_t i = 0; i < n && good; i++) {
+        const char *at = entries[i].name;
+        uint32_t d = 0;
+        for (; d < MAX_DEPTH && good && (at = strchr(at, '.')) != NULL; d++) {
+            const char *module =
+                onv_intern_n(modules, entries[i].name, (size_t)(++at - entries[i].name));
+            uint32_t number = module != NULL ? onv_string_number(module) : 0;
+            good = module != NULL && (number < first.count || onv_vec_push(&first, UINT32_MAX));
+            if (!good) break;
+            if (entries[i].place < first.at[number]) first.at[number] = entries[i].place;
+            entries[i].child[d] = number;
         }
-        for (size_t k = i; k < end; k++) entries[k].child[depth] = length > 0 ? first : NO_CHILD;
-        if (length == 0) end = i + 1;
-        any |= length > 0;
+        if (d < MAX_DEPTH) entries[i].child[d] = NO_CHILD;
     }
-    return any;
+    for (size_t i = 0; i < n && good; i++)
+        for (uint32_t d = 0; d < MAX_DEPTH && entries[i].child[d] != NO_CHILD; d++)
+            entries[i].child[d] = first.at[entries[i].child[d]];
+    onv_vec_cleanup(&first);
+    return good;
 }
 
 static void find_first_uses(const onv_eager *eager, uint32_t *first_use)
@@ -115,20 +104,12 @@ static uint32_t collect(const onv_eager *eager, const onv_model *model, const ui
             .is_buffer = storage->kind != ONV_STORAGE_PARAMETER};
     }
     for (uint32_t i = 0; i < listed; i++)
-        entries[count + i] =
-            (entry){.name = model->listed.parameters[i], .storage = ONLY_LISTED, .place = i};
+        entries[count + i] = (entry){.name = model->listed.parameters[i], .place = i};
     return count;
 }
 
-static void sort_entries(entry *entries, uint32_t n, uint32_t listed, onv_parameter_order *order)
+static void sort_entries(entry *entries, uint32_t count, onv_parameter_order *order)
 {
-    size_t all = (size_t)n + listed;
-    uint32_t count = 0;
-    sort(entries, all, by_name);
-    for (uint32_t d = 0; d < MAX_DEPTH && find_children(entries, all, d); d++) {
-    }
-    for (size_t i = 0; i < all; i++)
-        if (entries[i].storage != ONLY_LISTED) entries[count++] = entries[i];
     sort(entries, count, as_moved);
     for (uint32_t i = 0; i < count; i++) order->moved[i] = entries[i].storage;
     sort(entries, count, as_listed);
@@ -141,14 +122,21 @@ static onv_status order_parameters(const onv_eager *eager, const onv_model *mode
     size_t n = eager->storages.count, all = n + model->listed.n_parameters;
     entry *entries = onv_heap_calloc(all + 1, sizeof *entries);
     uint32_t *first_use = onv_heap_calloc(n + 1, sizeof *first_use);
+    onv_arena names;
+    onv_strings modules;
+    onv_arena_init(&names, SIZE_MAX);
+    onv_strings_init(&modules, &names);
     order->moved = ONV_ARENA_ARRAY(arena, uint32_t, n);
     order->listed = ONV_ARENA_ARRAY(arena, uint32_t, n);
     bool has_room = entries != NULL && first_use != NULL && !arena->failed && all < UINT32_MAX;
     if (has_room) {
         find_first_uses(eager, first_use);
         order->count = collect(eager, model, first_use, entries);
-        sort_entries(entries, order->count, (uint32_t)model->listed.n_parameters, order);
+        has_room = find_children(entries, order->count + model->listed.n_parameters, &modules);
+        sort_entries(entries, order->count, order);
     }
+    onv_strings_cleanup(&modules);
+    onv_arena_cleanup(&names);
     onv_heap_free(entries);
     onv_heap_free(first_use);
     return has_room ? ONV_OK : onv_fail_memory(err);

@@ -95,8 +95,8 @@ typedef struct onv_ort_plan {
     uint64_t reused; /* values that took over a buffer by the rules 2 to 4 */
     onv_ort_workspace *workspaces;
     uint32_t n_workspaces;
-    bool is_uncertain; /* other branches or workspaces are possible (onv_ort_choice) */
-    bool takes_least;  /* of branches, runs take those with the smallest peaks */
+    bool has_branches;
+    bool takes_least; /* of branches, runs take those with the smallest peaks */
 } onv_ort_plan;
 
 /* Requires that every value is sized and `live` is in the order `ort`. In the model's arena. Cost:
@@ -104,8 +104,8 @@ typedef struct onv_ort_plan {
 onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live,
                                 const onv_ort_session *session, onv_ort_plan *plan, onv_error *err);
 
-/* Changes it to these workspaces and branches; at first it has the likely ones. */
-void onv_ort_plan_choose(onv_ort_plan *plan, onv_ort_choice choice);
+/* Changes it to these workspaces and branches; at first it has the likely ones. Whether others than those are possible. */
+bool onv_ort_plan_choose(onv_ort_plan *plan, onv_ort_choice choice);
 
 /* Handles of cuBLAS and of cuDNN, each, that a session has once all its branches ran, and at least. */
 typedef struct onv_ort_handles {

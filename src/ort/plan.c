@@ -358,17 +358,21 @@ static void add_scratch(onv_ort_planner *p, const onv_node *node, uint32_t step,
         uint32_t at = onv_ort_add_buffer(p, &b, node->graph, ONV_ORT_FETCHED);
         p->state[at].is_read = true;
         if (!row->is_uncertain) continue;
-        p->plan->is_uncertain = true;
         p->plan->workspaces[p->plan->n_workspaces++] =
             (onv_ort_workspace){at, {row->bytes, row->least_bytes, row->most_bytes}};
     }
 }
 
-void onv_ort_plan_choose(onv_ort_plan *plan, onv_ort_choice choice)
+bool onv_ort_plan_choose(onv_ort_plan *plan, onv_ort_choice choice)
 {
+    bool differs = plan->has_branches;
     plan->takes_least = choice == ONV_ORT_LEAST;
-    for (uint32_t i = 0; i < plan->n_workspaces; i++)
-        plan->buffers[plan->workspaces[i].buffer].bytes = plan->workspaces[i].bytes[choice];
+    for (uint32_t i = 0; i < plan->n_workspaces; i++) {
+        const uint64_t *bytes = plan->workspaces[i].bytes;
+        plan->buffers[plan->workspaces[i].buffer].bytes = bytes[choice];
+        differs |= bytes[choice] != bytes[ONV_ORT_LIKELY];
+    }
+    return differs;
 }
 
 static onv_status place_all(onv_ort_planner *p, onv_error *err)
@@ -440,7 +444,7 @@ onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live,
     if (settings == NULL) settings = &onv_ort_settings_default;
     *plan = (onv_ort_plan){.live = live, .settings = settings};
     for (size_t i = 0; i < live->timeline.regions.count; i++)
-        plan->is_uncertain |= live->timeline.regions.at[i].kind == ONV_REGION_ALTERNATIVES;
+        plan->has_branches |= live->timeline.regions.at[i].kind == ONV_REGION_ALTERNATIVES;
     onv_ort_planner p = {.model = model,
                          .live = live,
                          .session = session,

@@ -91,11 +91,11 @@ static onv_status make_sessions(onv_model *model, const onv_live *live,
     onv_ort_plan plan;
     onv_ort_spread all = {.low = UINT64_MAX};
     ONV_TRY(onv_ort_plan_compute(model, live, session, &plan, err));
-    for (int i = ONV_ORT_LIKELY; i < (plan.is_uncertain ? ONV_ORT_CHOICES : 1); i++) {
+    for (int i = ONV_ORT_LIKELY; i < ONV_ORT_CHOICES; i++) {
         onv_execution other = {0};
         onv_ort_spread spread = {0};
         uint32_t n_weights = 0;
-        onv_ort_plan_choose(&plan, (onv_ort_choice)i);
+        if (!onv_ort_plan_choose(&plan, (onv_ort_choice)i) && i != ONV_ORT_LIKELY) continue;
         onv_status status = make_session(model, &plan, options, session, &n_weights, &other, err);
         if (status == ONV_OK && i == ONV_ORT_LIKELY)
             status = onv_ort_orders_init(orders, model, &other.timeline, n_weights, &options->alloc,
