@@ -22,89 +22,14 @@ import numpy as np
 import onnx
 import onnx.parser
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "export"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/export"))
 import nested  # noqa: E402
 import ort_truth as truth  # noqa: E402
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>\n'
 
-MODELS = {
-    "if-temporaries": """g (bool c, float[512,1024] x) => (float[512,1024] z) {
-        y = If (c) <then_branch = t () => (float[512,1024] t3) { t1 = Neg (x) t2 = Abs (t1) t3 = Add (t1, t2) },
-                    else_branch = e () => (float[512,1024] e1) { e1 = Exp (x) }>
-        z = Add (x, y) }""",
-    "if-outer": """g (bool c, float[512,1024] x) => (float[512,1024] z) {
-        a = Abs (x)
-        y = If (c) <then_branch = t () => (float[512,1024] t1) { t1 = Identity (a) },
-                    else_branch = e () => (float[512,1024] e1) { e1 = Neg (a) }>
-        z = Exp (y) }""",
-    "if-nested": """g (bool c, bool d, float[512,1024] x) => (float[512,1024] y) {
-        y = If (c) <then_branch = t () => (float[512,1024] t2) {
-                t1 = Neg (x)
-                t2 = If (d) <then_branch = tt () => (float[512,1024] p) { o = Exp (t1) p = Mul (o, t1) },
-                             else_branch = te () => (float[512,1024] q) { q = Abs (t1) }> },
-                    else_branch = e () => (float[512,1024] e1) { e1 = Exp (x) }> }""",
-    "if-decided": """g (float[256,1024] x) => (float[256,1024] y) <bool c = {1}, int64[2] r = {16, 1}> {
-        y = If (c) <then_branch = t () => (float[256,1024] t1) { t1 = Neg (x) },
-                    else_branch = e () => (float[256,1024] e3) {
-                        e1 = Tile (x, r) e2 = ReduceMax (e1) e3 = Mul (x, e2) }> }""",
-    "loop-state": """g (float[512,1024] x) => (float[512,1024] y) <int64 m = {5}, bool true = {1}> {
-        y = Loop (m, true, x) <body = b (int64 i, bool c, float[512,1024] s) => (bool co, float[512,1024] t) {
-                co = Identity (c) u = Neg (s) t = Add (u, s) }> }""",
-    "loop-stack": """g (float[256,1024] x) => (float[] s) <int64 m = {16}, bool true = {1}> {
-        y = Loop (m, true) <body = b (int64 i, bool c) => (bool co, float[256,1024] o) {
-                co = Identity (c) o = Mul (x, x) }>
-        s = ReduceSum <keepdims = 0> (y) }""",
-    "loop-state-and-stack": """g (float[256,1024] x) => (float[256,1024] y, float[] s) <int64 m = {8}, bool true = {1}> {
-        y, z = Loop (m, true, x) <body = b (int64 i, bool c, float[256,1024] s_in)
-                => (bool co, float[256,1024] s_out, float[256,1024] o) {
-                co = Identity (c) s_out = Neg (s_in) o = Add (s_in, s_out) }>
-        s = ReduceSum <keepdims = 0> (z) }""",
-    "loop-once": """g (float[512,1024] x) => (float[512,1024] y) <int64 m = {1}, bool true = {1}> {
-        a = Neg (x)
-        y = Loop (m, true, a) <body = b (int64 i, bool c, float[512,1024] s) => (bool co, float[512,1024] t) {
-                co = Identity (c) t = Exp (s) }> }""",
-    "loop-none": """g (float[512,1024] x) => (float[512,1024] y) <int64 m = {0}, bool true = {1}> {
-        y = Loop (m, true, x) <body = b (int64 i, bool c, float[512,1024] s) => (bool co, float[512,1024] t) {
-                co = Identity (c) u = Concat <axis = 0> (s, s, s, s) v = ReduceMax (u) t = Mul (s, v) }> }""",
-    "if-in-loop": """g (bool d, float[512,1024] x) => (float[512,1024] y) <int64 m = {3}, bool true = {1}> {
-        y = Loop (m, true, x) <body = b (int64 i, bool c, float[512,1024] s) => (bool co, float[512,1024] t) {
-                co = Identity (c)
-                t = If (d) <then_branch = p () => (float[512,1024] p2) { p1 = Neg (s) p2 = Mul (p1, s) },
-                            else_branch = q () => (float[512,1024] q1) { q1 = Exp (s) }> }> }""",
-    "loop-in-if": """g (bool d, float[256,1024] x) => (float[] y) <int64 m = {6}, bool true = {1}> {
-        y = If (d) <then_branch = p () => (float[] p2) {
-                p1 = Loop (m, true) <body = b (int64 i, bool c) => (bool co, float[256,1024] o) {
-                        co = Identity (c) o = Exp (x) }>
-                p2 = ReduceSum <keepdims = 0> (p1) },
-                    else_branch = q () => (float[] q2) { q1 = Abs (x) q2 = ReduceSum <keepdims = 0> (q1) }> }""",
-    "loop-in-loop": """g (float[256,1024] x) => (float[256,1024] y) <int64 m = {2}, int64 n = {3}, bool true = {1}> {
-        y = Loop (m, true, x) <body = b (int64 i, bool c, float[256,1024] s) => (bool co, float[256,1024] t) {
-                co = Identity (c)
-                u, v = Loop (n, true, s) <body = b2 (int64 j, bool d, float[256,1024] p)
-                        => (bool do, float[256,1024] q, float[256,1024] r) {
-                        do = Identity (d) q = Exp (p) r = Neg (q) }>
-                w = ReduceMax <keepdims = 0> (v)
-                t = Mul (u, w) }> }""",
-    "scan-two": """g (float[1024] a, float[256] b, float[16,256,1024] x, float[16,256,1024] y)
-            => (float[1024] a2, float[256] b2, float[16,256,1024] p, float[16,1024] q) {
-        a2, b2, p, q = Scan <num_scan_inputs = 2, body = body (float[1024] s, float[256] t, float[256,1024] u,
-                float[256,1024] v) => (float[1024] s2, float[256] t2, float[256,1024] o, float[1024] r) {
-                w = Mul (u, v) r = ReduceSum <keepdims = 0> (w, zero) s2 = Add (s, r)
-                k = ReduceMax <axes = [1], keepdims = 0> (w) t2 = Add (t, k) o = Exp (w) }> (a, b, x, y) }""",
-    "if-in-scan": """g (bool c, float[1024] a, float[16,256,1024] x) => (float[1024] z, float[16,256,1024] y) {
-        z, y = Scan <num_scan_inputs = 1, body = body (float[1024] s, float[256,1024] u)
-                => (float[1024] s2, float[256,1024] o) {
-                s2 = Neg (s)
-                o = If (c) <then_branch = p () => (float[256,1024] p1) { p1 = Add (u, s) },
-                            else_branch = q () => (float[256,1024] q2) { q1 = Exp (u) q2 = Neg (q1) }> }> (a, x) }""",
-    "scan-in-loop": """g (float[8,256,1024] x) => (float[8,256,1024] y) <int64 m = {2}, float zero = {0}, bool true = {1}> {
-        y = Loop (m, true, x) <body = b (int64 i, bool c, float[8,256,1024] s) => (bool co, float[8,256,1024] t) {
-                co = Identity (c)
-                n, t = Scan <num_scan_inputs = 1, body = b2 (float n_in, float[256,1024] u)
-                        => (float n_out, float[256,1024] o) {
-                        n_out = Identity (n_in) o = Neg (u) }> (zero, s) }> }""",
-}
+MODELS = dict(text.split("\n", 1) for text in (ROOT / "tests/conformance/control_flow.txt").read_text().removeprefix("# ").split("\n# "))
 
 
 def build(name):

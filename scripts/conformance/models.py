@@ -4,7 +4,7 @@
     models.py --onnxvram PROGRAM --folder DIR [--only PART]...
     models.py --folder DIR --keep tests/conformance [NAME.VARIANT...]
 
-Each architecture of zoo.py is exported by both exporters of PyTorch. From the first of these come the graphs that ONNX
+Each architecture of tests/conformance/zoo.py is exported by both exporters of PyTorch. From the first of these come the graphs that ONNX
 Runtime's optimiser makes at its levels, and quantised ones. ONNX Runtime then runs every graph with all its values as
 outputs, at each binding; declared shapes are taken away, and onnxvram is asked for the same values. Exports are kept
 in DIR, those that are there are not made again. --keep makes the small models of tests/conformance of them, without
@@ -27,12 +27,12 @@ import onnx
 import onnxruntime as ort
 
 import values
-import zoo
 from run import OUTCOMES
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "export"), str(HERE.parents[1] / "samples")]
+sys.path[:0] = [str(HERE.parent / "export"), str(HERE.parents[1] / "samples"), str(HERE.parents[1] / "tests/conformance")]
 import ort_truth as truth  # noqa: E402
+import zoo  # noqa: E402
 from export import strip  # noqa: E402
 
 EXPORT_SECONDS = 150

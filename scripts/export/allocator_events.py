@@ -18,7 +18,7 @@ def main():
     import torch
     torch.cuda.memory._record_memory_history(enabled="all", context=None, stacks="python", max_entries=1000000)
     row = ("tower_wide", 1, "adamw", {"fsdp": True, "world": 4})
-    model, x = sharing.build(row, sharing.networks())
+    model, x = sharing.build(row)
     step, state = sharing.Step(model, row[2], row[3]), {}
     for _ in range(2):
         step.zero()

@@ -40,63 +40,20 @@ sac_ilp needs the CUDA build of PyTorch and a device, pulp and pwlf; checkmate O
 """
 import argparse
 import contextlib
-import json
 import logging
 import math
 import os
-import subprocess
 import sys
 import time
-import types
 import warnings
 
-SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
-sys.path.insert(0, SCRIPTS)
-sys.modules["onnxvram"] = types.ModuleType("onnxvram")  # without the shared library that the rest of the package needs
-sys.modules["onnxvram"].__path__ = [os.path.join(SCRIPTS, os.pardir, "python", "onnxvram")]
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 from truth import exports  # noqa: E402
-from truth.networks.common import Network, image, numbers, transformer, values, vision  # noqa: E402
+from truth.harness import report  # noqa: E402
+from truth.networks.fronts import NETWORKS  # noqa: E402
 
 LEVELS = (0, 0.05, 0.1, 0.2)
 PEOPLE = ("blocks", "reentrant", "sqrt", "every=2", "save=product+attention", "save=product+attention+convolution", "save=attention")
-
-
-# --- Networks ----------------------------------------------------------------------------------
-
-def vgg16():
-    """Its convolutions in five groups, each with the pool that ends it."""
-    from torch import nn
-    model, groups, rest = vision("vgg16")(), [], []
-    for layer in model.features:
-        rest.append(layer)
-        if isinstance(layer, nn.MaxPool2d):
-            groups.append(nn.Sequential(*rest))
-            rest = []
-    model.features = nn.Sequential(*groups)
-    return model
-
-
-def unet():
-    sys.path.insert(0, os.path.join(SCRIPTS, os.pardir, "samples"))
-    import nets
-    return nets.UNet()
-
-
-LLAMA = transformer("LlamaForCausalLM", "LlamaConfig", vocab_size=8192, hidden_size=256, intermediate_size=688, num_hidden_layers=4,
-                    num_attention_heads=8, num_key_value_heads=2, head_dim=32, max_position_embeddings=512, attn_implementation="eager")
-NETWORKS = {network.name: network for network in (
-    Network("vgg16", vgg16, image(224), batch=16),
-    Network("resnet18", vision("resnet18"), image(224), batch=32),
-    Network("resnet50", vision("resnet50"), image(224), batch=16),
-    Network("mobilenet_v2", vision("mobilenet_v2"), image(224), batch=32),
-    Network("unet", unet, image(256), batch=8),
-    Network("vit_b_16", vision("vit_b_16"), image(224), batch=16),
-    Network("llama", LLAMA, numbers(512), batch=8),
-    Network("efficientnet_b0", vision("efficientnet_b0", stochastic_depth_prob=0.0), image(224), batch=16),
-    Network("r3d_18", vision("r3d_18", "video"), values(3, 8, 56, 56), batch=16),
-    Network("densenet121", vision("densenet121"), image(224), batch=16),
-    Network("convnext_tiny", vision("convnext_tiny", stochastic_depth_prob=0.0), image(224), batch=16),
-    Network("swin_t", vision("swin_t", stochastic_depth_prob=0.0), image(224), batch=16))}
 
 
 # --- Predicted ---------------------------------------------------------------------------------
@@ -109,11 +66,14 @@ class Asked:
         if not os.path.exists(base + ".recording.json.gz"):
             exports.make("recording", network._replace(batch=2), base)
         self.name = network.name
-        self.start = [program, base + ".recording.json.gz", "--batch", str(network.batch), "--train", "sgd", "--loss", network.loss, "--json"]
+        self.asked = program, base + ".recording.json.gz", ["--batch", str(network.batch), "--train", "sgd", "--loss", network.loss]
 
     def training(self, *options):
-        text = subprocess.run([*self.start, *options], check=True, capture_output=True, text=True).stdout
-        return json.loads(text)["models"][0]["training"]
+        program, path, own = self.asked
+        found = report(program, path, [*own, *options])
+        if isinstance(found, str):
+            raise ValueError(f"{self.name}: {found}")
+        return found["training"]
 
     def plans(self, checkpoint, *options):
         return [(plan["peak_bytes"], plan["overhead"]) for plan in self.training("--checkpoint", checkpoint, *options)["plans"]]
@@ -122,7 +82,7 @@ class Asked:
         """Those that the program does not refuse: more segments than there are units, no gradient on the way."""
         try:
             return self.plans(",".join(plans))
-        except subprocess.CalledProcessError:
+        except ValueError:
             return [point for plan in plans for point in self.accepted([plan])] if len(plans) > 1 else []
 
     def compiled(self):

@@ -13,180 +13,22 @@ third iteration, of tensors of the fourth, each row in a process of its own.
 
 import argparse
 import contextlib
-import json
 import os
 import re
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, os.pardir), HERE]
-from truth import table  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+from truth.harness import difference, read, report, step, write  # noqa: E402
 from truth.measure import Loss, peaks  # noqa: E402
-
-UNITS = {"tower": r"blocks\.\d+", "tower_wide": r"blocks\.\d+", "gpt2": r"model\.transformer\.h\.\d+",
-         "llama": r"model\.model\.layers\.\d+", "lora_llama": r"model.*layers\.\d+", "resnet18": r"layer\d\.\d",
-         "bert": r"model\.bert\.encoder\.layer\.\d+", "small_vit": r"encoder\.layers\.encoder_layer_\d+"}
-LORA = {"train_only": ["*lora_*"]}
-BEHIND = {"train_only": ["first.*", "last.*"], "loss": "mse"}  # of the frozen layer
-
-
-def cases():
-    """Name: (network, batch, optimizer, options of onnxvram)."""
-    fsdp, ddp = {"fsdp": True}, {"ddp": "copy"}
-    bf16, blocks = {"precision": "bf16"}, {"checkpoint": "blocks"}
-    chunked, fused = {"loss": "chunked-cross-entropy=8"}, {"loss": "fused-cross-entropy"}
-    rows = [
-        ("tower", 4, "adamw", {**ddp, "world": 4}), ("tower", 4, "adamw", {"ddp": "view", "world": 4}),
-        ("resnet18", 4, "adamw", {**ddp, "world": 4}), ("resnet18", 4, "adamw", {"ddp": "view", "world": 4}),
-        ("tower_wide", 8, "adamw", {**ddp, "world": 8}),
-        ("gpt2", 4, "momentum", {**ddp, "world": 8, "accumulate": 2}),
-        ("gpt2", 4, "momentum", {"ddp": "view", "world": 8, "accumulate": 2}),
-        ("tower_wide", 8, "adamw", {**fsdp, "world": 8}), ("gpt2", 4, "adamw", {**fsdp, "world": 8}),
-        ("llama", 4, "adamw", {**fsdp, "world": 8}), ("lora_llama", 4, "adamw", {**fsdp, "world": 4, **LORA}),
-        ("tower", 4, "adamw", {**fsdp, "world": 4, "accumulate": 2}),
-        ("resnet18", 8, "momentum", {**fsdp, "world": 4}),
-        ("tower_wide", 8, "adamw", {**fsdp, "world": 4, **bf16, "master_weights": True}),
-        ("lora_llama", 4, "adamw", LORA), ("lora_llama", 4, "adamw", {**LORA, "weights": "nf4"}),
-        ("lora_llama", 4, "adamw", {**LORA, **bf16}),
-        ("lora_llama", 4, "adamw", {**LORA, **bf16, "weights": "nf4"}),
-        ("lora_llama", 4, "adamw", {**LORA, **bf16, "weights": "int8"}),
-        ("gpt2", 4, "adamw", {}), ("llama", 4, "adamw", {}), ("resnet18", 4, "adamw", {}),
-        ("tower_wide", 8, "adamw", {}),
-        ("gpt2", 4, "adamw", bf16), ("resnet18", 4, "adamw", bf16),
-        ("gpt2", 4, "adamw", {**bf16, "master_weights": True}),
-        ("gpt2", 4, "adamw", {**bf16, "master_weights": True, "accumulate": 2}),
-        ("gpt2", 4, "adamw", {"ema": True}), ("resnet18", 4, "momentum", {"ema": True}),
-        ("gpt2", 4, "adamw", {"offload": "optimizer"}), ("gpt2", 4, "adamw", {"offload": "gradients"}),
-        ("tower_wide", 8, "adamw", fused), ("tower_wide", 8, "adamw", {**fused, **bf16}),
-        ("tower_wide", 32, "sgd", fused), ("tower_wide", 32, "sgd", {**fused, **bf16}),
-        ("tower_wide", 8, "adamw", {"loss": "chunked-cross-entropy=4"}), ("tower_wide", 8, "adamw", chunked),
-        ("tower_wide", 32, "momentum", chunked), ("tower_wide", 32, "sgd", chunked),
-        ("tower_wide", 32, "sgd", {**chunked, **bf16}),
-        *[(name, rows, "sgd", {**BEHIND, "weights": kind, **({"precision": dtype} if dtype else {})}) for kind in ("nf4", "int8")
-          for name, rows, dtype in (("frozen", 4096, "bf16"), ("frozen_plain", 4096, ""), ("frozen", 1024, "fp16"))],
-        # together with checkpoints, and with one another
-        ("tower_wide", 32, "adamw", blocks), ("llama", 8, "adamw", blocks),
-        ("lora_llama", 8, "adamw", {**LORA, **blocks}), ("lora_llama", 8, "adamw", {**LORA, **blocks, "weights": "nf4"}),
-        ("tower_wide", 32, "adamw", {**fsdp, "world": 4, **blocks}), ("llama", 8, "adamw", {**fsdp, "world": 4, **blocks}),
-        ("tower_wide", 32, "adamw", {"offload": "optimizer", **blocks}),
-        ("tower_wide", 32, "adamw", {"offload": "gradients", **blocks}),
-        ("tower_wide", 8, "adamw", {**ddp, "world": 4, "offload": "optimizer"}),
-        ("tower_wide", 8, "adamw", {"ddp": "view", "world": 4, "offload": "optimizer"}),
-        ("tower_wide", 8, "adamw", {**fsdp, "world": 4, "offload": "gradients"}),
-        # measured once
-        ("bert", 8, "adamw", {**fsdp, "world": 4}), ("bert", 8, "adamw", {**fsdp, "world": 4, **blocks}),
-        ("bert", 8, "adamw", {**fsdp, "world": 2, "offload": "gradients"}),
-        ("bert", 8, "momentum", {"ddp": "view", "world": 4, "accumulate": 2}),
-        ("small_vit", 16, "momentum", {**fsdp, "world": 8}), ("small_vit", 16, "adamw", {**bf16, "ema": True}),
-        ("small_vit", 16, "adamw", {"offload": "gradients", **blocks}),
-    ]
-    return {name_of(row): row for row in rows}
-
-
-def name_of(row):
-    network, batch, optimizer, options = row
-    return "-".join([network, str(batch), optimizer, *(f"{k}" if v is True else f"{k}={v}" for k, v in options.items()
-                                                       if k != "train_only")])
-
-
-def networks():
-    """Name: how it is made, what it is fed with."""
-    import torch
-    from torch import nn
-    from torch.nn import functional as F
-
-    from truth.networks.common import sample, vision
-
-    class Block(nn.Module):
-        def __init__(self, width):
-            super().__init__()
-            self.norm, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-        def forward(self, x):
-            return x + self.down(F.gelu(self.up(self.norm(x))))
-
-    class Tower(nn.Module):
-        def __init__(self, width, blocks, words):
-            super().__init__()
-            self.embed = nn.Embedding(words, width)
-            self.blocks = nn.ModuleList(Block(width) for _ in range(blocks))
-            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
-
-        def body(self, x):
-            x = self.embed(x)
-            for block in self.blocks:
-                x = block(x)
-            return self.norm(x)
-
-        def forward(self, x):
-            return self.head(self.body(x))
-
-    class Frozen(nn.Module):
-        """A frozen linear layer between trained ones."""
-
-        def __init__(self, bias):
-            super().__init__()
-            self.first, self.frozen, self.last = nn.Linear(768, 768), nn.Linear(768, 3072, bias=bias), nn.Linear(3072, 64)
-            self.frozen.requires_grad_(False)
-
-        def forward(self, x):
-            return self.last(torch.relu(self.frozen(self.first(x))))
-
-    class Logits(nn.Module):
-        def __init__(self, model):
-            super().__init__()
-            self.model = model
-
-        def forward(self, tokens):
-            # Without a mask the library looks for packed sequences, which no export can follow.
-            return self.model(tokens, attention_mask=torch.ones_like(tokens), return_dict=True).logits
-
-    def bert():
-        from transformers import BertConfig, BertForSequenceClassification
-        return Logits(BertForSequenceClassification(BertConfig(
-            vocab_size=8192, hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1024,
-            attn_implementation="eager")))
-
-    def gpt2():
-        from transformers import GPT2Config, GPT2LMHeadModel
-        return Logits(GPT2LMHeadModel(GPT2Config(
-            vocab_size=8192, n_positions=256, n_embd=256, n_layer=4, n_head=4, bos_token_id=0, eos_token_id=0,
-            use_cache=False, attn_implementation="eager")))
-
-    def llama():
-        from transformers import LlamaConfig, LlamaForCausalLM
-        return Logits(LlamaForCausalLM(LlamaConfig(
-            vocab_size=8192, hidden_size=256, intermediate_size=688, num_hidden_layers=4, num_attention_heads=4,
-            num_key_value_heads=2, use_cache=False, attn_implementation="eager", pad_token_id=0, bos_token_id=0,
-            eos_token_id=0)))
-
-    def lora_llama():
-        from peft import LoraConfig, get_peft_model
-        network = llama()
-        network.model = get_peft_model(network.model, LoraConfig(r=8, lora_alpha=16, target_modules=["q_proj", "v_proj"]))
-        return network
-
-    def tokens(length):
-        return lambda batch, device: torch.zeros(batch, length, dtype=torch.int64, device=device)
-
-    def rows(batch, device):
-        return torch.rand(batch, 768, device=device)
-
-    def pictures(size):
-        return lambda batch, device: torch.zeros(batch, 3, size, size, device=device)
-
-    return {"tower": (lambda: Tower(96, 4, 1000), tokens(32)), "tower_wide": (lambda: Tower(512, 6, 8000), tokens(64)),
-            "frozen": (lambda: Frozen(True), rows), "frozen_plain": (lambda: Frozen(False), rows), "llama": (llama, tokens(64)),
-            "lora_llama": (lora_llama, tokens(64)), "gpt2": (gpt2, tokens(64)), "bert": (bert, tokens(64)),
-            "resnet18": (vision("resnet18"), pictures(224)), "small_vit": (sample("small_vit"), pictures(96))}
-
+from truth.networks.sharing_cases import CASES, UNITS  # noqa: E402
 
 # --- export -------------------------------------------------------------------------------------------
 
 
 def export(folder):
     import torch
-    for name, (make, inputs) in networks().items():
+    from truth.networks.sharing import NETWORKS
+    for name, (make, inputs) in NETWORKS.items():
         for suffix, dtype in (("", torch.float32), (".bf16", torch.bfloat16)):
             path = os.path.join(folder, name + suffix + ".onnx")
             if os.path.exists(path):
@@ -336,30 +178,25 @@ def pass_of(model, inputs, options, state):
     elif loss.startswith("chunked"):
         state["loss"] = chunked_loss(model, inputs, state, int(loss.partition("=")[2]))
     else:
-        with torch.autocast("cuda", dtype=low_of(options.get("amp", "fp16")), enabled="amp" in options):
-            state["output"] = model(inputs)
-            if loss == "mse":
-                state["loss"] = torch.nn.functional.mse_loss(state["output"], state["targets"])
-            else:
-                state["loss"] = state.setdefault("losses", Loss("cross-entropy"))(state["output"])
+        state["output"] = model(inputs)
+        if loss == "mse":
+            state["loss"] = torch.nn.functional.mse_loss(state["output"], state["targets"])
+        else:
+            state["loss"] = state.setdefault("losses", Loss("cross-entropy"))(state["output"])
 
 
-def low_of(name):
-    import torch
-    return {"bf16": torch.bfloat16, "fp16": torch.float16}[name]
-
-
-def build(row, made):
+def build(row):
     """The network on the device as the options have it, and its input."""
     import torch
     import torch.distributed as dist
+    from truth.networks.sharing import NETWORKS
     name, batch, _, options = row
-    make, inputs = made[name]
+    make, inputs = NETWORKS[name]
     if "world" in options:
         from torch.testing._internal.distributed.fake_pg import FakeStore
         dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=options["world"])
     torch.manual_seed(0)
-    low = low_of(options["precision"]) if "precision" in options else None
+    low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(options.get("precision"))
     with torch.device("meta") if "fsdp" in options else contextlib.nullcontext():
         model = make().train()
     if "checkpoint" in options:
@@ -379,8 +216,6 @@ def build(row, made):
         model = model.cuda()
     x = inputs(batch, "cpu")
     x = (x.to(low) if low and x.is_floating_point() else x).cuda()
-    if "channels_last" in options:
-        model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
     if "ddp" in options:
         model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=options["ddp"] == "view")
 
@@ -393,14 +228,13 @@ def build(row, made):
     return model, x
 
 
-def measure(row, made):
+def measure(row):
     import torch
     _, _, optimizer, options = row
-    torch.backends.cudnn.allow_tf32 = "no_tf32" not in options
     torch.backends.cuda.enable_flash_sdp(False)
     torch.backends.cuda.enable_mem_efficient_sdp(False)
     torch.backends.cuda.enable_cudnn_sdp(False)
-    model, x = build(row, made)
+    model, x = build(row)
     average = None
     if options.get("ema"):
         from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
@@ -427,21 +261,6 @@ def measure(row, made):
 # --- compare ------------------------------------------------------------------------------------------
 
 
-def read(path):
-    try:
-        with open(path) as file:
-            return json.load(file)
-    except (OSError, ValueError):
-        return None
-
-
-def difference(predicted, measured):
-    if predicted == measured:
-        return "exact"
-    percent = 100 * (predicted - measured) / measured
-    return f"{abs(predicted - measured):,} bytes" if abs(percent) < 0.005 else f"{percent:+.2f} %"
-
-
 def arguments_of(options):
     result = []
     for key, value in options.items():
@@ -460,12 +279,7 @@ def predicted(exe, folder, row, *more):
     name, batch, optimizer, options = row
     low_path = os.path.join(folder, f"{name}.{options.get('precision')}.onnx")
     path = low_path if "fsdp" not in options and os.path.exists(low_path) else os.path.join(folder, name + ".onnx")
-    found = table.report(exe, path, ["-b", str(batch), "--train", optimizer, "--attention", "math", "--gpu", "H100", *arguments_of(options), *more])
-    if isinstance(found, str):
-        return found
-    training = found["training"]
-    return {"tensors": training["peak_bytes"], "allocated": training["allocated_peak_bytes"],
-            "reserved": training["reserved_peak_bytes"]}
+    return report(exe, path, ["-b", str(batch), "--train", optimizer, "--attention", "math", "--gpu", "H100", *arguments_of(options), *more])
 
 
 def line(exe, folder, name, row):
@@ -473,33 +287,12 @@ def line(exe, folder, name, row):
     more = ["--inplace"] if measured and measured["inplace"] else []  # which the user of a network knows
     ours, options = predicted(exe, folder, row, *more), " ".join(arguments_of(row[3]) + more) or "-"
     head = f"| {row[0]} | {row[1]} | {row[2]} | `{options}` |"
-    if measured is None:
+    if not measured:
         return f"{head} not measured |"
     if isinstance(ours, str):
         return f"{head} {ours} |"
-    kinds = ("tensors", "allocated", "reserved")
-    return f"{head} {measured['tensors']:,} | " + " | ".join(difference(ours[k], measured[k]) for k in kinds) + " |"
-
-
-def in_a_process(base, work):
-    """What a measurement before leaves on the device would count."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        except Exception as error:  # noqa: BLE001: the others go on
-            print(os.path.basename(base), "failed:", repr(error)[:300], flush=True)
-        os._exit(status)
-    os.waitpid(child, 0)
-
-
-def note(base, row):
-    result = measure(row, networks())
-    with open(base + ".json", "w") as file:
-        json.dump(result, file)
-    print(os.path.basename(base), result, flush=True)
+    kinds = (("peak_bytes", "tensors"), ("allocated_peak_bytes", "allocated"), ("reserved_peak_bytes", "reserved"))
+    return f"{head} {measured['tensors']:,} | " + " | ".join(difference(ours["training"][key], measured[k]) for key, k in kinds) + " |"
 
 
 def main():
@@ -512,13 +305,15 @@ def main():
     if arguments.what == "export":
         export(arguments.folder)
         return
-    table = cases()
-    for name in arguments.names or table:
+    for name in arguments.names or CASES:
         base = os.path.join(arguments.folder, name)
         if arguments.what == "table":
-            print(line(arguments.exe, arguments.folder, name, table[name]), flush=True)
+            print(line(arguments.exe, arguments.folder, name, CASES[name]), flush=True)
         elif not os.path.exists(base + ".json"):
-            in_a_process(base, lambda n=name, b=base: note(b, table[n]))
+            found = step(base, "measured", 1200, lambda row=CASES[name]: measure(row))
+            if found:
+                write(base + ".json", found)
+                print(name, found, flush=True)
 
 
 if __name__ == "__main__":

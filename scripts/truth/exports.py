@@ -9,13 +9,20 @@ Weights are left out, and paths in notes are shortened, so that files are the sa
 """
 import contextlib
 import gzip
+import inspect
 import io
 import os
 import site
+import sys
 import tempfile
+import types
 import warnings
 
-FOLDERS = sorted({*site.getsitepackages(), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}, key=len, reverse=True)
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FOLDERS = sorted({*site.getsitepackages(), os.path.join(ROOT, "tests")}, key=len, reverse=True)
+# The Python package of this checkout, without the shared library that the rest of it needs.
+sys.modules["onnxvram"] = types.ModuleType("onnxvram")
+sys.modules["onnxvram"].__path__ = [os.path.join(ROOT, "python", "onnxvram")]
 
 
 def shortened(text):
@@ -73,8 +80,11 @@ def onnx_file(network, path, train, dynamo):
     strip(path)
 
 
-def by_batch(inputs, dim):
-    return tuple({0: dim} for _ in inputs)
+def by_batch(model, inputs, dim):
+    """Dynamic shapes with that dim in front; those of `forward(self, *inputs)` are one argument."""
+    shapes = tuple({0: dim} for _ in inputs)
+    kinds = [p.kind for p in inspect.signature(model.forward).parameters.values()]
+    return (shapes,) if kinds == [inspect.Parameter.VAR_POSITIONAL] else shapes
 
 
 def shorten(path):
@@ -90,8 +100,7 @@ def archive(network, path):
     from onnxvram import _record
     model, inputs = made(network, True)
     try:
-        shapes = (by_batch(inputs, torch.export.Dim("batch")),) if takes_any(model) else by_batch(inputs, torch.export.Dim("batch"))
-        program, dynamic = torch.export.export(model, inputs, dynamic_shapes=shapes), True
+        program, dynamic = torch.export.export(model, inputs, dynamic_shapes=by_batch(model, inputs, torch.export.Dim("batch"))), True
     except Exception:
         model, inputs = made(network, True)
         program, dynamic = torch.export.export(model, inputs), False
@@ -100,19 +109,11 @@ def archive(network, path):
     return dynamic
 
 
-def takes_any(model):
-    """Its forward is `forward(self, *inputs)`."""
-    import inspect
-    kinds = [p.kind for p in inspect.signature(model.forward).parameters.values()]
-    return kinds == [inspect.Parameter.VAR_POSITIONAL]
-
-
 def recording(network, path):
     from onnxvram import _errors, _record
     model, inputs = made(network, True)
-    shapes = by_batch(inputs, "batch")
     try:
-        _record.record(model, inputs, dynamic_shapes=(shapes,) if takes_any(model) else shapes, path=path)
+        _record.record(model, inputs, dynamic_shapes=by_batch(model, inputs, "batch"), path=path)
         dynamic = True
     except _errors.RecordingError:
         _record.record(model, inputs, path=path)

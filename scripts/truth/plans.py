@@ -13,7 +13,8 @@ import copy
 import os
 import sys
 
-from . import measure, table
+from . import measure
+from .harness import report
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python/onnxvram"))
 import recompute  # noqa: E402
@@ -22,7 +23,7 @@ import recompute  # noqa: E402
 def asked(exe, file, network, checkpoint):
     """At the batch of the exports, which some files have as a symbol."""
     for batch in (["--batch", str(network.batch)], []):
-        found = table.report(exe, file, ["--train", "momentum", "--loss", network.loss, "--checkpoint", checkpoint, *batch])
+        found = report(exe, file, ["--train", "momentum", "--loss", network.loss, "--checkpoint", checkpoint, *batch])
         if not isinstance(found, str):
             return found["training"]["plans"]
     raise RuntimeError(found)

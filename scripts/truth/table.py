@@ -1,26 +1,18 @@
 """The table of evidence: what onnxvram says from each kind of file, against what the CUDA build took."""
 import glob
 import gzip
-import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+
+from .harness import read, report
 
 EVIDENCE = (("recording", ".recording.json.gz", ".recording.json.gz"), ("archive", ".archive.json.gz", ".archive.json.gz"),
             ("default export", ".train.onnx", ".eval.onnx"), ("older exporter", ".older.train.onnx", ".older.eval.onnx"))
 KEPT, PEAK = 0.2, 0.5  # percent
 FIXED = "and it cannot be changed: "  # the export has a fixed batch
-
-
-def read(path):
-    try:
-        with open(path) as file:
-            return json.load(file)
-    except FileNotFoundError:
-        return {}
 
 
 def file_of(base, suffix, folder):
@@ -34,19 +26,6 @@ def file_of(base, suffix, folder):
         with gzip.open(base + suffix + ".gz") as packed, open(path, "wb") as file:
             file.write(packed.read())
     return path
-
-
-def report(exe, path, options):
-    """The report, or the reason why there is none."""
-    run = subprocess.run([exe, path, *options, "--json"], capture_output=True, text=True, check=False)
-    try:
-        found = json.loads(run.stdout)
-        if found["models"]:
-            return found["models"][0]
-    except (ValueError, KeyError):
-        pass
-    lines = run.stderr.strip().splitlines()
-    return lines[-1].removeprefix("onnxvram: ").removeprefix(os.path.join(os.path.dirname(path), "")) if lines else f"exit status {run.returncode}"
 
 
 def percent(predicted, measured):

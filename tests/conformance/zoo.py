@@ -1,4 +1,4 @@
-"""Architectures with small configurations and random weights, for models.py. Nothing is downloaded.
+"""Architectures with small configurations and random weights, for scripts/conformance/models.py. Nothing is downloaded.
 
 An architecture is (make, arguments, dims, bindings): make() gives a module that takes tensors and gives tensors;
 dims has one {axis: name} per argument; bindings are the sizes at which ONNX Runtime runs the export.
