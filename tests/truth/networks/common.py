@@ -74,7 +74,7 @@ def transformer(model, config, result=0, part=None, fixed=None, without=(), **op
         import transformers
         kind = getattr(transformers, config)
         known = kind()
-        sizes = {k: v for k, v in SMALL.items() if hasattr(known, k) and k not in options and k not in without}
+        sizes = {k: v for k, v in SMALL.items() if k not in options and k not in without and hasattr(known, k)}
         network = getattr(transformers, model)(kind(**sizes, **options))
         if part is not None:
             network = getattr(network, part)
