@@ -365,18 +365,18 @@ def plain(results: Any) -> Any:
 
 @contextlib.contextmanager
 def kept_as_it_was(model: Any) -> Iterator[None]:
-    """Whatever the run changes in the attributes of modules is undone."""
-    tables = ("_parameters", "_buffers", "_modules")
-    before = [(m, dict(m.__dict__), {t: dict(m.__dict__[t]) for t in tables}) for m in model.modules()]
+    """Whatever the run changes in the attributes of modules is undone; in tables, too, where parameters and hooks are."""
+    before = [(m, dict(m.__dict__), {t: dict(v) for t, v in m.__dict__.items() if isinstance(v, dict)})
+              for m in model.modules()]
     try:
         yield
     finally:
         for module, attributes, contents in before:
             module.__dict__.clear()
             module.__dict__.update(attributes)
-            for table in tables:
-                module.__dict__[table].clear()
-                module.__dict__[table].update(contents[table])
+            for table, content in contents.items():
+                attributes[table].clear()
+                attributes[table].update(content)
 
 
 def find(name: str) -> Any:

@@ -65,9 +65,32 @@ static uint32_t mask_of(onv_emitter *e, const onv_encoder_call *layer, const onv
     return mask;
 }
 
-/* With a mask no fused kernel runs (native_multi_head_attention_cuda()): queries, keys and values with their biases are a new
- * tensor, in which the result of attention takes the place of the queries; the mask is copied as booleans; softmax makes a new tensor. */
-static uint32_t attend_masked(onv_emitter *e, uint32_t x, const onv_encoder_call *layer)
+static uint32_t soften(onv_emitter *e, uint32_t scores, uint32_t mask)
+{
+    onv_eager_tensor s = onv_tensor_at(e, scores);
+    onv_emit_begin(e, "masked_softmax");
+    onv_emit_in(e, scores, ONV_GRAD_NONE);
+    if (mask != ONV_NO_TENSOR) onv_emit_in(e, mask, ONV_GRAD_NONE);
+    uint32_t weights = onv_emit_out(e, onv_tensor_new(e, s.dtype, s.rank, s.dims, NULL));
+    onv_emit_end(e);
+    return weights;
+}
+
+static uint32_t weights_of(onv_emitter *e, uint32_t soft, const onv_eager_tensor *q, bool of_each)
+{
+    const int64_t dims[] = {q->dims[0], q->dims[1], q->dims[2], q->dims[2]};
+    const int64_t mean[] = {q->dims[0], q->dims[2], q->dims[2]};
+    if (of_each) return onv_emit_reshape(e, soft, 4, dims);
+    uint32_t weights = onv_emit_of(e, "sum", soft, ONV_GRAD_NONE, 3, mean, NULL);
+    onv_emit_release(e, soft);
+    return weights;
+}
+
+/* With a mask, or where weights are asked for, no fused kernel runs (native_multi_head_attention_cuda()): queries, keys and values with
+ * their biases are a new tensor, in which the result of attention takes the place of the queries; the mask is copied as booleans;
+ * softmax makes a new tensor, which is there until its mean is taken at the end. */
+static uint32_t attend_in_parts(onv_emitter *e, uint32_t x, const onv_encoder_call *layer,
+                                bool has_mask, uint32_t *weights)
 {
     onv_encoder_matrix unbiased = layer->products[0];
     unbiased.bias = ONV_NO_TENSOR;
@@ -80,25 +103,20 @@ static uint32_t attend_masked(onv_emitter *e, uint32_t x, const onv_encoder_call
     uint32_t query = part_of(e, qkv, &q);
     if (query == ONV_NO_TENSOR) return ONV_NO_TENSOR;
     uint32_t scores = onv_emit_matmul(e, query, onv_emit_swapped(e, query));
-    uint32_t mask = mask_of(e, layer, &q);
-    onv_eager_tensor s = onv_tensor_at(e, scores);
-    onv_emit_begin(e, "masked_softmax");
-    onv_emit_in(e, scores, ONV_GRAD_NONE);
-    onv_emit_in(e, mask, ONV_GRAD_NONE);
-    uint32_t weights = onv_emit_out(e, onv_tensor_new(e, s.dtype, s.rank, s.dims, NULL));
-    onv_emit_end(e);
-    onv_emit_release(e, weights);
+    uint32_t soft = soften(e, scores, has_mask ? mask_of(e, layer, &q) : ONV_NO_TENSOR);
+    if (!layer->gives_weights) onv_emit_release(e, soft);
     const int64_t flat[] = {t.dims[0], t.dims[1], t.dims[2] / 3};
     uint32_t y = onv_emit_of(e, "transform_0213", qkv, ONV_GRAD_NONE, 3, flat, NULL);
     uint32_t out = product(e, y, &layer->products[1]);
+    if (layer->gives_weights) *weights = weights_of(e, soft, &q, layer->gives_each);
     onv_emit_release(e, qkv);
     return out;
 }
 
-static uint32_t attend(onv_emitter *e, uint32_t x, const onv_encoder_call *layer)
+static uint32_t attend(onv_emitter *e, uint32_t x, const onv_encoder_call *layer, uint32_t *weights)
 {
     bool has_mask = layer->mask != ONV_NO_TENSOR || layer->has_hidden_mask;
-    if (has_mask) return attend_masked(e, x, layer);
+    if (has_mask || layer->gives_weights) return attend_in_parts(e, x, layer, has_mask, weights);
     uint32_t qkv = product(e, x, &layer->products[0]);
     onv_eager_tensor t = onv_tensor_at(e, qkv);
     if (qkv == ONV_NO_TENSOR || t.rank != 3) return ONV_NO_TENSOR;
@@ -119,12 +137,13 @@ static uint32_t attend(onv_emitter *e, uint32_t x, const onv_encoder_call *layer
     return out;
 }
 
-uint32_t onv_emit_encoder(onv_emitter *e, uint32_t src, const onv_encoder_call *layer)
+uint32_t onv_emit_encoder(onv_emitter *e, uint32_t src, const onv_encoder_call *layer,
+                          uint32_t *weights)
 {
     if (src == ONV_NO_TENSOR || onv_tensor_at(e, src).rank != 3) return ONV_NO_TENSOR;
-    if (layer->is_attention) return attend(e, src, layer);
+    if (layer->is_attention) return attend(e, src, layer, weights);
     uint32_t in = layer->norm_first ? norm(e, src, layer, 0) : src;
-    uint32_t x = attend(e, in, layer);
+    uint32_t x = attend(e, in, layer, weights);
     onv_emit_release(e, in);
     x = onv_emit_add_to(e, x, src, ONV_GRAD_ALIAS);
     if (!layer->norm_first) x = norm(e, x, layer, 0);

@@ -19,12 +19,16 @@ typedef struct onv_encoder_call {
     bool is_attention;    /* and nothing else: two products, no norm */
     uint32_t mask;        /* of attention, [batch, heads, rows, rows]; ONV_NO_TENSOR: none */
     bool has_hidden_mask; /* of floats, which no call shows */
+    bool gives_weights;   /* of attention alone: these, too */
+    bool gives_each;      /* those of each head, not their mean */
     int64_t heads;
 } onv_encoder_call;
 
 /* False: the options, or the release, have another path. */
 bool onv_emit_takes_fast_path(const onv_emitter *e);
-/* Of [batch, rows, values]; ONV_NO_TENSOR where src is none. */
-uint32_t onv_emit_encoder(onv_emitter *e, uint32_t src, const onv_encoder_call *layer);
+/* Of [batch, rows, values]; ONV_NO_TENSOR where src is none. *weights, where they are given: [batch, rows, rows], of each head
+ * [batch, heads, rows, rows]. */
+uint32_t onv_emit_encoder(onv_emitter *e, uint32_t src, const onv_encoder_call *layer,
+                          uint32_t *weights);
 
 #endif

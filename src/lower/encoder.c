@@ -21,6 +21,6 @@ void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f)
         call.norm_weight[i] = onv_value_tensor(l, layer->norm_weight[i]);
         call.norm_bias[i] = onv_value_tensor(l, layer->norm_bias[i]);
     }
-    uint32_t out = onv_emit_encoder(&l->emit, src, &call);
+    uint32_t out = onv_emit_encoder(&l->emit, src, &call, NULL);
     if (out != ONV_NO_TENSOR) onv_value_set(l, f->out, out);
 }

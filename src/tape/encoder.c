@@ -24,6 +24,8 @@ void onv_tape_encoder(onv_tape *t, const onv_program_call *c, const onv_aten_op 
         .norm_first = onv_call_flag(c, "norm_first", false),
         .is_attention = !is_layer,
         .mask = argument(t, c, "mask"),
+        .gives_weights = !is_layer && onv_call_flag(c, "need_weights", true),
+        .gives_each = !onv_call_flag(c, "average_attn_weights", true),
         .heads = onv_call_int(t, c, is_layer ? "num_heads" : "num_head", 1)};
     (void)in_place;
     if (is_layer) {
@@ -37,8 +39,9 @@ void onv_tape_encoder(onv_tape *t, const onv_program_call *c, const onv_aten_op 
             call.norm_bias[i] = argument(t, c, names[i][3]);
         }
     }
-    uint32_t x = onv_call_tensor(t, c, is_layer ? "src" : "query");
-    onv_tape_give(t, c, 0, onv_emit_encoder(&t->emit, x, &call));
+    uint32_t x = onv_call_tensor(t, c, is_layer ? "src" : "query"), weights = ONV_NO_TENSOR;
+    onv_tape_give(t, c, 0, onv_emit_encoder(&t->emit, x, &call, &weights));
+    if (call.gives_weights) onv_tape_give(t, c, 1, weights);
 }
 
 /* --- By the module of the calls ------------------------------------------------------------------ */
@@ -78,12 +81,39 @@ static uint32_t parameter(onv_tape *t, uint32_t first, uint32_t end, const char 
     return ONV_NO_TENSOR;
 }
 
-static uint32_t find_attention(const onv_tape *t, uint32_t at, uint32_t end)
+static uint32_t find_call(const onv_tape *t, uint32_t at, uint32_t end, onv_aten_id op)
 {
-    while (at < end &&
-           !onv_tape_is(t, &t->program->calls.at[at], ONV_ATEN_scaled_dot_product_attention))
-        at++;
+    while (at < end && !onv_tape_is(t, &t->program->calls.at[at], op)) at++;
     return at;
+}
+
+/* The heads, and a mask that is no argument: the other path leaves it to the kernel that is told to be causal; who says so gives one
+ * all the same. */
+static bool describe_kernel(onv_tape *t, const onv_program_call *sdpa, onv_encoder_call *call)
+{
+    onv_shape shape;
+    if (onv_call_value(sdpa, "attn_mask") != ONV_NO_PROGRAM_VALUE ||
+        !onv_tape_shape(t, onv_call_value(sdpa, "query"), &shape) || shape.rank != 4)
+        return false;
+    call->has_hidden_mask = onv_call_flag(sdpa, "is_causal", false);
+    call->heads = shape.dims[1];
+    return true;
+}
+
+/* Where weights are asked for, scores [batch x heads, rows, rows] are a product; with a mask, which is not looked for, another one. */
+static bool describe_product(onv_tape *t, uint32_t first, uint32_t soft, uint32_t end,
+                             onv_encoder_call *call)
+{
+    const onv_program_call *calls = t->program->calls.at;
+    onv_shape scores, in;
+    if (soft == end || !onv_tape_is(t, &calls[soft - 1], ONV_ATEN_bmm) ||
+        find_call(t, soft, end, ONV_ATEN_mean) == end ||
+        !onv_tape_shape(t, onv_call_value(&calls[soft], "self"), &scores) || scores.rank != 3 ||
+        !onv_tape_shape(t, calls[first].arguments[0].value, &in) || in.dims[0] <= 0)
+        return false;
+    call->gives_weights = true;
+    call->heads = scores.dims[0] / in.dims[0];
+    return true;
 }
 
 /* Modules take it for the same queries, keys and values, [batch, rows, values], and an even number of heads. If not, no call
@@ -101,7 +131,6 @@ static bool describe(onv_tape *t, uint32_t first, uint32_t end, uint32_t module,
     enum { MAX_NAME = 40 };
     char name[MAX_NAME];
     uint32_t p[4], q[8];
-    onv_shape shape;
     *next = first + 1;
     *call =
         (onv_encoder_call){.is_attention = !is_layer,
@@ -110,18 +139,15 @@ static bool describe(onv_tape *t, uint32_t first, uint32_t end, uint32_t module,
                                                                  ONV_ATEN_layer_norm)};
     uint32_t turn = call->norm_first && first + 1 < end ? first + 1 : first;
     if (!onv_tape_is(t, &t->program->calls.at[turn], ONV_ATEN_transpose)) return false;
-    uint32_t at = find_attention(t, first, end);
+    uint32_t at = find_call(t, first, end, ONV_ATEN_scaled_dot_product_attention);
+    bool has_kernel = at < end || is_layer;
+    if (!has_kernel) at = find_call(t, first, end, ONV_ATEN_softmax);
     *next = at < end ? at + 1 : end;
-    if (at == end) return false;
-    const onv_program_call *sdpa = &t->program->calls.at[at];
-    if (onv_call_value(sdpa, "attn_mask") != ONV_NO_PROGRAM_VALUE ||
-        !onv_tape_shape(t, onv_call_value(sdpa, "query"), &shape) || shape.rank != 4 ||
-        shape.dims[1] % 2 != 0)
+    if (at == end || !(has_kernel ? describe_kernel(t, &t->program->calls.at[at], call)
+                                  : describe_product(t, first, at, end, call)))
         return false;
+    if (call->heads % 2 != 0) return false;
     *next = end;
-    /* The other path leaves a mask to the kernel that is told to be causal; who says so gives one all the same. */
-    call->has_hidden_mask = onv_call_flag(sdpa, "is_causal", false);
-    call->heads = shape.dims[1];
     for (uint32_t i = 0; i < 4; i++) {
         strcpy(name, own); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): it fits */
         strcat(name, of_attention[i]);
@@ -174,7 +200,10 @@ uint32_t onv_tape_fast_path(onv_tape *t, uint32_t first, uint32_t end)
         !projects_once(t, first, last, call.products[0].weight))
         return first;
     t->emit.node = (onv_node_id){last - 1};
-    uint32_t x = onv_tape_tensor(t, c->arguments[0].value);
-    onv_tape_give(t, &t->program->calls.at[last - 1], 0, onv_emit_encoder(&t->emit, x, &call));
+    uint32_t x = onv_tape_tensor(t, c->arguments[0].value), weights = ONV_NO_TENSOR;
+    onv_tape_give(t, &t->program->calls.at[last - 1], 0,
+                  onv_emit_encoder(&t->emit, x, &call, &weights));
+    uint32_t mean = call.gives_weights ? find_call(t, first, last, ONV_ATEN_mean) : last;
+    if (mean < last) onv_tape_give(t, &t->program->calls.at[mean], 0, weights);
     return last;
 }

@@ -304,6 +304,25 @@ class Recordings(unittest.TestCase):
         self.assertEqual([s["parameter"]["parameter_name"] for s in specs if "parameter" in s], ["0.weight"])
         self.assertIs(network[0].mask, network[1].mask)
 
+    def test_hooks_of_the_network(self):
+        """One that a network registers when it first runs, as transformers does for hidden states, is there once in each mode."""
+        class Hooked(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer, self.has_hook, self.seen = nn.Linear(4, 4), False, []
+
+            def forward(self, x):
+                if not self.has_hook:
+                    self.layer.register_forward_hook(lambda module, args, result: self.seen.append(result))
+                self.has_hook, self.seen = True, []
+                return self.layer(x) + sum(self.seen)
+
+        network = Hooked()
+        programs = record(network, torch.rand(2, 4))
+        for program in programs.values():
+            self.assertEqual(calls(program).count("aten.add.Tensor"), 2)
+        self.assertEqual((len(network.layer._forward_hooks), network.seen), (0, []))
+
     def test_attention(self):
         programs = record(Attention(), torch.rand(2, 6, 32))
         self.assertIn("aten._scaled_dot_product_efficient_attention.default", calls(programs["training"]))

@@ -468,39 +468,30 @@ class LoraGpt(nn.Module):
         return F.cross_entropy(logits[:, :-1].reshape(-1, logits.shape[-1]).float(), ids[:, 1:].reshape(-1))
 
 
-class Fno(nn.Module):
-    """Fourier layers: the low modes of a field times complex weights."""
+class SparseAutoencoder(nn.Module):
+    """The largest activations of a wide dictionary, scattered back; what dead ones can explain of the rest; normalised inputs."""
 
-    class Spectral(nn.Module):
-        def __init__(self, c, modes):
-            super().__init__()
-            self.modes = modes
-            self.w1, self.w2 = (nn.Parameter(torch.rand(c, c, modes, modes, dtype=torch.cfloat) / (c * c)) for _ in range(2))
-
-        def forward(self, x):
-            m, f = self.modes, torch.fft.rfft2(x)
-            low = torch.einsum("bixy,ioxy->boxy", f[:, :, :m, :m], self.w1)
-            high = torch.einsum("bixy,ioxy->boxy", f[:, :, -m:, :m], self.w2)
-            out = torch.zeros_like(f)
-            out[:, :, :m, :m] = low
-            out[:, :, -m:, :m] = high
-            return torch.fft.irfft2(out, s=(x.size(-2), x.size(-1)))
-
-    def __init__(self, c=16, modes=6):
+    def __init__(self, d=64, n=512, k=16, k_aux=32):
         super().__init__()
-        self.put, self.out = nn.Linear(3, c), mlp(c, 32, 1, act=nn.GELU)
-        self.spectral, self.local = nn.ModuleList([self.Spectral(c, modes) for _ in range(3)]), nn.ModuleList([nn.Conv2d(c, c, 1) for _ in range(3)])
+        self.encoder, self.decoder, self.bias = nn.Linear(d, n, bias=False), nn.Linear(n, d, bias=False), nn.Parameter(torch.zeros(d))
+        self.latent_bias, self.k, self.k_aux = nn.Parameter(torch.zeros(n)), k, k_aux
+        self.register_buffer("dead", torch.zeros(n, dtype=torch.bool))
+
+    def top(self, pre, k):
+        values, at = torch.topk(pre, k=k, dim=-1)
+        return torch.zeros_like(pre).scatter_(-1, at, F.relu(values))
 
     def forward(self, x):
-        b, n, k, _ = x.shape
-        gx = torch.linspace(0, 1, n, device=x.device).view(1, n, 1, 1).repeat(b, 1, k, 1)
-        gy = torch.linspace(0, 1, k, device=x.device).view(1, 1, k, 1).repeat(b, n, 1, 1)
-        x = F.pad(self.put(torch.cat((x, gx, gy), dim=-1)).permute(0, 3, 1, 2), [0, 4, 0, 4])
-        for i, (s, l) in enumerate(zip(self.spectral, self.local)):
-            x = s(x) + l(x)
-            if i < 2:
-                x = F.gelu(x)
-        return self.out(x[..., :-4, :-4].permute(0, 2, 3, 1))
+        mu = x.mean(dim=-1, keepdim=True)
+        x = x - mu
+        std = x.std(dim=-1, keepdim=True)
+        x = x / (std + 1e-5)
+        pre = self.encoder(x - self.bias) + self.latent_bias
+        seen = self.decoder(self.top(pre, self.k)) + self.bias
+        rest = x - seen.detach()
+        aux = self.decoder(self.top(torch.where(self.dead, pre, torch.full_like(pre, -1e9)), self.k_aux))
+        normed = lambda y, z: ((y - z) ** 2).mean(dim=1) / (z ** 2).mean(dim=1)  # noqa: E731
+        return normed(seen, x).mean() + normed(aux, rest).nan_to_num(0).mean() / 32
 
 
 class Capsules(nn.Module):
@@ -550,6 +541,6 @@ NETWORKS = [
     Network("n_beats", NBeats, together(values(60), values(12)), "none", 32, 48),
     Network("ddpm", Ddpm, together(image(16), numbers()), "none"),
     Network("lora_gpt", LoraGpt, numbers(24), "none"),
-    Network("fno", Fno, values(24, 24, 1), "mse"),
+    Network("sparse_autoencoder", SparseAutoencoder, values(64), "none", 32, 48),
     Network("capsules", Capsules, together(values(1, 28, 28), numbers()), "none"),
 ]
