@@ -265,6 +265,16 @@ static bool compiles(const onv_training *t)
     return t->chosen != ONV_NO_PLAN && t->plans[t->chosen].does.compiles;
 }
 
+/* An ONNX file does not say requires_grad. */
+static const char *parameters_note(const onv_training *t)
+{
+    if (t->is_unlisted) return "that operations read: the export lists none";
+    bool trains_all = t->figures.gradient_bytes == t->figures.parameter_bytes;
+    return trains_all && t->model->program == NULL
+               ? "all trained: --freeze names those that are not"
+               : "";
+}
+
 void onv_write_training(const onv_view *view, const onv_page *page, bool verbose)
 {
     const onv_training *t = view->training;
@@ -279,8 +289,7 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
     if (t->zero_stage > 0) onv_write_format(page->out, ", ZeRO %u", t->zero_stage);
     onv_page_line(page);
     onv_table table = onv_table_of(ONV_FACTS);
-    onv_table_fact(&table, page, "parameters", t->figures.parameter_bytes,
-                   t->is_unlisted ? "that operations read: the export lists none" : "");
+    onv_table_fact(&table, page, "parameters", t->figures.parameter_bytes, parameters_note(t));
     onv_table_fact(&table, page, "buffers", t->figures.buffer_bytes,
                    "running statistics, constants");
     onv_table_fact(&table, page, "gradients", t->figures.gradient_bytes, "");
