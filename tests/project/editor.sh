@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# The problem matchers for VS Code (docs/packaging.md) read what the program says. Needs Python.
+# The problem matchers for VS Code (packaging/vscode) read what the program says. Needs Python.
 set -euo pipefail
 command -v python3 >/dev/null || { echo "skipped: there is no python3"; exit 77; }
 python3 - "${ONV_SOURCE_DIR:?}" "${ONV_BUILD_DIR:?}/onnxvram" <<'END'
 import json, pathlib, re, subprocess, sys, tempfile
 
 source, program = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
-text = (source / "docs/packaging.md").read_text()
-[task] = json.loads(re.search(r"## VS Code.*?```json\n(.*?)```", text, re.S)[1])["tasks"]
+[task] = json.loads((source / "packaging/vscode/tasks.json").read_text())["tasks"]
 patterns = [matcher["pattern"] for matcher in task["problemMatcher"]]
 
 
