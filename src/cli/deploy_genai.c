@@ -1,8 +1,8 @@
 /* What a folder of onnxruntime-genai takes on a device: a session for each of its models, and an arena of its own for
  * what it keeps beside them: caches, inputs, logits.
  *
- * Read in source (src/models/kv_cache.cpp, logits.cpp, decoder_only.cpp) and measured, 0.18 for CUDA over a substitute for
- * the CUDA driver: the allocator of these belongs to a session of its own, with an arena and handles; sessions run on the
+ * Read in source (src/models/kv_cache.cpp, logits.cpp, decoder_only.cpp) and measured, the CUDA build of 0.18 without a GPU:
+ * the allocator of these belongs to a session of its own, with an arena and handles; sessions run on the
  * application's stream, so that no graph has handles beside those of its session. */
 #include "cli/deploy.h"
 
