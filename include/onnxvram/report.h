@@ -3,6 +3,7 @@
 #define ONNXVRAM_REPORT_H
 
 #include "analysis.h"
+#include "planner.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,6 +34,21 @@ static inline onv_status onv_together(onv_analysis *const *analyses, const unsig
 {
     return onv_together_get(analyses, instances, count, info, sizeof *info, error);
 }
+
+/* A session of a process: it runs once in each request, before that event of what the process keeps outside its sessions. */
+typedef struct onv_session_run {
+    onv_analysis *analysis; /* with a figure for the runtime ort */
+    size_t before;
+} onv_session_run;
+
+/* Whether a device of `bytes`, `taken` of them before all else, has room for a process that makes these sessions, each with an arena
+ * of its own, and then serves two requests alike. `events` are allocations in one more arena, which end with their request. Arenas
+ * that are refused a region ask for less, as ONNX Runtime does. Its initializers come in another order in each process: *fit is in how
+ * many of the *tried ones. */
+ONV_API onv_status onv_process_fits(const onv_session_run *sessions, size_t n_sessions,
+                                    const onv_event *events, size_t n_events, uint64_t taken,
+                                    uint64_t bytes, unsigned *fit, unsigned *tried,
+                                    onv_error *error);
 
 typedef enum onv_format {
     ONV_FORMAT_TEXT,

@@ -94,10 +94,37 @@ onv_status onv_record_mapping(onv_allocator *a, uint32_t block, uint64_t bytes, 
     return onv_vec_push(&a->record->mappings, mapping) ? ONV_OK : onv_fail_memory(err);
 }
 
+static uint64_t round_up(uint64_t bytes, uint64_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* Takes pages for a request. */
+static void take_pages(onv_shared_device *device, uint64_t bytes)
+{
+    uint64_t small = round_up(bytes, 512);
+    bool is_small = bytes < ONV_MIB, is_shared = is_small && small <= device->left_bytes;
+    if (!is_shared) device->taken_bytes += round_up(bytes, ONV_DEVICE_PAGE);
+    if (is_small) device->left_bytes = (is_shared ? device->left_bytes : ONV_DEVICE_PAGE) - small;
+}
+
+bool onv_device_has(const onv_allocator *a, uint64_t bytes)
+{
+    uint64_t reserved = a->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].current;
+    if (a->options.capacity_bytes > 0 &&
+        (reserved > a->options.capacity_bytes || bytes > a->options.capacity_bytes - reserved))
+        return false;
+    if (a->device == NULL) return true;
+    onv_shared_device then = *a->device;
+    take_pages(&then, bytes);
+    return then.taken_bytes <= then.bytes;
+}
+
 onv_status onv_device_alloc(onv_allocator *a, uint64_t bytes, unsigned pool, uint32_t *block,
                             onv_error *err)
 {
     if (!onv_device_has(a, bytes)) return ONV_OK;
+    if (a->device != NULL) take_pages(a->device, bytes);
     ONV_TRY(onv_space_add_segment(&a->space, bytes, ONV_BLOCK_FREE, block, err));
     onv_segment *segment = onv_space_segment_of(&a->space, *block);
     segment->pool = (uint8_t)pool;
@@ -115,6 +142,8 @@ void onv_device_free(onv_allocator *a, uint32_t block)
     const onv_block *b = onv_space_block(&a->space, block);
     const onv_segment *segment = onv_space_segment_of(&a->space, block);
     unsigned pool = segment->pool;
+    if (a->device != NULL && b->bytes >= ONV_MIB)
+        a->device->taken_bytes -= round_up(b->bytes, ONV_DEVICE_PAGE);
     onv_record_return(a, segment->recorded);
     onv_stats_remove(&a->stats, ONV_STAT_SEGMENTS, pool, 1);
     onv_stats_remove(&a->stats, ONV_STAT_RESERVED_BYTES, pool, b->bytes);

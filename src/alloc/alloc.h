@@ -144,9 +144,18 @@ const onv_alloc_model *onv_alloc_model_find(const char *name);
 
 /* --- One simulated allocator ------------------------------------------------------------------- */
 
+/* A device that several allocators take from, in pages of the driver. Requests below 1 MiB share one until it has no room for the
+ * next of them, and come back with none of it. */
+#define ONV_DEVICE_PAGE (UINT64_C(2) << 20)
+typedef struct onv_shared_device {
+    uint64_t bytes, taken_bytes;
+    uint64_t left_bytes; /* of the shared page */
+} onv_shared_device;
+
 struct onv_allocator {
     const onv_alloc_model *model;
     onv_alloc_options options; /* zeros replaced */
+    onv_shared_device *device; /* has the last word; NULL: there is none */
     onv_alloc_stats stats;
     onv_space space;
     ONV_VEC(uint32_t) owned; /* by id: its block, ONV_OWNS_NOTHING, or ONV_OWNS_ZERO_BYTES */

@@ -36,12 +36,7 @@ static inline void onv_stats_remove(onv_alloc_stats *stats, onv_alloc_metric met
 }
 
 /* Whether the device still has that much. */
-static inline bool onv_device_has(const onv_allocator *a, uint64_t bytes)
-{
-    uint64_t reserved = a->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].current;
-    return a->options.capacity_bytes == 0 ||
-           (reserved <= a->options.capacity_bytes && bytes <= a->options.capacity_bytes - reserved);
-}
+bool onv_device_has(const onv_allocator *a, uint64_t bytes);
 
 /* A segment that the event being served takes, or gives back: nothing where nobody records. */
 onv_status onv_record_segment(onv_allocator *a, onv_taken_segment segment, uint32_t *index,

@@ -222,12 +222,30 @@ static onv_status trace_shapes(const onv_request *from, const onv_options *optio
 
 enum { MOST_SESSIONS = 1024, ROUNDS = 3 };
 
-/* A session in an arena that others use, too. */
+/* A session in a process with others. */
 typedef struct lodger {
     onv_execution made;
     onv_ort_requests runs[2]; /* the first, and every later one */
     uint32_t n_weights;
+    onv_ort_orders orders; /* of its initializers */
+    onv_ort_service arena; /* of its own */
 } lodger;
+
+static onv_status move_in(onv_analysis *analysis, lodger *l, onv_error *err)
+{
+    onv_runtime_result result;
+    ONV_TRY(execute(analysis, &analysis->ort, &result, &l->made, err));
+    l->n_weights = count_weights(&l->made.timeline);
+    return onv_ort_list_requests(&l->made.timeline, l->n_weights, l->runs, 2, err);
+}
+
+static void move_out(lodger *l)
+{
+    onv_execution_cleanup(&l->made);
+    onv_vec_cleanup(&l->runs[0]);
+    onv_vec_cleanup(&l->runs[1]);
+    onv_ort_orders_cleanup(&l->orders);
+}
 
 static const onv_runtime_result *session_of(const onv_analysis *analysis)
 {
@@ -260,25 +278,20 @@ static onv_status share_arena(lodger *l, const unsigned *instances, size_t count
 {
     for (size_t i = 0; i < count; i++)
         for (unsigned k = 0; k < instances[i]; k++)
-            ONV_TRY(onv_ort_service_load(arena, &l[i].made.timeline, l[i].n_weights, err));
+            ONV_TRY(onv_ort_service_load(arena, &l[i].made.timeline, NULL, l[i].n_weights, err));
     for (int round = 0; round < ROUNDS; round++)
         for (size_t i = 0; i < count; i++)
             for (unsigned k = 0; k < instances[i]; k++)
-                ONV_TRY(onv_ort_service_run(arena, &l[i].runs[round > 0], err));
+                ONV_TRY(onv_ort_service_run(arena, l[i].runs, round > 0, err));
     return ONV_OK;
 }
 
 static onv_status find_shared(onv_analysis *const *analyses, const unsigned *instances,
                               size_t count, lodger *l, uint64_t *bytes, onv_error *err)
 {
-    onv_runtime_result result;
     onv_alloc_options alloc = {0};
     onv_ort_settings_arena(&analyses[0]->ort, &alloc.bfc);
-    for (size_t i = 0; i < count; i++) {
-        ONV_TRY(execute(analyses[i], &analyses[i]->ort, &result, &l[i].made, err));
-        l[i].n_weights = count_weights(&l[i].made.timeline);
-        ONV_TRY(onv_ort_list_requests(&l[i].made.timeline, l[i].n_weights, l[i].runs, 2, err));
-    }
+    for (size_t i = 0; i < count; i++) ONV_TRY(move_in(analyses[i], &l[i], err));
     onv_ort_service arena;
     ONV_TRY(onv_ort_service_init(&arena, &alloc, err));
     onv_status status = share_arena(l, instances, count, &arena, err);
@@ -305,11 +318,7 @@ static onv_status add_up(onv_analysis *const *analyses, const unsigned *instance
     lodger *l = onv_heap_calloc(count, sizeof *l);
     if (l == NULL) return onv_fail_memory(err);
     onv_status status = find_shared(analyses, instances, count, l, &info->shared_arena, err);
-    for (size_t i = 0; i < count; i++) {
-        onv_execution_cleanup(&l[i].made);
-        onv_vec_cleanup(&l[i].runs[0]);
-        onv_vec_cleanup(&l[i].runs[1]);
-    }
+    for (size_t i = 0; i < count; i++) move_out(&l[i]);
     onv_heap_free(l);
     bool fits = onv_u64_add(info->arenas_low, info->driver_bytes, &info->total_low) &&
                 onv_u64_add(info->total_low, info->context_low, &info->total_low) &&
@@ -327,6 +336,142 @@ onv_status onv_together_get(onv_analysis *const *analyses, const unsigned *insta
     onv_together_info full = {0};
     onv_status status = add_up(analyses, instances, count, &full, err);
     onv_give(info, size, &full, sizeof full);
+    return status;
+}
+
+/* --- On a device that is too small for what arenas would like ----------------------------------------- */
+
+typedef struct process {
+    const onv_session_run *sessions;
+    const onv_event *events;
+    size_t n_sessions, n_events;
+    lodger *lodgers;
+    onv_ort_service beside;
+    onv_shared_device device;
+} process;
+
+/* Orders of initializers: each is that of a process. */
+enum { PROCESSES = 40, REQUESTS_ALIKE = 2 };
+
+static onv_status check_process(const process *p, onv_error *err)
+{
+    size_t before = 0;
+    for (size_t i = 0; i < p->n_sessions; i++) {
+        const onv_session_run *s = &p->sessions[i];
+        if (s->before < before || s->before > p->n_events || session_of(s->analysis) == NULL)
+            return onv_fail(err, ONV_ERR_USAGE,
+                            "session %zu needs a figure for the runtime ort, and an event from %zu "
+                            "to %zu that it runs before, not %zu",
+                            i, before, p->n_events, s->before);
+        before = s->before;
+    }
+    for (size_t i = 0; i < p->n_events; i++)
+        if (p->events[i].frees != ONV_NO_INDEX || p->events[i].bytes > ONV_ALLOC_MAX_BYTES)
+            return onv_fail(err, ONV_ERR_USAGE,
+                            "event %zu is to be an allocation of at most 2^56 bytes", i);
+    return ONV_OK;
+}
+
+/* All of them run in each request, between what is kept until it is over. */
+static onv_status serve_request(process *p, bool is_later, bool *fits, onv_error *err)
+{
+    size_t next = 0;
+    for (size_t i = 0; i <= p->n_events && *fits; i++) {
+        for (; next < p->n_sessions && p->sessions[next].before == i && *fits; next++) {
+            lodger *l = &p->lodgers[next];
+            ONV_TRY(onv_ort_service_run(&l->arena, l->runs, is_later, err));
+            *fits = !l->arena.arena.out_of_memory;
+        }
+        if (i == p->n_events || !*fits) continue;
+        ONV_TRY(onv_allocator_alloc(&p->beside.arena, (uint32_t)i, p->events[i].bytes, err));
+        *fits = !p->beside.arena.out_of_memory;
+    }
+    for (size_t i = 0; i < p->n_events && *fits; i++)
+        ONV_TRY(onv_allocator_free(&p->beside.arena, (uint32_t)i, err));
+    return ONV_OK;
+}
+
+static onv_status serve_process(process *p, bool *fits, onv_error *err)
+{
+    for (size_t i = 0; i < p->n_sessions && *fits; i++) {
+        lodger *l = &p->lodgers[i];
+        ONV_TRY(onv_ort_service_load(&l->arena, &l->made.timeline, &l->orders, l->n_weights, err));
+        *fits = !l->arena.arena.out_of_memory;
+    }
+    for (int i = 0; i < REQUESTS_ALIKE && *fits; i++) ONV_TRY(serve_request(p, i > 0, fits, err));
+    return ONV_OK;
+}
+
+/* Arenas of no bytes yet, on an empty device. */
+static onv_status open_arena(onv_ort_service *arena, const onv_analysis *of, process *p,
+                             onv_error *err)
+{
+    onv_alloc_options alloc = {0};
+    if (of != NULL) onv_ort_settings_arena(&of->ort, &alloc.bfc);
+    ONV_TRY(onv_ort_service_init(arena, &alloc, err));
+    arena->arena.device = &p->device;
+    return ONV_OK;
+}
+
+static onv_status try_process(process *p, uint16_t seed, bool *fits, onv_error *err)
+{
+    onv_status status = open_arena(&p->beside, NULL, p, err);
+    size_t n = 0;
+    for (; n < p->n_sessions && status == ONV_OK; n++) {
+        onv_ort_orders_draw(&p->lodgers[n].orders, seed);
+        status = open_arena(&p->lodgers[n].arena, p->sessions[n].analysis, p, err);
+    }
+    if (status == ONV_OK) status = serve_process(p, fits, err);
+    onv_ort_service_cleanup(&p->beside);
+    for (size_t i = 0; i < n; i++) onv_ort_service_cleanup(&p->lodgers[i].arena);
+    return status;
+}
+
+static uint32_t count_initializers(const lodger *l)
+{
+    uint32_t n = 0;
+    while (n < l->n_weights && onv_is_value(l->made.timeline.buffers.at[n].value)) n++;
+    return n;
+}
+
+static onv_status try_processes(process *p, uint64_t taken, unsigned *fit, unsigned *tried,
+                                onv_error *err)
+{
+    const onv_alloc_options none = {0};
+    ONV_TRY(check_process(p, err));
+    for (size_t i = 0; i < p->n_sessions; i++) {
+        lodger *l = &p->lodgers[i];
+        ONV_TRY(move_in(p->sessions[i].analysis, l, err));
+        ONV_TRY(onv_ort_orders_init(&l->orders, &p->sessions[i].analysis->rewritten.model,
+                                    &l->made.timeline, count_initializers(l), &none, err));
+    }
+    for (uint16_t i = 0; i < PROCESSES; i++) {
+        bool fits = true;
+        p->device.left_bytes = (ONV_DEVICE_PAGE - taken % ONV_DEVICE_PAGE) % ONV_DEVICE_PAGE;
+        p->device.taken_bytes = taken + p->device.left_bytes;
+        ONV_TRY(try_process(p, i, &fits, err));
+        *fit += fits;
+        *tried += 1;
+    }
+    return ONV_OK;
+}
+
+onv_status onv_process_fits(const onv_session_run *sessions, size_t n_sessions,
+                            const onv_event *events, size_t n_events, uint64_t taken,
+                            uint64_t bytes, unsigned *fit, unsigned *tried, onv_error *err)
+{
+    process p = {.sessions = sessions,
+                 .events = events,
+                 .n_sessions = n_sessions,
+                 .n_events = n_events,
+                 .lodgers = onv_heap_calloc(n_sessions + 1, sizeof(lodger)),
+                 .device.bytes = bytes};
+    *fit = *tried = 0;
+    if (err != NULL) *err = (onv_error){0};
+    if (p.lodgers == NULL) return onv_fail_memory(err);
+    onv_status status = try_processes(&p, taken, fit, tried, err);
+    for (size_t i = 0; i < n_sessions; i++) move_out(&p.lodgers[i]);
+    onv_heap_free(p.lodgers);
     return status;
 }
 

@@ -71,20 +71,23 @@ void onv_cli_put_gpu(onv_cli_deployment *d, const char *gpu, bool is_assumed)
     if (has_one) fprintf(d->text, ", %s%s", gpu, is_assumed ? " (assumed)" : "");
 }
 
-json_t *onv_cli_put_budget(onv_cli_deployment *d, size_t budget, uint64_t bytes)
+uint64_t onv_cli_usable(const onv_cli *cli, size_t budget)
+{
+    return onv_budget_usable(cli->budgets[budget].bytes, cli->analysis.margin_percent);
+}
+
+json_t *onv_cli_put_budget(onv_cli_deployment *d, size_t budget, bool fits)
 {
     const onv_budget *b = &d->cli->budgets[budget];
-    uint64_t usable = onv_budget_usable(b->bytes, d->cli->analysis.margin_percent);
     char size[ONV_CLI_SIZE_TEXT];
     json_t *row = onv_cli_put_row(d, "devices");
     onv_size_text(b->bytes, b->bytes, false, size, sizeof size);
-    fprintf(d->text, "%s: %s", b->name != NULL ? b->name : size,
-            bytes <= usable ? "fits" : "does not fit");
+    fprintf(d->text, "%s: %s", b->name != NULL ? b->name : size, fits ? "fits" : "does not fit");
     onv_cli_put(d, row, "device", b->name != NULL ? json_string(b->name) : json_null());
     onv_cli_put_number(d, row, "budget_bytes", b->bytes);
-    onv_cli_put_number(d, row, "usable_bytes", usable);
-    onv_cli_put(d, row, "fits", json_boolean(bytes <= usable));
-    d->fits |= bytes <= usable;
+    onv_cli_put_number(d, row, "usable_bytes", onv_cli_usable(d->cli, budget));
+    onv_cli_put(d, row, "fits", json_boolean(fits));
+    d->fits |= fits;
     return row;
 }
 

@@ -51,8 +51,9 @@ void onv_cli_put_total(onv_cli_deployment *d, uint64_t low, uint64_t high);
 /* Whose libraries count (NULL or "": none do): ", H100 (assumed)" without an end of the line. */
 void onv_cli_put_gpu(onv_cli_deployment *d, const char *gpu, bool is_assumed);
 
-/* Whether so many bytes fit, in words without an end of the line; returns the row. */
-json_t *onv_cli_put_budget(onv_cli_deployment *d, size_t budget, uint64_t bytes);
+/* Whether it fits, in words without an end of the line; returns the row. */
+json_t *onv_cli_put_budget(onv_cli_deployment *d, size_t budget, bool fits);
+uint64_t onv_cli_usable(const onv_cli *cli, size_t budget);
 
 /* An analysis of a part, which no budget judges: the libraries are those of the first budget's GPU. */
 void onv_cli_use_budget(const onv_cli *cli, onv_options *options);

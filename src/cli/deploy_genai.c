@@ -26,7 +26,9 @@ typedef struct need {
     uint64_t weights, cache, kept; /* kept: of caches, inputs and logits as their arena has them */
     uint64_t prefill_low, prefill_high, decode_low, decode_high; /* arenas of sessions */
     uint64_t libraries, context_low, context_high;
+    uint64_t beside;             /* a search's, of the device: a part of what is kept */
     uint64_t low, high;          /* all of it */
+    bool fits, may_fit;          /* the device that was asked about: every process, one of them */
     char gpu[ONV_CLI_SIZE_TEXT]; /* whose libraries count; "": none do */
     bool gpu_assumed;
 } need;
@@ -46,6 +48,9 @@ typedef struct folder {
     size_t n_events;
     uint64_t kept; /* the sum of them; UINT64_MAX: it does not fit */
     decoder decoders[ONV_GENAI_DECODERS];
+    onv_analysis *others[ONV_GENAI_MODELS];
+    onv_session_run runs[ONV_GENAI_MODELS]; /* of one request */
+    size_t n_runs;
 } folder;
 
 /* --- Names of dims ----------------------------------------------------------------------------- */
@@ -231,6 +236,11 @@ static void keep(folder *f, uint64_t bytes)
     if (__builtin_add_overflow(f->kept, bytes, &f->kept)) f->kept = UINT64_MAX;
 }
 
+static void run(folder *f, onv_analysis *session)
+{
+    f->runs[f->n_runs++] = (onv_session_run){session, f->n_events};
+}
+
 static uint64_t keep_tensors(folder *f, const onv_genai_decoder *g, const onv_analysis *a,
                              onv_tensor_kind kind, bool of_cache)
 {
@@ -246,13 +256,16 @@ static uint64_t keep_tensors(folder *f, const onv_genai_decoder *g, const onv_an
     return f->kept - before;
 }
 
-/* The words of all sequences; beams have them twice, and room for all that each ends with (beam_search_scorer_cuda.cpp). */
+/* The words of all sequences; beams have them twice, and room for all that each ends with (beam_search_scorer_cuda.cpp). How
+ * long they are, what ends them, and the next words (search_cuda.cpp). */
 static void keep_sequences(folder *f, uint64_t sequences, uint64_t context)
 {
     uint64_t words = times(times(sequences, context), sizeof(int32_t));
     bool is_search = f->g.beams > 1;
     for (int i = 0; i < (is_search ? 2 : 1); i++) keep(f, words);
-    if (is_search) keep(f, times(words, (context + 1) / 2));
+    keep(f, times(sequences, sizeof(int32_t)));
+    keep(f, times(f->g.n_ends, sizeof(int32_t)));
+    keep(f, is_search ? times(words, (context + 1) / 2) : times(sequences, sizeof(int32_t)));
 }
 
 /* What chooses a word of each sequence (cuda_topk.cu, cuda_sampling.cu): candidates twice as numbers and words, what cub sorts
@@ -279,10 +292,9 @@ static bool find_kept(folder *f, request r, need *n, onv_error *error)
 {
     onv_simulated_info info;
     uint64_t sequences = times((uint64_t)f->g.batch, (uint64_t)f->g.beams);
-    uint64_t scores = times((uint64_t)f->g.vocabulary, sequences), beside = 0;
+    uint64_t scores = times((uint64_t)f->g.vocabulary, sequences);
+    uint64_t words = times(times(sequences, (uint64_t)r.prompt), sizeof(int32_t));
     const uint64_t of_a_beam = UINT64_C(129) * 2 * 2 * sizeof(float);
-    f->n_events = 0;
-    f->kept = 0;
     keep_sequences(f, sequences, (uint64_t)r.context);
     for (size_t i = 0; i < f->g.n_decoders; i++) {
         const decoder *d = &f->decoders[i];
@@ -291,17 +303,20 @@ static bool find_kept(folder *f, request r, need *n, onv_error *error)
             keep_tensors(f, g, f->g.shares ? d->prefill : d->decode, ONV_TENSOR_INPUT, true);
         if (!f->g.shares) n->cache += keep_tensors(f, g, d->decode, ONV_TENSOR_OUTPUT, true);
     }
+    keep(f, words); /* the prompt comes as int32, and is cast (input_ids.cpp) */
     for (size_t i = f->g.n_decoders; i-- > 0;) { /* the draft runs first */
         const decoder *d = &f->decoders[i];
+        keep(f, words);
         keep_tensors(f, &f->g.decoders[i], d->prefill, ONV_TENSOR_INPUT, false);
         keep_tensors(f, &f->g.decoders[i], d->prefill, ONV_TENSOR_OUTPUT, false);
+        run(f, d->prefill);
         keep(f, times(scores, 2));
         keep(f, times(scores, 4));
     }
     if (!f->g.is_cpu && f->g.beams == 1 && f->g.n_decoders == 1) keep_sampler(f);
     if (!f->g.is_cpu && f->g.beams > 1) /* of the device, not of the arena: search_cuda.cpp */
-        beside = times(scores, 4) + times(times(sequences, (uint64_t)f->g.beams), of_a_beam);
-    if (f->n_events > MOST_EVENTS || f->kept > UINT64_MAX / 2 || beside > UINT64_MAX / 4) {
+        n->beside = times(scores, 4) + times(times(sequences, (uint64_t)f->g.beams), of_a_beam);
+    if (f->n_events > MOST_EVENTS || f->kept > UINT64_MAX / 2 || n->beside > UINT64_MAX / 4) {
         *error = (onv_error){.code = ONV_ERR_LIMIT};
         snprintf(error->message, sizeof error->message,
                  "it has more than %d inputs and outputs, or keeps more than any device",
@@ -312,7 +327,7 @@ static bool find_kept(folder *f, request r, need *n, onv_error *error)
     if (f->g.is_cpu) return true; /* no arena */
     if (onv_simulate_events(f->events, f->n_events, "bfc", NULL, &info, error) != ONV_OK)
         return false;
-    n->kept = info.reserved_peak + beside;
+    n->kept = info.reserved_peak + n->beside;
     return true;
 }
 
@@ -345,8 +360,9 @@ static bool add_others(folder *f, request r, need *n, uint64_t handles, onv_erro
         onv_analysis_destroy(unbound);
         onv_analysis *a = agree ? run_session(f, model, &s, error) : NULL;
         forget_dims(f);
+        f->others[i] = a;
         if (a == NULL) return false;
-        onv_analysis_destroy(a);
+        run(f, a);
         add_session(n, &s, &s);
         n->libraries += handles;
     }
@@ -391,11 +407,23 @@ static bool add_decoder(folder *f, size_t i, request r, need *n, uint64_t *handl
     return true;
 }
 
-static bool find_need(folder *f, request r, need *n, onv_error *error)
+/* On a device of so many bytes. The host's memory is not refused: there all of it is added up. */
+static bool judge(const folder *f, uint64_t bytes, need *n, onv_error *error)
+{
+    uint64_t taken = n->libraries + n->beside + n->context_high;
+    unsigned fit = n->high <= bytes, tried = 1;
+    if (!f->g.is_cpu && onv_process_fits(f->runs, f->n_runs, f->events, f->n_events, taken, bytes,
+                                         &fit, &tried, error) != ONV_OK)
+        return false;
+    n->fits = fit == tried;
+    n->may_fit = fit > 0;
+    return true;
+}
+
+static bool find_all(folder *f, request r, need *n, onv_error *error)
 {
     uint64_t handles = 0;
     bool good = true;
-    *n = (need){0};
     f->g.batch = r.batch;
     if (f->g.n_decoders > 1 && r.batch > 1) {
         *error = (onv_error){.code = ONV_ERR_USAGE};
@@ -406,29 +434,43 @@ static bool find_need(folder *f, request r, need *n, onv_error *error)
     }
     for (size_t i = 0; good && i < f->g.n_decoders; i++)
         good = add_decoder(f, i, r, n, &handles, error);
-    good = good && find_kept(f, r, n, error);
-    for (size_t i = 0; i < f->g.n_decoders; i++) {
-        onv_analysis_destroy(f->decoders[i].prefill);
-        onv_analysis_destroy(f->decoders[i].decode);
-        f->decoders[i].prefill = f->decoders[i].decode = NULL;
-    }
-    if (!good || !add_others(f, r, n, handles, error)) return false;
+    if (!good || !add_others(f, r, n, handles, error) || !find_kept(f, r, n, error)) return false;
     n->low += n->kept + n->libraries + n->context_low;
     n->high += n->kept + n->libraries + n->context_high;
     return true;
 }
 
-/* The longest context that fits, prompts as long as it; 0: none. */
-static bool find_longest(folder *f, int64_t batch, uint64_t bytes, int64_t *longest,
-                         onv_error *error)
+/* And whether it fits a device of so many bytes, where a word follows the prompt; 0: that is not asked. */
+static bool find_need(folder *f, request r, uint64_t bytes, need *n, onv_error *error)
 {
-    int64_t low = 0, high = f->g.context > 0 ? f->g.context : f->g.max_length;
-    for (*longest = 0; low < high; *longest = low) {
-        int64_t middle = low + (high - low + 1) / 2;
+    *n = (need){0};
+    if (bytes > 0 && r.prompt == r.context && r.context > 1) r.prompt--;
+    f->n_events = f->n_runs = 0;
+    f->kept = 0;
+    bool good = find_all(f, r, n, error) && (bytes == 0 || judge(f, bytes, n, error));
+    for (size_t i = 0; i < f->g.n_decoders; i++) {
+        onv_analysis_destroy(f->decoders[i].prefill);
+        onv_analysis_destroy(f->decoders[i].decode);
+        f->decoders[i].prefill = f->decoders[i].decode = NULL;
+    }
+    for (size_t i = 0; i < f->g.n_models; i++) {
+        onv_analysis_destroy(f->others[i]);
+        f->others[i] = NULL;
+    }
+    return good;
+}
+
+/* The longest context, with prompts as long, that every process takes, or that some do; at least `from`. */
+static bool find_longest(folder *f, int64_t batch, uint64_t bytes, bool by_some, int64_t from,
+                         int64_t *longest, onv_error *error)
+{
+    int64_t high = f->g.context > 0 ? f->g.context : f->g.max_length;
+    for (*longest = from; *longest < high;) {
+        int64_t middle = *longest + (high - *longest + 1) / 2;
         need n;
-        if (!find_need(f, (request){batch, middle, middle}, &n, error)) return false;
-        if (n.high <= bytes)
-            low = middle;
+        if (!find_need(f, (request){batch, middle, middle}, bytes, &n, error)) return false;
+        if (by_some ? n.may_fit : n.fits)
+            *longest = middle;
         else
             high = middle - 1;
     }
@@ -480,7 +522,7 @@ static bool put_table(folder *f, request r, onv_error *error)
             if (context < 1) continue;
             if (row == 0) fprintf(d->text, " %12" PRId64, context);
             if (row == 0) continue;
-            if (!find_need(f, (request){batch, context, context}, &n, error)) return false;
+            if (!find_need(f, (request){batch, context, context}, 0, &n, error)) return false;
             onv_size_text(n.high, n.high, false, text, sizeof text);
             fprintf(d->text, " %12s", text);
             json_t *cell = onv_cli_put_row(d, "sizes");
@@ -494,18 +536,25 @@ static bool put_table(folder *f, request r, onv_error *error)
     return true;
 }
 
-static bool put_budgets(folder *f, request r, const need *n, onv_error *error)
+static bool put_budgets(folder *f, request r, onv_error *error)
 {
     onv_cli_deployment *d = f->to;
     if (f->cli->analysis.n_budgets > 0) fputs("\n", d->text);
     for (size_t i = 0; i < f->cli->analysis.n_budgets; i++) {
-        int64_t longest;
-        uint64_t bytes =
-            onv_budget_usable(f->cli->budgets[i].bytes, f->cli->analysis.margin_percent);
-        if (!find_longest(f, r.batch, bytes, &longest, error)) return false;
-        json_t *row = onv_cli_put_budget(d, i, n->high);
-        fprintf(d->text, "; longest context at batch %" PRId64 ": %" PRId64 "\n", r.batch, longest);
+        int64_t longest, most;
+        uint64_t bytes = onv_cli_usable(f->cli, i);
+        need n;
+        if (!find_need(f, r, bytes, &n, error) ||
+            !find_longest(f, r.batch, bytes, false, 0, &longest, error) ||
+            !find_longest(f, r.batch, bytes, true, longest, &most, error))
+            return false;
+        json_t *row = onv_cli_put_budget(d, i, n.fits);
+        fprintf(d->text, "; longest context at batch %" PRId64 ": %" PRId64, r.batch, longest);
+        if (most > longest)
+            fprintf(d->text, " (by the order of initializers up to %" PRId64 ")", most);
+        fputs("\n", d->text);
         onv_cli_put_number(d, row, "longest_context", (uint64_t)longest);
+        onv_cli_put_number(d, row, "longest_context_high", (uint64_t)most);
     }
     return true;
 }
@@ -520,9 +569,9 @@ static bool answer(folder *f, onv_error *error)
         f->decoders[i].unbound = analyse(f, f->g.models[i].path, "ideal", error);
         if (f->decoders[i].unbound == NULL) return false;
     }
-    if (!find_need(f, r, &n, error)) return false;
+    if (!find_need(f, r, 0, &n, error)) return false;
     put_need(f, r, &n);
-    return (f->cli->report.verbosity < 0 || put_table(f, r, error)) && put_budgets(f, r, &n, error);
+    return (f->cli->report.verbosity < 0 || put_table(f, r, error)) && put_budgets(f, r, error);
 }
 
 bool onv_cli_answer_genai(onv_cli_deployment *d, onv_error *error)

@@ -228,7 +228,7 @@ static bool answer(repository *r, onv_cli_deployment *d, onv_error *error)
     put_sum(d, r, &sum);
     if (r->cli->analysis.n_budgets > 0) fputs("\n", d->text);
     for (size_t i = 0; i < r->cli->analysis.n_budgets; i++) {
-        onv_cli_put_budget(d, i, sum.total_high);
+        onv_cli_put_budget(d, i, sum.total_high <= onv_cli_usable(d->cli, i));
         fputs("\n", d->text);
     }
     return true;

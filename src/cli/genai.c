@@ -163,6 +163,8 @@ static bool read_all(onv_genai *g, const char *folder, onv_error *error)
     if (g->n_models == 0) return fail(error, "its decoder has no \"filename\"");
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (!add_model(g, model, others[i], folder, error)) return false;
+    g->n_ends = json_array_size(json_object_get(model, "eos_token_id"));
+    if (g->n_ends == 0) g->n_ends = 1; /* a number, or the default */
     g->shares = json_is_true(json_object_get(search, "past_present_share_buffer"));
     if (!read_size(model, "vocab_size", 0, &g->vocabulary, error) ||
         !read_size(model, "context_length", 0, &g->context, error) ||

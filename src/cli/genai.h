@@ -33,6 +33,7 @@ typedef struct onv_genai {
     onv_genai_decoder decoders[ONV_GENAI_DECODERS];
     size_t n_decoders; /* 2: the second one drafts what the first one verifies */
     int64_t vocabulary, context, max_length, batch, beams, chunk, draft_tokens;
+    uint64_t n_ends; /* words that end a sequence */
     char ort[ONV_GENAI_ORT]
             [2 * ONV_GENAI_NAME]; /* the decoder's settings of ONNX Runtime, as --ort takes them */
     size_t n_ort;

@@ -6,13 +6,14 @@
 #ifndef ONV_ORT_SERVICE_H
 #define ONV_ORT_SERVICE_H
 
-#include "alloc/alloc.h"
+#include "ort/orders.h"
 
 typedef struct onv_ort_request {
     uint64_t bytes;
     uint32_t buffer; /* of the timeline; ONV_NO_BUFFER: streams from `stream` on end */
     uint8_t stream;
     bool is_free, bypasses;
+    bool is_pattern; /* the block of a memory pattern */
 } onv_ort_request;
 
 typedef ONV_VEC(onv_ort_request) onv_ort_requests;
@@ -31,11 +32,15 @@ onv_status onv_ort_service_init(onv_ort_service *s, const onv_alloc_options *opt
                                 onv_error *err);
 void onv_ort_service_cleanup(onv_ort_service *s);
 
-/* A session's initializers: the first `n_weights` buffers of its timeline, in that order. */
-onv_status onv_ort_service_load(onv_ort_service *s, const onv_timeline *t, uint32_t n_weights,
-                                onv_error *err);
+/* A session's initializers: the first `n_weights` buffers of its timeline, in that order, or
+ * in the order that was drawn. */
+onv_status onv_ort_service_load(onv_ort_service *s, const onv_timeline *t,
+                                const onv_ort_orders *drawn, uint32_t n_weights, onv_error *err);
 
-onv_status onv_ort_service_run(onv_ort_service *s, const onv_ort_requests *run, onv_error *err);
+/* A shape's first run, or a later one: where that finds no room for a memory pattern, its buffers are asked for one by one, as
+ * the first run did (onnxruntime/core/framework/execution_frame.cc). */
+onv_status onv_ort_service_run(onv_ort_service *s, const onv_ort_requests runs[2], bool is_later,
+                               onv_error *err);
 
 static inline uint64_t onv_ort_service_reserved(const onv_ort_service *s)
 {

@@ -58,15 +58,15 @@ static onv_status serve(trial *w, onv_ort_service *s, onv_ort_shape_figures *fig
                         uint32_t policy, outcome *o, onv_error *err)
 {
     const onv_ort_shape_trace *trace = w->trace;
-    ONV_TRY(onv_ort_service_load(s, trace->weights, trace->n_weights, err));
+    ONV_TRY(onv_ort_service_load(s, trace->weights, NULL, trace->n_weights, err));
     memset(w->is_seen, 0, trace->n_shapes * sizeof *w->is_seen);
     o->created = onv_ort_service_reserved(s);
     for (uint32_t i = 0; i < trace->n_requests && !s->arena.out_of_memory; i++) {
         uint32_t shape = w->sequence[i];
         const onv_ort_shape *at = &trace->shapes[shape];
-        const onv_ort_requests *run = &at->runs[w->is_seen[shape]];
         uint64_t before = current(s, ONV_STAT_REQUESTED_BYTES);
-        ONV_TRY(onv_ort_service_run(s, run, err));
+        ONV_TRY(onv_ort_service_run(s, at->runs, w->is_seen[shape], err));
+        const onv_ort_requests *run = &at->runs[w->is_seen[shape]];
         w->is_seen[shape] = true;
         if (w->policy.shrinks) ONV_TRY(onv_allocator_release_cached(&s->arena, err));
         if (figures == NULL) continue;

@@ -98,6 +98,20 @@ TEST(what_samples_has_a_region)
     EXPECT("--genai llm -q -d prompt=4000 -d context=4096 --json", 0, "\"kept_bytes\": 1089470464");
 }
 
+/* Arenas that are refused a region ask for less. Measured on devices of 400 and 700 MiB, two requests each: 1,346 and 4,097 words are
+ * served, 1,347 and 4,098 are not. The budget has 600 MiB more for the context. */
+TEST(refused_arenas_ask_for_less)
+{
+    enter();
+    write_layers("llm/model.onnx", 3);
+    write_config("{\"model\": {" WORDS ", \"decoder\": {\"filename\": \"model.onnx\", " CACHES
+                 "}, \"search\": {\"past_present_share_buffer\": true}}");
+    EXPECT("--genai llm -q --margin 0 --budget 1000MiB,1300MiB -d context=1346", 0,
+           "1000.0 MiB: fits; longest context at batch 1: 1346\n",
+           "1.27 GiB: fits; longest context at batch 1: 4097\n");
+    EXPECT("--genai llm -q --margin 0 --budget 1000MiB -d context=1347", 3, "does not fit");
+}
+
 /* Settings of the folder's own sessions count; the command line's come after them. */
 TEST(settings_are_those_of_the_folder)
 {
