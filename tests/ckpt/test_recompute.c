@@ -1,4 +1,5 @@
 /* Programs with checkpoints: what runs again, what is held, and that nothing else changes. */
+#include "base/quota.h"
 #include "base/strings.h"
 #include "ckpt/taped.h"
 #include "support/test.h"
@@ -266,6 +267,7 @@ TEST(prices_of_shared_training)
     const onv_train_options ways[] = {{.parallel = ONV_PARALLEL_DDP, .world = 2},
                                       {.parallel = ONV_PARALLEL_FSDP, .world = 4},
                                       {.zero_stage = 3, .world = 4, .accumulate = 3},
+                                      {.accumulate = 23},
                                       {.ema = true, .offload = ONV_OFFLOAD_GRADIENTS}};
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         taped t;
@@ -283,4 +285,26 @@ TEST(prices_of_shared_training)
         }
         taped_close(&t);
     }
+}
+
+static uint64_t work_of_pricing(uint32_t passes)
+{
+    taped t;
+    onv_error err = {0};
+    onv_price price;
+    onv_quota quota = {.limit = SIZE_MAX};
+    taped_open_sample(&t, "resnet18-train.onnx", "batch=2", ONV_UNDEFINED);
+    t.options.accumulate = passes;
+    onv_quota *before = onv_quota_enter(&quota);
+    if (onv_pricing_find(t.problem.pricing, &t.options, NULL, &price, &err) != ONV_OK)
+        fail_msg("%s", err.message);
+    onv_quota_enter(before);
+    taped_close(&t);
+    return quota.work;
+}
+
+/* Passes that find what one before them found are not counted again. */
+TEST(passes_that_repeat_take_no_work)
+{
+    assert_int_equal(work_of_pricing(23), work_of_pricing(3));
 }
