@@ -25,8 +25,8 @@ typedef struct onv_limits {
     uint64_t node_runs;      /* of inference, plus 64 for each node; default 1 Mi */
     uint64_t seconds;        /* of an analysis with one of its reports; default 600 */
     uint64_t output_bytes;   /* of one report; default 200 for each byte of the file plus 1 MiB */
-    /* Units of all passes, which follow from the input alone; default 0: any, but 2^32 for what repeats the analysis
-     * (searches for the largest batch or dim, several budgets, examples, savings). */
+    /* Units of all passes, which follow from the input alone; default 0: any, but 2^27 with plans, and 2^30 for what
+     * repeats the analysis (searches for the largest batch or dim, several budgets, examples, savings). */
     uint64_t work;
 } onv_limits;
 

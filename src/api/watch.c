@@ -17,7 +17,11 @@ static onv_quota *enter(onv_watch *watch)
 onv_quota *onv_watch_start(onv_watch *watch, const onv_options *options)
 {
     onv_limits limits = onv_limits_resolve(options->limits);
-    *watch = (onv_watch){.quota = {.limit = (size_t)limits.arena_bytes, .most_work = limits.work},
+    bool makes_plans = options->checkpoint != NULL || options->plan != NULL;
+    uint64_t fallback = makes_plans ? ONV_DEFAULT_PLANS_WORK : 0;
+    uint64_t most_work = limits.work > 0 ? limits.work : fallback;
+    *watch = (onv_watch){.quota = {.limit = (size_t)limits.arena_bytes, .most_work = most_work},
+                         .is_given = limits.work > 0,
                          .seconds = limits.seconds,
                          .cancelled = options->cancelled,
                          .cancel_context = options->cancel_context};
@@ -62,7 +66,7 @@ bool onv_watch_has_room(const onv_watch *w)
 
 void onv_watch_begin_searches(onv_watch *watch)
 {
-    watch->searches = watch->quota.most_work == 0;
+    watch->searches = !watch->is_given;
     if (watch->searches) watch->quota.most_work = watch->quota.work + ONV_DEFAULT_SEARCH_WORK;
 }
 
@@ -78,7 +82,7 @@ uint64_t onv_watch_begin_sizes(onv_watch *watch, bool with_plans)
 {
     onv_quota *q = &watch->quota;
     uint64_t before = q->most_work;
-    uint64_t most = with_plans ? ONV_DEFAULT_PLANS_WORK : ONV_DEFAULT_SIZES_WORK;
+    uint64_t most = with_plans ? ONV_DEFAULT_PLAN_SIZES_WORK : ONV_DEFAULT_SIZES_WORK;
     if (watch->searches && before - q->work > most) q->most_work = q->work + most;
     return before;
 }

@@ -12,7 +12,8 @@ typedef struct onv_watch {
     struct timespec start;
     uint64_t seconds;
     bool late;     /* the limit was passed */
-    bool searches; /* work has a limit only while the analysis is repeated */
+    bool is_given; /* the caller's limit on work */
+    bool searches; /* without that: work has a limit of its own while the analysis is repeated */
     bool (*cancelled)(void *context);
     void *cancel_context;
 } onv_watch;

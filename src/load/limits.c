@@ -37,7 +37,7 @@ static const limit_row rows[] = {
     WIDE("memory", arena_bytes, ONV_DEFAULT_ARENA_BYTES, SIZE_MAX,
          "bytes that the analysis itself takes, or 8 for each byte of a larger file, up to 2 GiB"),
     WIDE("work", work, 0, ANY,
-         "units of work of an analysis, which do not depend on the clock; 0: any"),
+         "units of work of an analysis, which do not depend on the clock; 0: any, with plans 2^27"),
     WIDE("file-bytes", file_bytes, ONV_DEFAULT_FILE_BYTES, ANY, "bytes of the model's file"),
     WIDE("output", output_bytes, ONV_DEFAULT_OUTPUT_BYTES, ANY,
          "bytes of one report, plus 200 for each byte of the file"),

@@ -16,13 +16,15 @@ enum { ONV_DEFAULT_NODES = 4 << 20, ONV_DEFAULT_NAME_BYTES = 64 << 10 };
 /* The limit at that place of onv_limit_name(); 0: it is not given. */
 uint64_t onv_limits_get(const onv_limits *limits, size_t index);
 
+/* An analysis with plans: 2 seconds. Of 218 networks none takes half of it. */
+#define ONV_DEFAULT_PLANS_WORK ((uint64_t)1 << 27)
 /* What repeats an analysis, such as a search for the largest batch: some seconds. */
 #define ONV_DEFAULT_SEARCH_WORK ((uint64_t)1 << 30)
 /* Of that, the search for a largest batch or dim on one budget: 2 seconds (DenseNet-201 with all runtimes and
  * training takes most of it). With plans,
  * which are searched for at several sizes, half of it: ordinary networks take up to 8 seconds. */
-#define ONV_DEFAULT_SIZES_WORK ((uint64_t)100 << 20)
-#define ONV_DEFAULT_PLANS_WORK (ONV_DEFAULT_SEARCH_WORK / 2)
+#define ONV_DEFAULT_SIZES_WORK      ((uint64_t)100 << 20)
+#define ONV_DEFAULT_PLAN_SIZES_WORK (ONV_DEFAULT_SEARCH_WORK / 2)
 
 /* Beside so many bytes of a report, and so many for each byte of the file; beside so many nodes of
  * functions, and one for each byte; memory by the size of the file, up to the most: unless a limit is given. */

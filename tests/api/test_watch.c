@@ -185,6 +185,26 @@ TEST(searches_share_a_limit)
     }
 }
 
+/* An analysis that makes plans has a limit, too; what repeats it begins anew. */
+TEST(plans_have_a_limit)
+{
+    onv_options options = onv_options_default();
+    onv_error error = {0};
+    onv_watch watch;
+    options.checkpoint = "all";
+    onv_quota *before = onv_watch_start(&watch, &options);
+    assert_true(onv_work(ONV_DEFAULT_PLANS_WORK));
+    onv_watch_begin_searches(&watch);
+    assert_true(onv_work(ONV_DEFAULT_SEARCH_WORK));
+    onv_watch_end_searches(&watch);
+    onv_watch_leave(&watch, before);
+    before = onv_watch_start(&watch, &options);
+    assert_false(onv_work(ONV_DEFAULT_PLANS_WORK + 1));
+    assert_int_equal(onv_watch_verdict(&watch, ONV_OK, &error), ONV_ERR_LIMIT);
+    assert_non_null(strstr(error.message, "--limit work=N"));
+    onv_watch_leave(&watch, before);
+}
+
 static bool is_said(const onv_analysis *analysis, const char *code)
 {
     for (size_t i = 0; i < analysis->model.diags.count; i++)
