@@ -51,6 +51,10 @@ static const row patches[] = {
 #include "cudnn_patch_rows.inc"
 };
 
+static const row overlapping[] = {
+#include "cudnn_overlapping_rows.inc"
+};
+
 static void meet(const row *rows, size_t count, size_t near_percent, size_t inside_percent)
 {
     size_t near = 0, inside = 0;
@@ -78,6 +82,11 @@ TEST(layers_of_other_networks_are_met)
 TEST(patch_embeddings_are_met)
 {
     meet(patches, sizeof patches / sizeof patches[0], 84, 90);
+}
+
+TEST(patches_that_share_pixels_are_met)
+{
+    meet(overlapping, sizeof overlapping / sizeof overlapping[0], 80, 95);
 }
 
 static const onv_conv_problem vgg =
