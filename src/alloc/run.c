@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "alloc/alloc.h"
+#include "alloc/requests.h"
 #include "base/fail.h"
 #include "base/quota.h"
 
@@ -45,14 +45,14 @@ static onv_status serve(onv_allocator *a, const onv_timeline *t, const onv_timel
 
 /* --- Later iterations of training ------------------------------------------------------------------ */
 
-/* From the second iteration of training on all ask for the same. Where what one leaves is in other places than it found,
- * a later one may still need another segment. The last iteration is served again, in turns under its own numbers of
- * buffers and under those of the one before, which are free by then. */
-typedef struct again {
-    size_t event;          /* the first one of the last iteration; SIZE_MAX: nothing comes again */
-    uint32_t first, shift; /* its first buffer; the iteration before has each one `shift` earlier */
-    uint32_t before;       /* the step before it */
-} again;
+/* Where what an iteration leaves is in other places than it found, a later one may still need another segment: the last one
+ * is served again. */
+typedef struct last_iterations {
+    onv_requests of; /* the last two */
+    uint32_t first,
+        shift; /* the last one's first buffer; the iteration before has each `shift` earlier. 0: none is repeated */
+    uint32_t before; /* the step before it */
+} last_iterations;
 
 static uint32_t first_step_of(const onv_timeline *t, uint32_t iteration)
 {
@@ -61,70 +61,67 @@ static uint32_t first_step_of(const onv_timeline *t, uint32_t iteration)
     return step;
 }
 
+static uint32_t first_buffer_of(const onv_timeline *t, uint32_t step)
+{
+    uint32_t id = (uint32_t)t->buffers.count;
+    while (id > 0 && t->buffers.at[id - 1].first >= step) id--;
+    return id;
+}
+
 /* Freed only because the timeline ends. */
-static bool stays(const again *g, const onv_timeline *t, uint32_t id)
+static bool stays(const last_iterations *l, const onv_timeline *t, uint32_t id)
 {
-    if (t->buffers.at[id].last + 1 < t->steps.count) return false;
-    if (id < g->first) return id < g->first - g->shift;
-    return t->buffers.at[id - g->shift].last != g->before;
+    if (l->shift == 0 || t->buffers.at[id].last + 1 < t->steps.count) return false;
+    if (id < l->first) return id < l->first - l->shift;
+    return t->buffers.at[id - l->shift].last != l->before;
 }
 
-static bool is_same(const onv_buffer *earlier, const onv_buffer *later, uint32_t steps)
+static onv_status take_last(last_iterations *l, const onv_timeline *t, const onv_placement *p,
+                            const onv_alloc_options *options, onv_error *err)
 {
-    return later->bytes == earlier->bytes && later->first - earlier->first == steps &&
-           later->stream == earlier->stream && later->within == ONV_NO_BUFFER &&
-           earlier->within == ONV_NO_BUFFER;
-}
-
-static again find_again(const onv_timeline *t, const onv_placement *p,
-                        const onv_alloc_options *options)
-{
-    const again none = {.event = SIZE_MAX};
-    uint32_t n = (uint32_t)t->buffers.count, n_steps = (uint32_t)t->steps.count;
-    uint32_t last = n_steps > 0 ? t->steps.at[n_steps - 1].iteration : 0;
-    if (options->later_iterations == 0 || last < 2) return none;
-    uint32_t from = first_step_of(t, last), steps = from - first_step_of(t, last - 1);
-    again g = {.event = p->events.count, .first = n, .before = from - 1};
-    while (g.event > 0 && p->events.at[g.event - 1].step >= from) g.event--;
-    while (g.first > 0 && t->buffers.at[g.first - 1].first >= from) g.first--;
-    g.shift = n - g.first;
-    if (steps != n_steps - from || g.shift > g.first) return none;
-    for (uint32_t i = g.first; i < n; i++)
-        if (!is_same(&t->buffers.at[i - g.shift], &t->buffers.at[i], steps)) return none;
-    for (size_t i = g.event; i < p->events.count; i++) {
-        uint32_t id = p->events.at[i].buffer;
-        if (id < g.first - g.shift && !stays(&g, t, id)) return none;
+    uint32_t n = (uint32_t)t->buffers.count;
+    uint32_t last = t->steps.count > 0 ? t->steps.at[t->steps.count - 1].iteration : 0;
+    if (options->later_iterations == 0 || last < 2) return ONV_OK;
+    uint32_t from = first_step_of(t, last - 1);
+    l->before = first_step_of(t, last) - 1;
+    l->first = first_buffer_of(t, l->before + 1);
+    l->shift = 2 * (uint64_t)(n - l->first) <= n ? n - l->first : 0;
+    l->of.n_ids = n;
+    bool fits = onv_requests_mark(&l->of, 0) && onv_requests_mark(&l->of, first_buffer_of(t, from));
+    for (size_t i = 0; i < p->events.count && fits && l->shift > 0; i++) {
+        const onv_timeline_event *e = &p->events.at[i];
+        const onv_buffer *b = &t->buffers.at[e->buffer];
+        if (e->step < from || (e->is_free && stays(l, t, e->buffer))) continue;
+        if (e->step > l->before && l->of.marks.count < 3)
+            fits = onv_requests_mark(&l->of, l->first);
+        onv_alloc_request request = {.bytes = e->is_free ? 0 : b->bytes,
+                                     .id = e->buffer,
+                                     .kind = e->is_free ? ONV_REQUEST_FREE : ONV_REQUEST_ALLOC};
+        fits = fits && onv_vec_push(&l->of.at, request);
+        if (b->within != ONV_NO_BUFFER || b->bypasses_pool || b->stream > 0) l->shift = 0;
     }
-    return g;
+    return fits ? ONV_OK : onv_fail_memory(err);
 }
 
-static onv_status serve_again(onv_allocator *a, const onv_timeline *t, const again *g,
+static onv_status serve_again(onv_allocator *a, const onv_timeline *t, const last_iterations *l,
                               onv_placement *p, onv_error *err)
 {
-    uint32_t rounds = a->options.later_iterations;
+    uint32_t served;
     a->record = NULL;
-    for (uint32_t round = 0; round < rounds; round++)
-        for (size_t i = g->event; i < p->events.count && !a->out_of_memory; i++) {
-            onv_timeline_event e = p->events.at[i];
-            ONV_WORK(4);
-            if (e.is_free && stays(g, t, e.buffer)) continue;
-            if (round % 2 == 0) e.buffer += e.buffer < g->first ? g->shift : -g->shift;
-            ONV_TRY(serve(a, t, &e, p, err));
-        }
+    ONV_TRY(onv_requests_repeat(a, &l->of, 0, a->options.later_iterations, &served, err));
     note(a, p, p->n_steps - 1);
     for (size_t i = 0; i < p->events.count && !a->out_of_memory; i++) {
         onv_timeline_event e = p->events.at[i];
-        if (!e.is_free || !stays(g, t, e.buffer)) continue;
-        if (e.buffer >= g->first && rounds % 2 == 1) e.buffer -= g->shift;
+        if (!e.is_free || !stays(l, t, e.buffer)) continue;
+        if (e.buffer >= l->first && served % 2 == 1) e.buffer -= l->shift;
         ONV_TRY(serve(a, t, &e, p, err));
     }
     return ONV_OK;
 }
 
-static onv_status serve_all(onv_allocator *a, const onv_timeline *t, onv_placement *p,
-                            onv_error *err)
+static onv_status serve_events(onv_allocator *a, const onv_timeline *t, const last_iterations *l,
+                               onv_placement *p, onv_error *err)
 {
-    again g = find_again(t, p, &a->options);
     uint32_t step = 0;
     for (size_t i = 0; i < p->events.count && !a->out_of_memory; i++) {
         const onv_timeline_event *e = &p->events.at[i];
@@ -135,12 +132,22 @@ static onv_status serve_all(onv_allocator *a, const onv_timeline *t, onv_placeme
             note(a, p, ++step);
         }
         a->n_events = i;
-        if (i >= g.event && e->is_free && stays(&g, t, e->buffer)) continue;
+        if (e->is_free && stays(l, t, e->buffer)) continue;
         ONV_TRY(serve(a, t, e, p, err));
         note(a, p, step);
     }
     while (step + 1 < p->n_steps) note(a, p, ++step);
-    return g.event < SIZE_MAX ? serve_again(a, t, &g, p, err) : ONV_OK;
+    return l->shift > 0 ? serve_again(a, t, l, p, err) : ONV_OK;
+}
+
+static onv_status serve_all(onv_allocator *a, const onv_timeline *t, onv_placement *p,
+                            onv_error *err)
+{
+    last_iterations l = {.shift = 0};
+    onv_status status = take_last(&l, t, p, &a->options, err);
+    if (status == ONV_OK) status = serve_events(a, t, &l, p, err);
+    onv_requests_cleanup(&l.of);
+    return status;
 }
 
 onv_status onv_allocator_leave_pool(onv_allocator *a, onv_error *err)

@@ -203,9 +203,10 @@ static void take_sums(const onv_network *n, const onv_training_options *options,
         figures->driver_bytes = UINT64_MAX;
 }
 
-onv_status onv_figures_measure(const onv_network *n, const onv_training_options *options,
-                               const char *plan, onv_training_figures *figures,
-                               onv_training_figures *most, onv_timeline *timeline, onv_error *err)
+onv_status onv_figures_of_program(const onv_network *n, const onv_training_options *options,
+                                  const char *plan, onv_training_figures *figures,
+                                  onv_training_figures *most, onv_timeline *timeline,
+                                  onv_error *err)
 {
     onv_train_program program;
     ONV_TRY(build(n, &options->train, &program, err));
@@ -230,35 +231,141 @@ onv_status onv_figures_measure(const onv_network *n, const onv_training_options 
     return status;
 }
 
-static onv_status serve_within(const onv_network *n, const onv_training_options *options,
-                               uint64_t limit_bytes, onv_train_served *served, onv_error *err)
+/* --- Without the program ----------------------------------------------------------------------- */
+
+static bool needs_program(const onv_network *n, const onv_training_options *options)
 {
-    onv_alloc_options alloc = allocator_of(options);
-    alloc.capacity_bytes = limit_bytes;
-    const onv_train_options how = counting(n, &options->train);
-    return onv_train_serve(n->model, n->eager, &how, &alloc, served, err);
+    return options->take != NULL || n->compiling != NULL || options->train.lower.cuda.benchmark ||
+           options->train.parallel == ONV_PARALLEL_FSDP;
 }
 
-onv_status onv_figures_sum(const onv_network *n, const onv_training_options *options,
+static onv_status record(const onv_network *n, const onv_training_options *options,
+                         onv_train_record *made, onv_error *err)
+{
+    const onv_train_options how = counting(n, &options->train);
+    ONV_TRY(onv_train_record_make(n->model, n->eager, &how, made, err));
+    onv_status status = onv_train_program_check(&made->program, err);
+    if (status != ONV_OK) onv_requests_cleanup(&made->requests);
+    return status;
+}
+
+static onv_status serve_record(const onv_train_record *made, const onv_training_options *options,
+                               onv_workspace_choice choice, onv_training_figures *figures,
+                               onv_error *err)
+{
+    onv_held_figures held, limited;
+    onv_alloc_options alloc = allocator_of(options);
+    ONV_TRY(onv_requests_serve(&made->requests, choice, &alloc, &held, err));
+    figures->allocated_peak_bytes = held.allocated_peak;
+    figures->reserved_peak_bytes = held.reserved_peak;
+    figures->release = (onv_release){0};
+    alloc.capacity_bytes = room_beside_handles(options, figures);
+    if (!onv_release_may_suffice(alloc.capacity_bytes, &held)) return ONV_OK;
+    ONV_TRY(onv_requests_serve(&made->requests, choice, &alloc, &limited, err));
+    figures->release = onv_release_of(&limited);
+    return ONV_OK;
+}
+
+/* By what cuDNN takes for convolutions. `made`: of these options, or NULL. */
+static onv_status measure_end(const onv_network *n, const onv_training_options *options,
+                              const onv_train_record *made, onv_training_figures *end,
+                              onv_error *err)
+{
+    if (made != NULL)
+        return serve_record(made, options, options->train.lower.cuda.choice, end, err);
+    return onv_figures_measure(n, options, NULL, false, end, err);
+}
+
+static void widen_to(uint64_t ends[2], uint64_t bytes)
+{
+    if (bytes < ends[0]) ends[0] = bytes;
+    if (bytes > ends[1]) ends[1] = bytes;
+}
+
+static bool is_too_much(const onv_training_options *options, const onv_training_figures *f)
+{
+    return !onv_figures_fit(options, f) && !f->release.suffices;
+}
+
+static onv_status add_ends(const onv_network *n, const onv_training_options *options,
+                           const onv_train_record *made, bool with_locals,
                            onv_training_figures *figures, onv_error *err)
 {
-    onv_train_served served, limited;
-    ONV_TRY(serve_within(n, options, options->alloc.capacity_bytes, &served, err));
-    ONV_TRY(onv_train_program_check(&served.program, err));
-    take_sums(n, options, &served.program, figures);
-    figures->peak_bytes = served.peak_bytes;
-    figures->requested_peak_bytes = served.requested_bytes;
-    figures->allocated_peak_bytes = served.held.allocated_peak;
-    figures->reserved_peak_bytes = served.held.reserved_peak;
+    static const onv_workspace_choice choices[] = {ONV_WORKSPACE_LIKELY, ONV_WORKSPACE_LEAST,
+                                                   ONV_WORKSPACE_MOST};
+    onv_training_options other = *options;
+    bool fails = is_too_much(options, figures);
+    uint64_t *allocated = figures->allocated_ends, *held = figures->held_ends;
+    allocated[0] = allocated[1] = figures->allocated_peak_bytes;
+    held[0] = held[1] = onv_figures_held(figures);
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        if (choices[i] == options->train.lower.cuda.choice) continue; /* the figures so far */
+        onv_training_figures end = *figures;
+        bool has_names = with_locals && choices[i] == ONV_WORKSPACE_MOST;
+        other.train.lower.cuda.choice = choices[i];
+        other.train.lower.locals |= has_names;
+        ONV_TRY(measure_end(n, &other, has_names ? NULL : made, &end, err));
+        fails |= is_too_much(options, &end);
+        if (!onv_figures_fit(options, &end) && onv_figures_held(&end) >= held[1])
+            figures->release = end.release;
+        widen_to(allocated, end.allocated_peak_bytes);
+        widen_to(held, onv_figures_held(&end));
+    }
+    if (fails) figures->release = (onv_release){0};
+    return ONV_OK;
+}
+
+/* Of a probe that does not fit more would not fit either. */
+static bool may_have_ends(const onv_network *n, const onv_training_options *options,
+                          const onv_training_figures *figures)
+{
+    return n->eager->has_open_workspaces && !(options->is_probe && is_too_much(options, figures));
+}
+
+onv_status onv_figures_find_ends(const onv_network *n, const onv_training_options *options,
+                                 bool with_locals, onv_training_figures *figures, onv_error *err)
+{
+    onv_training_options how = *options;
+    onv_train_record made;
+    if (!may_have_ends(n, options, figures)) return ONV_OK;
+    how.train.notes_holds = false;
+    how.take = NULL;
+    if (needs_program(n, &how)) return add_ends(n, &how, NULL, with_locals, figures, err);
+    ONV_TRY(record(n, &how, &made, err));
+    onv_status status = add_ends(n, &how, &made, with_locals, figures, err);
+    onv_requests_cleanup(&made.requests);
+    return status;
+}
+
+static onv_status sum(const onv_network *n, const onv_training_options *options,
+                      const onv_train_record *made, bool with_ends, onv_training_figures *figures,
+                      onv_error *err)
+{
+    take_sums(n, options, &made->program, figures);
+    figures->peak_bytes = made->peak_bytes;
+    figures->requested_peak_bytes = made->requested_bytes;
     for (uint32_t i = 0; i < n->eager->storages.count; i++) {
         const onv_eager_storage *storage = &n->eager->storages.at[i];
         if (storage->kind == ONV_STORAGE_BUFFER || storage->kind == ONV_STORAGE_CONSTANT)
             figures->buffer_bytes += storage->bytes;
         if (storage->kind == ONV_STORAGE_INPUT) figures->input_bytes += storage->bytes;
     }
-    uint64_t room = room_beside_handles(options, figures);
-    if (!onv_release_may_suffice(room, &served.held)) return ONV_OK;
-    ONV_TRY(serve_within(n, options, room, &limited, err));
-    figures->release = onv_release_of(&limited.held);
-    return ONV_OK;
+    ONV_TRY(serve_record(made, options, options->train.lower.cuda.choice, figures, err));
+    if (!with_ends || !may_have_ends(n, options, figures)) return ONV_OK;
+    return add_ends(n, options, made, false, figures, err);
+}
+
+onv_status onv_figures_measure(const onv_network *n, const onv_training_options *options,
+                               const char *plan, bool with_ends, onv_training_figures *figures,
+                               onv_error *err)
+{
+    onv_train_record made;
+    if (needs_program(n, options)) {
+        ONV_TRY(onv_figures_of_program(n, options, plan, figures, NULL, NULL, err));
+        return with_ends ? onv_figures_find_ends(n, options, false, figures, err) : ONV_OK;
+    }
+    ONV_TRY(record(n, options, &made, err));
+    onv_status status = sum(n, options, &made, with_ends, figures, err);
+    onv_requests_cleanup(&made.requests);
+    return status;
 }

@@ -21,14 +21,21 @@ onv_status onv_figures_count_runs(onv_network *n, onv_eager *eager,
 
 /* `most`: the upper end, where options->train.notes_holds is set; else as the figures. NULL: not asked for. `timeline`,
  * where it is not NULL, is to be cleaned up if this succeeds. `plan`: its name, for options->take. */
-onv_status onv_figures_measure(const onv_network *n, const onv_training_options *options,
-                               const char *plan, onv_training_figures *figures,
-                               onv_training_figures *most, onv_timeline *timeline, onv_error *err);
+onv_status onv_figures_of_program(const onv_network *n, const onv_training_options *options,
+                                  const char *plan, onv_training_figures *figures,
+                                  onv_training_figures *most, onv_timeline *timeline,
+                                  onv_error *err);
 
-/* What is compared of plans, without the program: not what stands where at the peak. Of eager networks, not for FSDP (pricing.h)
- * nor kernels that are tried. */
-onv_status onv_figures_sum(const onv_network *n, const onv_training_options *options,
-                           onv_training_figures *figures, onv_error *err);
+/* What is compared of plans, without the program where nothing needs it: then not what stands where at the peak.
+ * `with_ends`: as below, without names. */
+onv_status onv_figures_measure(const onv_network *n, const onv_training_options *options,
+                               const char *plan, bool with_ends, onv_training_figures *figures,
+                               onv_error *err);
+
+/* Adds the ends by what cuDNN takes for convolutions to figures of the same options. `with_locals`: names of Python hold what
+ * they can at the upper one. */
+onv_status onv_figures_find_ends(const onv_network *n, const onv_training_options *options,
+                                 bool with_locals, onv_training_figures *figures, onv_error *err);
 
 /* Reserved, or in the first iteration. */
 uint64_t onv_figures_held(const onv_training_figures *f);

@@ -29,62 +29,8 @@ static void take_plan(const onv_network *trained, const onv_training_options *op
     n->budget = plan->memory_budget;
     how->train.units = n->units;
     how->train.n_units = n->n_units;
+    if (options->is_probe) how->train.lower.cuda.choice = ONV_WORKSPACE_MOST;
     onv_ckpt_apply(plan, &how->train);
-}
-
-static bool needs_program(const onv_network *n, const onv_training_options *options)
-{
-    return options->take != NULL || n->compiling != NULL || options->train.lower.cuda.benchmark ||
-           options->train.parallel == ONV_PARALLEL_FSDP;
-}
-
-static onv_status measure(const onv_network *n, const onv_training_options *how, const char *plan,
-                          onv_training_figures *figures, onv_error *err)
-{
-    if (needs_program(n, how)) return onv_figures_measure(n, how, plan, figures, NULL, NULL, err);
-    return onv_figures_sum(n, how, figures, err);
-}
-
-static void widen_to(uint64_t ends[2], uint64_t bytes)
-{
-    if (bytes < ends[0]) ends[0] = bytes;
-    if (bytes > ends[1]) ends[1] = bytes;
-}
-
-static bool is_too_much(const onv_training_options *how, const onv_training_figures *f)
-{
-    return !onv_figures_fit(how, f) && !f->release.suffices;
-}
-
-/* By what cuDNN takes for convolutions, where its answers to such ones differed. */
-static onv_status find_workspace_ends(const onv_network *n, const onv_training_options *how,
-                                      bool with_locals, onv_training_figures *figures,
-                                      onv_error *err)
-{
-    static const onv_workspace_choice choices[] = {ONV_WORKSPACE_LIKELY, ONV_WORKSPACE_LEAST,
-                                                   ONV_WORKSPACE_MOST};
-    onv_training_options other = *how;
-    onv_training_figures end;
-    bool fails = is_too_much(how, figures);
-    if (!n->eager->has_open_workspaces) return ONV_OK;
-    uint64_t *allocated = figures->allocated_ends, *held = figures->held_ends;
-    allocated[0] = allocated[1] = figures->allocated_peak_bytes;
-    held[0] = held[1] = onv_figures_held(figures);
-    other.train.notes_holds = false;
-    other.take = NULL;
-    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
-        if (choices[i] == how->train.lower.cuda.choice) continue; /* the figures so far */
-        other.train.lower.cuda.choice = choices[i];
-        other.train.lower.locals |= with_locals && choices[i] == ONV_WORKSPACE_MOST;
-        ONV_TRY(measure(n, &other, NULL, &end, err));
-        fails |= is_too_much(how, &end);
-        if (!onv_figures_fit(how, &end) && onv_figures_held(&end) >= held[1])
-            figures->release = end.release;
-        widen_to(allocated, end.allocated_peak_bytes);
-        widen_to(held, onv_figures_held(&end));
-    }
-    if (fails) figures->release = (onv_release){0};
-    return ONV_OK;
 }
 
 /* What is empty was measured, unless somebody wants its timeline. */
@@ -95,18 +41,14 @@ static onv_status measure_plan(const onv_network *trained, const onv_training_op
     onv_training_options how;
     onv_network n;
     onv_status status = ONV_OK;
+    bool with_ends = options->room_bytes > 0;
     *plan = (onv_training_plan){.does = *from};
     take_plan(trained, options, from, &n, &how);
-    if (options->is_probe) how.train.lower.cuda.choice = ONV_WORKSPACE_MOST;
-    if (is_empty(from) && options->take == NULL)
-        plan->figures = *plain;
-    else
-        status = measure(&n, &how, from->name, &plan->figures, err);
-    /* More would not fit either. */
-    bool is_judged =
-        options->room_bytes > 0 && !(options->is_probe && is_too_much(options, &plan->figures));
-    if (status == ONV_OK && is_judged)
-        status = find_workspace_ends(&n, &how, false, &plan->figures, err);
+    plan->figures = *plain;
+    if (!is_empty(from) || options->take != NULL)
+        status = onv_figures_measure(&n, &how, from->name, with_ends, &plan->figures, err);
+    else if (with_ends)
+        status = onv_figures_find_ends(&n, &how, false, &plan->figures, err);
     if (!onv_u64_mul(plan->figures.forward_macs, 3, &plan->pass_macs)) plan->pass_macs = UINT64_MAX;
     return status;
 }
@@ -128,10 +70,18 @@ static onv_status measure_chosen(const onv_network *trained, const onv_training_
     if (is_empty(from) || options->is_probe) return ONV_OK;
     take_plan(trained, options, from, &n, &how);
     how.take = NULL;
-    ONV_TRY(onv_figures_measure(&n, &how, from->name, &result->plans[result->chosen].figures, NULL,
-                                options->keeps_timeline ? &timeline : NULL, err));
-    onv_status status =
-        find_workspace_ends(&n, &how, false, &result->plans[result->chosen].figures, err);
+    onv_training_figures *figures = &result->plans[result->chosen].figures;
+    const onv_training_figures row = *figures;
+    ONV_TRY(onv_figures_of_program(&n, &how, from->name, figures, NULL,
+                                   options->keeps_timeline ? &timeline : NULL, err));
+    onv_status status = ONV_OK;
+    if (row.held_ends[1] > 0) {
+        memcpy(figures->held_ends, row.held_ends, sizeof row.held_ends);
+        memcpy(figures->allocated_ends, row.allocated_ends, sizeof row.allocated_ends);
+        figures->release = row.release;
+    } else {
+        status = onv_figures_find_ends(&n, &how, false, figures, err);
+    }
     if (status != ONV_OK) {
         onv_timeline_cleanup(&timeline);
         return status;
@@ -396,7 +346,7 @@ static onv_status measure_other(const onv_network *n, const onv_live *live, cons
     other.take = NULL;
     ONV_TRY(onv_eager_lower(n->model, live, is_host, &other.train.lower, &eager, err));
     onv_network again = {.model = n->model, .eager = &eager};
-    onv_status status = onv_figures_measure(&again, &other, NULL, figures, &most, NULL, err);
+    onv_status status = onv_figures_of_program(&again, &other, NULL, figures, &most, NULL, err);
     onv_eager_cleanup(&eager);
     if (status != ONV_OK) return status;
     widen(result, figures);
@@ -504,14 +454,12 @@ static onv_status measure_plain(const onv_network *n, const onv_live *live, cons
     onv_training_options how = *options;
     onv_timeline *timeline = how.keeps_timeline ? &result->timeline : NULL;
     if (how.is_probe) how.train.lower.cuda.choice = ONV_WORKSPACE_MOST;
-    if (how.is_probe && !needs_program(n, &how))
-        return onv_figures_sum(n, &how, &result->figures, err);
-    how.train.notes_holds = !how.train.lower.locals && !how.is_probe;
-    ONV_TRY(onv_figures_measure(n, &how, NULL, &result->figures, &result->most, timeline, err));
+    if (how.is_probe) return onv_figures_measure(n, &how, NULL, false, &result->figures, err);
+    how.train.notes_holds = !how.train.lower.locals;
+    ONV_TRY(onv_figures_of_program(n, &how, NULL, &result->figures, &result->most, timeline, err));
     result->least = result->figures;
-    if (how.is_probe) return ONV_OK;
     if (how.train.lower.reports) onv_training_warn_of_locals(n->model, result);
-    ONV_TRY(find_workspace_ends(n, &how, true, &result->figures, err));
+    ONV_TRY(onv_figures_find_ends(n, &how, true, &result->figures, err));
     return how.train.units == NULL ? find_ends(n, live, is_host, &how, result, err) : ONV_OK;
 }
 

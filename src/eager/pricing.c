@@ -266,44 +266,33 @@ onv_status onv_pricing_find(onv_pricing *p, const onv_train_options *plan,
     return ONV_OK;
 }
 
-/* --- With the allocator ------------------------------------------------------------------------ */
+/* --- For the allocator ------------------------------------------------------------------------- */
 
-static onv_status serve(onv_simulation *s, onv_meter *meter, const onv_train_options *options,
-                        onv_train_served *served, onv_error *err)
+static onv_status record(onv_simulation *s, onv_meter *meter, const onv_train_options *options,
+                         onv_train_record *made, onv_error *err)
 {
-    onv_allocator *a = meter->allocator;
-    ONV_TRY(onv_sim_open(s, s->model, s->eager, options, &served->program, err));
+    ONV_TRY(onv_sim_open(s, s->model, s->eager, options, &made->program, err));
     s->meter = meter;
-    onv_status status = onv_allocator_leave_pool(a, err);
-    if (status == ONV_OK) status = onv_sim_train(s, err);
-    if (status == ONV_OK) onv_sim_end_step(s);
-    if (meter->status != ONV_OK) status = meter->status;
-    if (a->out_of_memory) status = ONV_OK;
+    onv_status status = onv_sim_train(s, err);
+    made->requests.n_ids = (uint32_t)s->refs.count;
     onv_sim_close(s);
-    if (status != ONV_OK) return status;
     if (meter->overflows) return fail_overflow(err);
-    served->peak_bytes = meter->most[ONV_METER_TENSORS];
-    served->requested_bytes = meter->most[ONV_METER_ALL];
-    onv_allocator_figures(a, &served->held);
-    return ONV_OK;
+    made->peak_bytes = meter->most[ONV_METER_TENSORS];
+    made->requested_bytes = meter->most[ONV_METER_ALL];
+    return status;
 }
 
-onv_status onv_train_serve(onv_model *model, const onv_eager *eager,
-                           const onv_train_options *options, const onv_alloc_options *alloc,
-                           onv_train_served *served, onv_error *err)
+onv_status onv_train_record_make(onv_model *model, const onv_eager *eager,
+                                 const onv_train_options *options, onv_train_record *made,
+                                 onv_error *err)
 {
     onv_simulation s = {.model = model, .eager = eager};
-    onv_allocator a;
-    onv_meter meter = {.allocator = &a, .err = err};
-    onv_train_options how = *options;
-    if (how.iterations == 0) how.iterations = ONV_TRAIN_ITERATIONS;
-    how.iterations += alloc->later_iterations;
-    *served = (onv_train_served){0};
+    onv_meter meter = {.requests = &made->requests};
+    *made = (onv_train_record){0};
     ONV_TRY(onv_sim_ask(options, err));
-    ONV_TRY(onv_allocator_init(&a, onv_alloc_model_find("torch"), alloc, err));
-    onv_status status = serve(&s, &meter, &how, served, err);
-    onv_allocator_cleanup(&a);
+    onv_status status = record(&s, &meter, options, made, err);
     onv_vec_cleanup(&meter.rows);
     onv_vec_cleanup(&meter.ending);
+    if (status != ONV_OK) onv_requests_cleanup(&made->requests);
     return status;
 }

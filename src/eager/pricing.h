@@ -12,7 +12,7 @@
 #ifndef ONV_EAGER_PRICING_H
 #define ONV_EAGER_PRICING_H
 
-#include "alloc/alloc.h"
+#include "alloc/requests.h"
 #include "eager/program.h"
 
 typedef struct onv_price {
@@ -43,16 +43,16 @@ typedef struct onv_price_rival {
 onv_status onv_pricing_find(onv_pricing *pricing, const onv_train_options *plan,
                             const onv_price_rival *rival, onv_price *price, onv_error *err);
 
-/* A training program as PyTorch's allocator serves it, without the program: what onv_train_program_build() and
- * onv_alloc_run() give, in sums, with options.later_iterations of the allocator. Not for FSDP, which has streams. */
-typedef struct onv_train_served {
+/* A training program as requests to an allocator, in sums otherwise: served, they give what onv_train_program_build() and
+ * onv_alloc_run() do, with each onv_workspace_choice as `which`. Not for FSDP, which has streams. */
+typedef struct onv_train_record {
     onv_train_program program;            /* without a timeline: nothing to clean up */
     uint64_t peak_bytes, requested_bytes; /* as of onv_price */
-    onv_held_figures held;
-} onv_train_served;
+    onv_requests requests;                /* to be cleaned up */
+} onv_train_record;
 
-onv_status onv_train_serve(onv_model *model, const onv_eager *eager,
-                           const onv_train_options *options, const onv_alloc_options *alloc,
-                           onv_train_served *served, onv_error *err);
+onv_status onv_train_record_make(onv_model *model, const onv_eager *eager,
+                                 const onv_train_options *options, onv_train_record *made,
+                                 onv_error *err);
 
 #endif

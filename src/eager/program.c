@@ -346,7 +346,7 @@ enum { N_SUMS = 5 };
 static bool repeats(const onv_simulation *s, uint64_t found[N_SUMS])
 {
     const onv_meter *m = s->meter;
-    if (m == NULL || m->allocator != NULL || s->sharding != NULL) return false;
+    if (m == NULL || m->requests != NULL || s->sharding != NULL) return false;
     const uint64_t next[N_SUMS] = {m->there[0], m->there[1], m->going[0], m->going[1],
                                    s->lingering.count};
     bool are_same = memcmp(found, next, sizeof next) == 0;
@@ -394,7 +394,10 @@ onv_status onv_sim_train(onv_simulation *s, onv_error *err)
     for (s->iteration = 0; s->iteration < iterations; s->iteration++) {
         if (s->iteration == 1 && s->timeline != NULL)
             s->timeline->measured_from = (uint32_t)s->timeline->steps.count;
+        if (s->meter != NULL && !onv_requests_mark(s->meter->requests, (uint32_t)s->refs.count))
+            s->failed = true;
         onv_sim_iterate(s);
+        if (s->meter != NULL) onv_sim_end_step(s);
         if (s->failed) return onv_fail_memory(err);
     }
     return ONV_OK;

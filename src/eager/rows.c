@@ -8,22 +8,11 @@
 
 enum { TENSORS = ONV_METER_TENSORS, ALL = ONV_METER_ALL };
 
-static void serve(onv_simulation *s, uint32_t row, uint64_t bytes)
+static void record(onv_simulation *s, onv_request_kind kind, uint32_t row, uint64_t bytes)
 {
-    onv_meter *m = s->meter;
-    if (m == NULL || m->allocator == NULL || s->failed) return;
-    onv_work(4);
-    m->status = onv_allocator_alloc(m->allocator, row, bytes, m->err);
-    s->failed = m->status != ONV_OK || m->allocator->out_of_memory;
-}
-
-static void give_back(onv_simulation *s, uint32_t row)
-{
-    onv_meter *m = s->meter;
-    if (s->failed) return;
-    onv_work(4);
-    m->status = onv_allocator_free(m->allocator, row, m->err);
-    s->failed = m->status != ONV_OK;
+    onv_alloc_request request = {.bytes = bytes, .id = row, .kind = (uint8_t)kind};
+    if (s->meter == NULL || s->meter->requests == NULL || s->failed) return;
+    if (!onv_work(1) || !onv_vec_push(&s->meter->requests->at, request)) s->failed = true;
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -38,7 +27,7 @@ static void give_ending_back(onv_simulation *s)
     size_t n = m->ending.count, sorted = n > 0;
     while (sorted < n && m->ending.at[sorted - 1] < m->ending.at[sorted]) sorted++;
     if (sorted < n) qsort(m->ending.at, n, sizeof *m->ending.at, compare_rows);
-    for (size_t i = 0; i < n; i++) give_back(s, m->ending.at[i]);
+    for (size_t i = 0; i < n; i++) record(s, ONV_REQUEST_FREE, m->ending.at[i], 0);
     m->ending.count = 0;
 }
 
@@ -121,7 +110,7 @@ uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, 
         s->failed = true;
         return ONV_NO_ROW;
     }
-    serve(s, (uint32_t)s->refs.count - 1, bytes);
+    record(s, ONV_REQUEST_ALLOC, (uint32_t)s->refs.count - 1, bytes);
     return (uint32_t)s->refs.count - 1;
 }
 
@@ -143,7 +132,7 @@ void onv_sim_release(onv_simulation *s, uint32_t row)
         return;
     }
     onv_metered at = s->meter->rows.at[row];
-    if (s->meter->allocator != NULL && !onv_vec_push(&s->meter->ending, row)) s->failed = true;
+    if (s->meter->requests != NULL && !onv_vec_push(&s->meter->ending, row)) s->failed = true;
     s->meter->going[ALL] += at.bytes;
     if (!at.is_workspace) s->meter->going[TENSORS] += at.bytes;
 }
@@ -154,15 +143,19 @@ void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
 }
 
 /* Gone before anything else is allocated. */
-static void transient(onv_simulation *s, uint64_t bytes, const char *label)
+static void transient(onv_simulation *s, const onv_passing *sizes, const char *label)
 {
     onv_meter *m = s->meter;
+    uint64_t bytes = sizes->bytes[s->options->lower.cuda.choice];
+    if (m != NULL && m->requests != NULL) {
+        record(s, ONV_REQUEST_PASS, (uint32_t)m->requests->passing.count, 0);
+        if (!onv_vec_push(&m->requests->passing, *sizes)) s->failed = true;
+    }
+    if (bytes == 0) return;
     if (m != NULL) {
         onv_work(1);
         if (!onv_u64_add(m->all, bytes, &m->all)) m->overflows = s->failed = true;
         if (m->counts && m->there[ALL] + bytes > m->most[ALL]) m->most[ALL] = m->there[ALL] + bytes;
-        serve(s, (uint32_t)s->refs.count, bytes); /* as the next row, which comes later */
-        if (m->allocator != NULL) give_back(s, (uint32_t)s->refs.count);
         return;
     }
     uint32_t row = onv_sim_alloc(s, bytes, ONV_BUFFER_WORKSPACE, label);
@@ -187,14 +180,15 @@ uint32_t onv_sim_copies(onv_simulation *s, const onv_eager_op *op, uint64_t byte
 void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace)
 {
     bool is_first = s->options->tries_kernels && s->pass == 0 && workspace->first_bytes > 0;
+    bool is_open = workspace->high_bytes > 0 && !is_first;
     uint64_t bytes = is_first ? workspace->first_bytes : workspace->bytes;
-    if (workspace->high_bytes > 0 && !is_first) {
-        onv_workspace_choice choice = s->options->lower.cuda.choice;
-        if (choice == ONV_WORKSPACE_LEAST) bytes = workspace->low_bytes;
-        if (choice == ONV_WORKSPACE_MOST) bytes = workspace->high_bytes;
-    }
+    const onv_passing sizes = {{[ONV_WORKSPACE_LIKELY] = bytes,
+                                [ONV_WORKSPACE_LEAST] = is_open ? workspace->low_bytes : bytes,
+                                [ONV_WORKSPACE_MOST] = is_open ? workspace->high_bytes : bytes}};
+    onv_passing beside = {{0}};
+    for (int i = 0; i < ONV_N_PASSING; i++)
+        if (sizes.bytes[i] > 0) beside.bytes[i] = workspace->beside_bytes;
     onv_sim_handle(s, workspace);
-    if (bytes > 0) transient(s, bytes, workspace->library);
-    if (bytes > 0 && workspace->beside_bytes > 0)
-        transient(s, workspace->beside_bytes, workspace->library);
+    if (bytes > 0 || is_open) transient(s, &sizes, workspace->library);
+    if (workspace->beside_bytes > 0) transient(s, &beside, workspace->library);
 }

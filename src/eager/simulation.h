@@ -24,7 +24,7 @@
 #ifndef ONV_EAGER_SIMULATION_H
 #define ONV_EAGER_SIMULATION_H
 
-#include "alloc/alloc.h"
+#include "alloc/requests.h"
 #include "eager/program.h"
 
 #define ONV_NO_ROW         UINT32_MAX
@@ -83,12 +83,10 @@ typedef struct onv_meter {
     uint64_t all;   /* that was ever allocated */
     bool overflows; /* that sum */
     bool counts;    /* this step does */
-    /* What serves rows at once, by their numbers; NULL: nothing does. Rows that end with a step go in their order, as
-     * those of a timeline. */
-    onv_allocator *allocator;
+    /* What is asked of an allocator is recorded there, by numbers of rows; NULL: it is not. Rows that end with a step go in
+     * their order, as those of a timeline. */
+    onv_requests *requests;
     ONV_VEC(uint32_t) ending;
-    onv_status status; /* the allocator's */
-    onv_error *err;
 } onv_meter;
 
 typedef struct onv_simulation {

@@ -73,27 +73,38 @@ static void check_served(taped *t, const onv_train_options *options,
                          const onv_train_program *program, uint64_t peak_bytes, uint32_t later)
 {
     onv_error err = {0};
-    onv_train_served served;
+    onv_train_record made;
+    onv_held_figures held;
     onv_placement p;
-    onv_alloc_options alloc = {.torch = {.pool_bytes = 3 << 20}, .later_iterations = later};
+    onv_train_program whole; /* with the iterations that the allocator repeats */
+    onv_train_options longer = *options;
+    onv_alloc_options alloc = {.torch = {.pool_bytes = 3 << 20}}, again = alloc;
+    again.later_iterations = later;
+    longer.iterations = ONV_TRAIN_ITERATIONS + later;
     if (options->parallel == ONV_PARALLEL_FSDP) return; /* it has streams */
+    if (onv_train_record_make(&t->flow.model, &t->eager, options, &made, &err) != ONV_OK ||
+        onv_train_program_build(&t->flow.model, &t->eager, &longer, &whole, &err) != ONV_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(made.peak_bytes, peak_bytes);
+    assert_int_equal(made.program.saved_bytes, program->saved_bytes);
     for (int i = 0; i < 2; i++) {
-        if (onv_train_serve(&t->flow.model, &t->eager, options, &alloc, &served, &err) != ONV_OK ||
-            onv_alloc_run(&program->timeline, onv_alloc_model_find("torch"), &alloc, &p, &err) !=
+        if (onv_requests_serve(&made.requests, ONV_WORKSPACE_LIKELY, &again, &held, &err) !=
+                ONV_OK ||
+            onv_alloc_run(&whole.timeline, onv_alloc_model_find("torch"), &alloc, &p, &err) !=
                 ONV_OK)
             fail_msg("%s", err.message);
-        assert_int_equal(served.held.out_of_memory, p.figures.out_of_memory);
-        alloc.capacity_bytes = p.figures.reserved_peak - (1 << 21);
-        onv_held_figures held = p.figures;
+        const onv_held_figures expected = p.figures;
         onv_placement_cleanup(&p);
-        if (served.held.out_of_memory) return;
-        assert_int_equal(served.held.allocated_peak, held.allocated_peak);
-        assert_int_equal(served.held.reserved_peak, held.reserved_peak);
-        assert_int_equal(served.held.requested_peak, held.requested_peak);
-        assert_int_equal(served.held.returned_bytes, held.returned_bytes);
-        assert_int_equal(served.peak_bytes, peak_bytes);
-        assert_int_equal(served.program.saved_bytes, program->saved_bytes);
+        assert_int_equal(held.out_of_memory, expected.out_of_memory);
+        if (held.out_of_memory) break;
+        assert_int_equal(held.allocated_peak, expected.allocated_peak);
+        assert_int_equal(held.reserved_peak, expected.reserved_peak);
+        assert_int_equal(held.requested_peak, expected.requested_peak);
+        assert_int_equal(held.returned_bytes, expected.returned_bytes);
+        alloc.capacity_bytes = again.capacity_bytes = expected.reserved_peak - (1 << 21);
     }
+    onv_requests_cleanup(&made.requests);
+    onv_train_program_cleanup(&whole);
 }
 
 /* Of the plan itself: `recomputed` is the bound of what runs again that the pricing asks with. */

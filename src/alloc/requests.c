@@ -1,0 +1,149 @@
+#include "alloc/requests.h"
+
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/quota.h"
+
+/* Segments and blocks in order of address. */
+typedef ONV_VEC(uint64_t) memory_image;
+
+typedef struct again {
+    onv_iteration_mark last;
+    uint32_t shift; /* the iteration before has each id `shift` earlier */
+} again;
+
+bool onv_requests_mark(onv_requests *r, uint32_t id)
+{
+    return onv_vec_push(&r->marks, ((onv_iteration_mark){r->at.count, id}));
+}
+
+void onv_requests_cleanup(onv_requests *r)
+{
+    onv_vec_cleanup(&r->at);
+    onv_vec_cleanup(&r->passing);
+    onv_vec_cleanup(&r->marks);
+}
+
+static bool is_same(const onv_requests *r, const again *g, const onv_alloc_request *earlier,
+                    const onv_alloc_request *later)
+{
+    if (earlier->kind != later->kind || earlier->bytes != later->bytes) return false;
+    if (later->kind == ONV_REQUEST_PASS)
+        return memcmp(&r->passing.at[earlier->id], &r->passing.at[later->id],
+                      sizeof(onv_passing)) == 0;
+    uint32_t before = g->last.id - g->shift;
+    return later->id >= g->last.id ? earlier->id == later->id - g->shift
+                                   : later->id >= before && earlier->id < before;
+}
+
+/* From the second iteration of training on all ask for the same. */
+static bool comes_again(const onv_requests *r, again *g)
+{
+    size_t n = r->marks.count;
+    if (n < 3) return false;
+    const onv_iteration_mark *before = &r->marks.at[n - 2];
+    g->last = r->marks.at[n - 1];
+    g->shift = r->n_ids - g->last.id;
+    size_t count = r->at.count - g->last.request;
+    if (g->shift != g->last.id - before->id || count != g->last.request - before->request)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (!is_same(r, g, &r->at.at[before->request + i], &r->at.at[g->last.request + i]))
+            return false;
+    return true;
+}
+
+static onv_status serve(onv_allocator *a, const onv_requests *r, const onv_alloc_request *request,
+                        uint32_t id, unsigned which, onv_error *err)
+{
+    ONV_WORK(4);
+    if (request->kind == ONV_REQUEST_ALLOC) return onv_allocator_alloc(a, id, request->bytes, err);
+    if (request->kind == ONV_REQUEST_FREE) return onv_allocator_free(a, id, err);
+    uint64_t bytes = r->passing.at[request->id].bytes[which];
+    if (bytes == 0) return ONV_OK;
+    ONV_TRY(onv_allocator_alloc(a, r->n_ids, bytes, err));
+    return a->out_of_memory ? ONV_OK : onv_allocator_free(a, r->n_ids, err);
+}
+
+/* `shift`: of ids of the last iteration, under which they count as those of the one before. */
+static bool see(const onv_allocator *a, const again *g, memory_image *image)
+{
+    image->count = 0;
+    for (uint32_t s = a->space.first_segment; s != ONV_NO_BLOCK;) {
+        const onv_segment *segment = &a->space.segments.at[s];
+        if (!onv_vec_push(image, segment->address)) return false;
+        for (uint32_t k = segment->first; k != ONV_NO_BLOCK; k = a->space.blocks.at[k].next) {
+            const onv_block *b = &a->space.blocks.at[k];
+            uint64_t id = b->state != ONV_BLOCK_USED ? UINT64_MAX - b->state
+                          : b->id >= g->last.id      ? b->id - g->shift
+                                                     : b->id;
+            if (!onv_vec_push(image, b->bytes) || !onv_vec_push(image, id)) return false;
+        }
+        s = segment->next;
+    }
+    return true;
+}
+
+static bool is_equal(const memory_image *a, const memory_image *b)
+{
+    return a->count == b->count && memcmp(a->at, b->at, a->count * sizeof *a->at) == 0;
+}
+
+static onv_status repeat(onv_allocator *a, const onv_requests *r, const again *g, unsigned which,
+                         uint32_t rounds, memory_image images[2], uint32_t *served, onv_error *err)
+{
+    for (uint32_t round = 0; round < rounds && !a->out_of_memory; round++) {
+        if (!see(a, g, &images[round % 2])) return onv_fail_memory(err);
+        if (is_equal(&images[0], &images[1])) break;
+        for (size_t i = g->last.request; i < r->at.count && !a->out_of_memory; i++) {
+            const onv_alloc_request *request = &r->at.at[i];
+            uint32_t id = request->id;
+            if (round % 2 == 0) id += id < g->last.id ? g->shift : -g->shift;
+            ONV_TRY(serve(a, r, request, id, which, err));
+        }
+        ++*served;
+    }
+    return ONV_OK;
+}
+
+onv_status onv_requests_repeat(onv_allocator *a, const onv_requests *r, unsigned which,
+                               uint32_t rounds, uint32_t *served, onv_error *err)
+{
+    again g;
+    memory_image images[2] = {{0}, {0}};
+    *served = 0;
+    if (!comes_again(r, &g)) return ONV_OK;
+    onv_status status = repeat(a, r, &g, which, rounds, images, served, err);
+    for (int i = 0; i < 2; i++) onv_vec_cleanup(&images[i]);
+    return status;
+}
+
+static onv_status serve_all(onv_allocator *a, const onv_requests *r, unsigned which,
+                            memory_image images[2], onv_error *err)
+{
+    again g;
+    uint32_t served = 0, rounds = a->options.later_iterations;
+    if (rounds > 0 && !comes_again(r, &g)) rounds = 0;
+    ONV_TRY(onv_allocator_leave_pool(a, err));
+    for (size_t i = 0; i < r->at.count && !a->out_of_memory; i++) {
+        if (rounds > 0 && i == g.last.request && !see(a, &g, &images[1]))
+            return onv_fail_memory(err);
+        ONV_TRY(serve(a, r, &r->at.at[i], r->at.at[i].id, which, err));
+    }
+    return rounds > 0 ? repeat(a, r, &g, which, rounds, images, &served, err) : ONV_OK;
+}
+
+onv_status onv_requests_serve(const onv_requests *r, unsigned which,
+                              const onv_alloc_options *options, onv_held_figures *held,
+                              onv_error *err)
+{
+    onv_allocator a;
+    memory_image images[2] = {{0}, {0}};
+    ONV_TRY(onv_allocator_init(&a, onv_alloc_model_find("torch"), options, err));
+    onv_status status = serve_all(&a, r, which, images, err);
+    onv_allocator_figures(&a, held);
+    onv_allocator_cleanup(&a);
+    for (int i = 0; i < 2; i++) onv_vec_cleanup(&images[i]);
+    return status;
+}

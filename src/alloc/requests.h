@@ -1,0 +1,56 @@
+/* What training asks of an allocator, recorded once and served as often as needed: with other workspaces, within a limit, and
+ * for iterations that come later. */
+#ifndef ONV_ALLOC_REQUESTS_H
+#define ONV_ALLOC_REQUESTS_H
+
+#include "alloc/alloc.h"
+
+enum { ONV_N_PASSING = 3 };
+
+/* A workspace, which is freed before anything else is allocated: its sizes, of which each run has one. 0: none. */
+typedef struct onv_passing {
+    uint64_t bytes[ONV_N_PASSING];
+} onv_passing;
+
+typedef enum onv_request_kind {
+    ONV_REQUEST_ALLOC,
+    ONV_REQUEST_FREE,
+    ONV_REQUEST_PASS, /* id: the workspace's place in `passing` */
+} onv_request_kind;
+
+typedef struct onv_alloc_request {
+    uint64_t bytes;
+    uint32_t id;
+    uint8_t kind; /* onv_request_kind */
+} onv_alloc_request;
+
+/* Where an iteration begins: its first request and its first id. Ids count up. */
+typedef struct onv_iteration_mark {
+    size_t request;
+    uint32_t id;
+} onv_iteration_mark;
+
+typedef struct onv_requests {
+    ONV_VEC(onv_alloc_request) at;
+    ONV_VEC(onv_passing) passing;
+    ONV_VEC(onv_iteration_mark) marks;
+    uint32_t n_ids;
+} onv_requests;
+
+/* The next iteration begins with this id. False: no memory. */
+bool onv_requests_mark(onv_requests *requests, uint32_t id);
+void onv_requests_cleanup(onv_requests *requests);
+
+/* Serves all, and the last iteration options->later_iterations times more, with PyTorch's allocator. `which` of the sizes
+ * workspaces have. */
+onv_status onv_requests_serve(const onv_requests *requests, unsigned which,
+                              const onv_alloc_options *options, onv_held_figures *held,
+                              onv_error *err);
+
+/* Serves the last iteration so often again: in turns under the ids of the one before, which are free by then, and under its
+ * own. It ends where an iteration leaves memory as it found it, or where the last two ask for different memory. *served: how
+ * often it was. */
+onv_status onv_requests_repeat(onv_allocator *a, const onv_requests *requests, unsigned which,
+                               uint32_t rounds, uint32_t *served, onv_error *err);
+
+#endif
