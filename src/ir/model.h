@@ -41,10 +41,12 @@ enum { ONV_PAYLOAD_AT_HAND = 64 };
 
 typedef struct onv_payload {
     uint8_t kind; /* onv_payload_kind */
-    const unsigned char
-        *data; /* RAW, PACKED: in the arena; NULL: in the model's file, at `offset` */
+    union {
+        const unsigned char
+            *data; /* RAW, PACKED: in the arena; NULL: in the model's file, at `offset` */
+        const char *location; /* EXTERNAL: path relative to the model's folder */
+    };
     uint64_t bytes;
-    const char *location; /* EXTERNAL: path relative to the model's folder */
     uint64_t offset;
 } onv_payload;
 
@@ -56,7 +58,6 @@ typedef struct onv_tensor {
     onv_payload payload;
     uint64_t bytes; /* what its elements take, from dtype and dims */
     uint64_t elems;
-    uint64_t sparse_stored; /* SPARSE_TENSOR: number of stored values */
 } onv_tensor;
 
 typedef enum onv_attr_kind { /* the numbers of onnx.AttributeProto.AttributeType */
@@ -183,15 +184,15 @@ typedef enum onv_value_role {
 } onv_value_role;
 
 typedef struct onv_value {
-    const char *name; /* as in the file; values of subgraphs and functions carry their path */
-    uint8_t kind;     /* onv_value_kind */
-    bool is_output;   /* of its graph */
-    bool overridable; /* an initializer that is also a graph input */
-    bool bound_used;  /* set by inference: a dim is an upper bound, not the exact size */
-    bool known_tried; /* set by inference: the contents of `tensor` were asked for */
-    bool is_dropped;  /* set by inference: only branches that cannot be taken read this weight */
-    bool is_on_host;  /* set by rewriting: it lies in the host's memory */
-    uint8_t role;     /* onv_value_role, of an initializer */
+    const char *name;     /* as in the file; values of subgraphs and functions carry their path */
+    uint8_t kind;         /* onv_value_kind */
+    uint8_t role;         /* onv_value_role, of an initializer */
+    bool is_output : 1;   /* of its graph */
+    bool overridable : 1; /* an initializer that is also a graph input */
+    bool bound_used : 1;  /* set by inference: a dim is an upper bound, not the exact size */
+    bool known_tried : 1; /* set by inference: the contents of `tensor` were asked for */
+    bool is_dropped : 1; /* set by inference: only branches that cannot be taken read this weight */
+    bool is_on_host : 1; /* set by rewriting: it lies in the host's memory */
     onv_graph_id graph;
     onv_node_id producer;  /* ONV_NO_NODE for inputs and initializers */
     uint32_t output_index; /* which output of the producer */

@@ -262,7 +262,6 @@ onv_status onv_build_sparse(onv_builder *b, const Onnx__SparseTensorProto *pb, o
     ONV_TRY(build_dims(b, pb->dims, pb->n_dims, tensor));
     tensor->payload = values.payload;
     tensor->elems = values.elems;
-    tensor->sparse_stored = values.elems;
     if (!onv_u64_add(values.bytes, indices.bytes, &tensor->bytes))
         return onv_fail(b->err, ONV_ERR_OVERFLOW, "the size of tensor '%s' does not fit 64 bits",
                         shown(tensor->name));

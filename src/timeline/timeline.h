@@ -109,11 +109,11 @@ typedef struct onv_buffer {
     onv_value_id value;   /* ONV_NO_VALUE: not a value of the graph */
     uint8_t kind;         /* onv_buffer_kind */
     uint8_t stream;       /* of the device, that asks for it; 0: the main one */
-    bool sized;           /* false: the size is not known */
-    bool bound;           /* `bytes` is an upper bound */
-    bool is_transient;    /* first == last, and freed before the step's next buffer is allocated */
-    bool bypasses_pool;   /* taken from the device beside the allocator's pools */
-    const char *label;    /* the value's name, or what the buffer is for */
+    bool sized : 1;       /* false: the size is not known */
+    bool bound : 1;       /* `bytes` is an upper bound */
+    bool is_transient : 1; /* first == last, and freed before the step's next buffer is allocated */
+    bool bypasses_pool : 1; /* taken from the device beside the allocator's pools */
+    const char *label;      /* the value's name, or what the buffer is for */
 } onv_buffer;
 
 /* A buffer with nothing set: no value, no container. */
