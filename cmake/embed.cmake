@@ -1,28 +1,40 @@
 # Files that are part of the program.
 #
-# The bytes of a file as a list of C's.
-function(onv_bytes_of file result)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${file})
-  file(READ ${CMAKE_SOURCE_DIR}/${file} bytes HEX)
+# Bytes in hexadecimal as a list of C's.
+function(onv_list_bytes bytes result)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
   string(REGEX REPLACE "((0x[0-9a-f][0-9a-f],)(0x[0-9a-f][0-9a-f],)(0x[0-9a-f][0-9a-f],)(0x[0-9a-f][0-9a-f],)(0x[0-9a-f][0-9a-f],)(0x[0-9a-f][0-9a-f],)(0x[0-9a-f][0-9a-f],)(0x[0-9a-f][0-9a-f],))"
     "\\1\n" bytes "${bytes}")
   set(${result} "${bytes}" PARENT_SCOPE)
 endfunction()
 
-# Text: adds `const char NAME[]`, NUL-terminated, which src/report/embedded.h declares.
-function(onv_embed target file name)
-  onv_bytes_of(${file} bytes)
+# What is read at random places: adds `const unsigned char NAME[]` and `const size_t NAME_bytes`.
+function(onv_embed_data target file name)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${file})
+  file(READ ${CMAKE_SOURCE_DIR}/${file} bytes HEX)
+  onv_list_bytes("${bytes}" bytes)
   file(CONFIGURE OUTPUT ${GENERATED}/${name}.c @ONLY
-    CONTENT "#include \"report/embedded.h\"\n\nextern const char ${name}[];\nconst char ${name}[] = {\n${bytes}\n0};\n")
+    CONTENT "#include <stddef.h>\n\nextern const unsigned char ${name}[];\nextern const size_t ${name}_bytes;\nconst unsigned char ${name}[] = {\n${bytes}\n};\nconst size_t ${name}_bytes = sizeof ${name};\n")
   target_sources(${target} PRIVATE ${GENERATED}/${name}.c)
 endfunction()
 
-# Data: adds `const unsigned char NAME[]` and `const size_t NAME_bytes`.
-function(onv_embed_data target file name)
-  onv_bytes_of(${file} bytes)
-  file(CONFIGURE OUTPUT ${GENERATED}/${name}.c @ONLY
-    CONTENT "#include <stddef.h>\n\nextern const unsigned char ${name}[];\nextern const size_t ${name}_bytes;\nconst unsigned char ${name}[] = {\n${bytes}\n};\nconst size_t ${name}_bytes = sizeof ${name};\n")
+# What is needed as a whole: adds `const onv_embedded NAME` (src/base/embedded.h). Of a file of gzip the header, which may have
+# the time, and the trailer are left out.
+function(onv_embed target file name)
+  file(ARCHIVE_CREATE OUTPUT ${GENERATED}/${name}.gz PATHS ${file} FORMAT raw COMPRESSION GZip COMPRESSION_LEVEL 9)
+  file(READ ${GENERATED}/${name}.gz packed HEX)
+  string(REGEX MATCH "^1f8b0800............(.*)................$" is_plain "${packed}")
+  set(bytes "${CMAKE_MATCH_1}")
+  if(NOT is_plain)
+    message(FATAL_ERROR "${GENERATED}/${name}.gz has another header than CMake ${CMAKE_VERSION} should write")
+  endif()
+  onv_list_bytes("${bytes}" bytes)
+  file(SIZE ${file} size)
+  file(CONFIGURE OUTPUT ${GENERATED}/${name}.c @ONLY CONTENT "#include \"base/embedded.h\"
+
+extern const onv_embedded ${name};
+static const unsigned char packed[] = {\n${bytes}\n};
+const onv_embedded ${name} = {packed, sizeof packed, ${size}};\n")
   target_sources(${target} PRIVATE ${GENERATED}/${name}.c)
 endfunction()
 
@@ -45,28 +57,24 @@ function(onv_policy_source file result)
   set(${result} "'sha256-${text}'" PARENT_SCOPE)
 endfunction()
 
-# The page of --html: its template, style sheet and scripts, and a policy of their hashes.
+# The page of --html: its template, style sheet and scripts, each up to a byte 1, and a policy of their hashes.
 function(onv_embed_page target html css)
-  onv_embed(${target} ${html} onv_page_html)
-  onv_embed(${target} ${css} onv_page_css)
   onv_policy_source(${css} styles)
+  string(ASCII 1 end)
+  file(WRITE ${GENERATED}/page "")
+  foreach(file ${html} ${css} ${ARGN})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${file})
+    file(READ ${CMAKE_SOURCE_DIR}/${file} text)
+    file(APPEND ${GENERATED}/page "${text}${end}")
+  endforeach()
+  onv_embed(${target} ${GENERATED}/page onv_page_files)
   set(scripts "")
-  set(names "")
-  set(declarations "")
-  set(count 0)
   foreach(script ${ARGN})
-    onv_embed(${target} ${script} onv_page_script_${count})
     onv_policy_source(${script} source)
     string(APPEND scripts " ${source}")
-    string(APPEND names "onv_page_script_${count}, ")
-    string(APPEND declarations "extern const char onv_page_script_${count}[];\n")
-    math(EXPR count "${count} + 1")
   endforeach()
   file(CONFIGURE OUTPUT ${GENERATED}/onv_page.c @ONLY CONTENT "#include \"report/embedded.h\"
 
-${declarations}
-const char *const onv_page_scripts[] = {${names}};
-const size_t onv_n_page_scripts = ${count};
 const char onv_page_policy[] =
     \"default-src 'none'; script-src${scripts}; style-src ${styles}; base-uri 'none'; form-action 'none'\";
 ")

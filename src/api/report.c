@@ -160,6 +160,6 @@ onv_status onv_page_write(const char *title, const char *json, const char *still
 {
     onv_writer out;
     onv_writer_init(&out, write, context);
-    onv_status status = onv_page_around(title, json, still, &out);
+    onv_status status = onv_page_around(title, json, still, &out, error);
     return status == ONV_OK ? onv_writer_finish(&out, error) : status;
 }

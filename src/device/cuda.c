@@ -11,7 +11,6 @@
 #include "base/fail.h"
 #include "base/heap.h"
 #include "device/cuda_driver.h"
-#include "device/cuda_kernels.h"
 #include "device/device.h"
 #include "device/pattern.h"
 
@@ -31,6 +30,7 @@ typedef struct cuda_state {
     onv_cu_handle module, fill, check; /* NULL: copies serve */
     onv_cu_address wrong;              /* where the check kernel writes its result */
     onv_cu_address trial;              /* what the kernels are tried on */
+    char *image; /* of the module, which may load a kernel when it is first called */
     void *chunk;
     uint64_t held;
 } cuda_state;
@@ -110,8 +110,9 @@ static onv_status open_pool(onv_device *d, cuda_state *c, onv_error *err)
 static bool load_kernels(cuda_state *c)
 {
     const onv_cuda_driver *cu = &c->driver;
-    if (onv_cuda_kernels_bytes == 0 || !onv_cuda_has_kernels(cu)) return false;
-    if (cu->cuModuleLoadData(&c->module, onv_cuda_kernels) != ONV_CU_SUCCESS) {
+    if (onv_cuda_kernels.bytes == 0 || !onv_cuda_has_kernels(cu)) return false;
+    c->image = onv_embedded_inflate(&onv_cuda_kernels);
+    if (c->image == NULL || cu->cuModuleLoadData(&c->module, c->image) != ONV_CU_SUCCESS) {
         c->module = NULL;
         return false;
     }
@@ -139,6 +140,7 @@ static void cuda_close(onv_device *d)
     if (c->stream != NULL) (void)cu->cuStreamDestroy_v2(c->stream);
     if (c->is_retained) (void)cu->cuDevicePrimaryCtxRelease_v2(c->device);
     onv_heap_free(c->chunk);
+    onv_heap_free(c->image);
     onv_cuda_driver_unload(&c->driver);
 }
 

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/embedded.h"
 #include "base/status.h"
 
 typedef int onv_cu_result;
@@ -130,6 +131,9 @@ void onv_cuda_driver_unload(onv_cuda_driver *driver);
 
 bool onv_cuda_has_pools(const onv_cuda_driver *driver);
 bool onv_cuda_has_kernels(const onv_cuda_driver *driver);
+
+/* kernels.cu as the driver loads it: a fat binary, or nothing (0 bytes) in builds without the CUDA Toolkit. */
+extern const onv_embedded onv_cuda_kernels;
 
 /* Fills the error: "cuMemAlloc_v2: CUDA_ERROR_INVALID_CONTEXT (201)". */
 onv_status onv_cuda_failed(const onv_cuda_driver *driver, const char *function,

@@ -1,13 +1,13 @@
-/* Files of the source tree that the program hands out; cmake/embed.cmake makes them C. */
+/* What cmake/embed.cmake makes of web/. */
 #ifndef ONV_REPORT_EMBEDDED_H
 #define ONV_REPORT_EMBEDDED_H
 
-#include <stddef.h>
+#include "base/embedded.h"
 
-/* web/: the page, its style sheet, its scripts in their order, and the Content-Security-Policy that lets
- * exactly those in. */
-extern const char onv_page_html[], onv_page_css[], onv_page_policy[];
-extern const char *const onv_page_scripts[];
-extern const size_t onv_n_page_scripts;
+/* The page, its style sheet, and its scripts in their order, each up to ONV_PAGE_FILE_END; and the
+ * Content-Security-Policy that lets exactly those in. */
+#define ONV_PAGE_FILE_END '\1'
+extern const onv_embedded onv_page_files;
+extern const char onv_page_policy[];
 
 #endif

@@ -100,6 +100,7 @@ onv_format_fn onv_format_text_add, onv_format_text_end, onv_format_json_begin, o
     onv_format_model_explorer_write;
 
 /* onv_page_write, to a writer. */
-onv_status onv_page_around(const char *title, const char *json, const char *still, onv_writer *out);
+onv_status onv_page_around(const char *title, const char *json, const char *still, onv_writer *out,
+                           onv_error *err);
 
 #endif

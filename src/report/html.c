@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/heap.h"
 #include "report/clean.h"
 #include "report/embedded.h"
 #include "report/json_parts.h"
@@ -16,6 +17,7 @@ enum { NAME_COLUMNS = 80 };
 typedef struct page {
     const onv_report_job *job; /* NULL: it is another one, */
     const char *title, *json, *still;
+    const char *style, *scripts; /* of web/: scripts follow each other up to an empty one */
     onv_writer *out;
 } page;
 
@@ -32,11 +34,17 @@ static onv_status put_title(const page *p)
 
 static onv_status put_scripts(const page *p)
 {
-    for (size_t i = 0; i < onv_n_page_scripts; i++) {
+    for (const char *at = p->scripts; *at != '\0'; at += strlen(at) + 1) {
         onv_write_text(p->out, "<script>");
-        onv_write_text(p->out, onv_page_scripts[i]);
+        onv_write_text(p->out, at);
         onv_write_text(p->out, "</script>\n");
     }
+    return ONV_OK;
+}
+
+static onv_status put_style(const page *p)
+{
+    onv_write_text(p->out, p->style);
     return ONV_OK;
 }
 
@@ -138,7 +146,7 @@ static onv_status put_part(const page *p, const char *name, size_t length)
         onv_status (*put)(const page *p); /* in place of a text */
     } marks[] = {
         {"policy", .text = onv_page_policy}, {"title", .put = put_title},
-        {"style", .text = onv_page_css},     {"scripts", .put = put_scripts},
+        {"style", .put = put_style},         {"scripts", .put = put_scripts},
         {"still", .put = put_still},         {"data", .put = put_data},
     };
     for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
@@ -149,9 +157,8 @@ static onv_status put_part(const page *p, const char *name, size_t length)
     return ONV_OK;
 }
 
-static onv_status write_page(const page *p)
+static onv_status write_template(const page *p, const char *at)
 {
-    const char *at = onv_page_html;
     for (;;) {
         const char *mark = strstr(at, "{{"), *end = mark != NULL ? strstr(mark, "}}") : NULL;
         if (end == NULL) break;
@@ -163,12 +170,26 @@ static onv_status write_page(const page *p)
     return ONV_OK;
 }
 
-onv_status onv_format_html_write(const onv_report_job *job)
+static onv_status write_page(page *p, onv_error *err)
 {
-    return write_page(&(page){.job = job, .out = job->out});
+    char *files = onv_embedded_inflate(&onv_page_files);
+    if (files == NULL) return onv_fail_memory(err);
+    for (size_t i = 0; i < onv_page_files.bytes; i++)
+        if (files[i] == ONV_PAGE_FILE_END) files[i] = '\0';
+    p->style = files + strlen(files) + 1;
+    p->scripts = p->style + strlen(p->style) + 1;
+    onv_status status = write_template(p, files);
+    onv_heap_free(files);
+    return status;
 }
 
-onv_status onv_page_around(const char *title, const char *json, const char *still, onv_writer *out)
+onv_status onv_format_html_write(const onv_report_job *job)
 {
-    return write_page(&(page){.title = title, .json = json, .still = still, .out = out});
+    return write_page(&(page){.job = job, .out = job->out}, job->err);
+}
+
+onv_status onv_page_around(const char *title, const char *json, const char *still, onv_writer *out,
+                           onv_error *err)
+{
+    return write_page(&(page){.title = title, .json = json, .still = still, .out = out}, err);
 }

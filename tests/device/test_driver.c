@@ -2,7 +2,7 @@
  * when something is not given back at the end, so every replay here is also a test of that. */
 #include <unistd.h>
 
-#include "device/cuda_kernels.h"
+#include "device/cuda_driver.h"
 #include "device/make_replay.h"
 #include "device/replays.h"
 #include "runtime/runtime.h"
@@ -147,7 +147,7 @@ TEST_WITH(every_mode_agrees_to_the_byte, reset, NULL)
 TEST_WITH(kernels_are_used_where_they_work, reset, NULL)
 {
     onv_device_info info;
-    const char *best = onv_cuda_kernels_bytes > 0 ? "kernels" : "copies";
+    const char *best = onv_cuda_kernels.bytes > 0 ? "kernels" : "copies";
     for (size_t i = 0; i < onv_n_runtimes; i++) {
         set("ONNXVRAM_FAKE_KERNELS", 1);
         onv_replay_result r = replay_well(onv_runtimes[i]->name, &info);
