@@ -35,10 +35,11 @@ static bool read_words(onv_cli_tool *tool, int argc, char **argv, int *status)
 /* The one file that a command takes. */
 static int wrong_count(const char *command, size_t count, const char *example)
 {
-    return onv_cli_usage("%s takes one file, not %zu, as in onnxvram %s", command, count, example);
+    return onv_cli_usage("%s takes one file, not %zu, as in onnxvram %s %s", command, count,
+                         command, example);
 }
 
-/* --- plan -------------------------------------------------------------------------------------- */
+/* --- offsets, plan ------------------------------------------------------------------------------- */
 
 static int run_plan(const onv_cli_tool *a)
 {
@@ -68,7 +69,7 @@ int onv_cli_plan(int argc, char **argv)
     onv_cli_tool a = {.output = "-"};
     int status;
     if (!read_words(&a, argc, argv, &status)) return status;
-    if (a.n_files != 1) return wrong_count("plan", a.n_files, "plan intervals.csv");
+    if (a.n_files != 1) return wrong_count(argv[0], a.n_files, "intervals.csv");
     return run_plan(&a);
 }
 
@@ -99,8 +100,7 @@ int onv_cli_simulate(int argc, char **argv)
     onv_cli_tool a = {.n_files = 0};
     int status;
     if (!read_words(&a, argc, argv, &status)) return status;
-    if (a.n_files != 1)
-        return wrong_count("simulate", a.n_files, "simulate trace.csv --runtime torch");
+    if (a.n_files != 1) return wrong_count(argv[0], a.n_files, "trace.csv --runtime torch");
     if (a.runtimes == NULL)
         return onv_cli_usage(
             "simulate needs an allocator: add --runtime NAME, as in --runtime torch");

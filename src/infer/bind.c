@@ -210,10 +210,14 @@ static onv_status bind_shape(onv_driver *driver, const onv_shape_binding *bindin
             return onv_fail(driver->err, ONV_ERR_USAGE, "input '%s': a dimension cannot be %lld",
                             input->name, (long long)binding->dims[i]);
         if (type->rank < 0) continue;
-        if (onv_dim_is_symbol(&driver->model->dims, type->dims[i]))
+        if (onv_dim_is_symbol(&driver->model->dims, type->dims[i])) {
             ONV_TRY(bind_symbol(driver, type->dims[i], binding->dims[i]));
-        else if (!onv_dim_same(type->dims[i], size))
+        } else if (!onv_dim_same(type->dims[i], size)) {
             driver->distrust_declared = true;
+            driver->refixed = onv_arena_printf(
+                &driver->model->arena, "'%s', which it has as %s", input->name,
+                onv_type_shape_text(&driver->model->dims, &driver->model->arena, type));
+        }
     }
     onv_bound bound = {.name = input->name, .size = -1};
     if (!onv_vec_push(&driver->info->bounds, bound)) return onv_fail_memory(driver->err);

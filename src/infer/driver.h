@@ -69,8 +69,9 @@ typedef struct onv_driver {
     onv_dim *symbol_values;   /* by symbol: its binding, or the symbol itself */
     onv_dim *symbol_meanings; /* by symbol: what its name says as an expression, else unknown */
     uint32_t n_symbol_values;
-    bool distrust_declared;  /* declared dims may carry the batch or shape of the export */
-    bool may_contradict;     /* any node; else those that are marked (onv_node.contradicts) */
+    bool distrust_declared; /* declared dims may carry the batch or shape of the export */
+    const char *refixed; /* what --shape changed of a size that the export fixed; NULL: nothing */
+    bool may_contradict; /* any node; else those that are marked (onv_node.contradicts) */
     uint64_t runs, max_runs; /* of nodes; loops run their bodies again */
     onv_op_unroll unroll;
     bool branches_must_fit; /* a batch is being changed: what fails may be a constant to change */

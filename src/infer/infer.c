@@ -1,5 +1,8 @@
 #include "infer/infer.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/fail.h"
 #include "infer/driver.h"
 #include "infer/rebatch.h"
@@ -119,6 +122,19 @@ bool onv_infer_has_sizes(const onv_options *options)
            options->n_input_values > 0;
 }
 
+/* Constants of the file may hold the sizes that it was exported for. */
+static onv_status run_sized(onv_driver *driver)
+{
+    onv_status status = run_graphs(driver);
+    char *message = driver->err->message;
+    size_t length = strlen(message);
+    if (status == ONV_ERR_MODEL && driver->refixed != NULL)
+        snprintf(message + length, sizeof driver->err->message - length,
+                 "; --shape gives another size to %s: export the model with dynamic_shapes for it",
+                 driver->refixed);
+    return status;
+}
+
 static onv_status run(onv_driver *driver)
 {
     onv_model *model = driver->model;
@@ -134,7 +150,7 @@ static onv_status run(onv_driver *driver)
     type_constants(model);
     ONV_TRY(onv_driver_name_others(driver, false));
     ONV_TRY(onv_bind_inputs(driver));
-    ONV_TRY(run_graphs(driver));
+    ONV_TRY(run_sized(driver));
     ONV_TRY(onv_driver_name_others(driver, true));
     spread_never_runs(model);
     ONV_TRY(onv_drop_weights(driver));

@@ -77,6 +77,8 @@ static const mistake mistakes[] = {
     {"--shape x=1x " MODEL, 2, "'x=1x'", "INPUT=AxBxC", "--shape input=1x3x224x224"},
     {"--shape inptu=1x3x64x64 " MODEL, 2, "--shape: 'inptu'", "Choose from input",
      "did you mean 'input'?"},
+    {"-s input=1x3x96x96 " ONV_SOURCE_DIR "/samples/vit_b_16.onnx", 1, "'input', which it has as",
+     "do not broadcast", "dynamic_shapes"},
     {B1 "--shape input=2x3x224x224", 2, "both 2 and 1", "dimension 'batch'", NULL},
     {"-i target " MODEL, 2, "'target'", "NAME=V,V,... or NAME=@FILE.pb", "--input-value size=2,3"},
     {"-i target=1,x " MODEL, 2, "'target=1,x'", "NAME=V,V,... or NAME=@FILE.pb", NULL},
@@ -242,7 +244,7 @@ static const mistake mistakes[] = {
     {"diff --csv " MODEL " " OTHER, 2, "other outputs", "--json", "leave other outputs out"},
     /* plan and simulate */
     {"plan", 2, "not 0", "one file", "onnxvram plan intervals.csv"},
-    {"plan i.csv i.csv", 2, "not 2", "one file", "onnxvram plan intervals.csv"},
+    {"offsets i.csv i.csv", 2, "not 2", "offsets takes one file", "onnxvram offsets intervals.csv"},
     {"plan absent.csv", 1, "absent.csv", "cannot be opened", NULL},
     {"plan i.csv --capacity 0", 2, "'0'", "a size above 0", "64MiB"},
     {"plan i.csv --capacity some", 2, "'some'", "a size above 0", "64MiB"},
