@@ -227,7 +227,7 @@ typedef struct onv_options {
     /* Where dims are free: formulas of what each runtime of `runtimes` holds, found from some hundred analyses around an example of usual sizes. */
     bool formulas;
     bool
-        answer_alone; /* no runtimes beside those of the answer (answer.h), where `runtimes` names none */
+        answer_alone; /* no runtimes but those of the answer (answer.h), where `runtimes` names none */
 } onv_options;
 
 /* All options at their defaults; `size` is sizeof(onv_options) of the caller's header. */
