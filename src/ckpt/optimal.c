@@ -234,7 +234,7 @@ static onv_status try_chains(front *f, onv_arena *arena, onv_error *err)
         ONV_TRY(try_chain(f, &c, &options, tries, err));
         if (f->n_fine > MANY * MAX_UNITS) step = MANY_STEP; /* what is joined tells less */
         options.by_nodes = false;
-        if (part == 0 || f->n_fine <= MAX_UNITS) ONV_TRY(try_chain(f, &c, &options, tries, err));
+        if (part == 0) ONV_TRY(try_chain(f, &c, &options, tries, err));
         before = n_kept;
     }
     note_bounds(f);

@@ -118,6 +118,57 @@ class Axial(nn.Module):
         return self.head(x.mean((1, 2)))
 
 
+class Automaton(nn.Module):
+    """Cells that look around with fixed filters and change by one small network, sixteen times; half of them rest each time."""
+
+    def __init__(self, channels=16, hidden=64, steps=16):
+        super().__init__()
+        self.steps, self.seed = steps, nn.Conv2d(3, channels, 1)
+        sobel = torch.tensor([[-1.0, 0, 1], [-2, 0, 2], [-1, 0, 1]]) / 8
+        self.register_buffer("filters", torch.stack([sobel, sobel.T, torch.eye(3) / 3]).repeat(channels, 1, 1).unsqueeze(1))
+        self.change = nn.Sequential(nn.Conv2d(4 * channels, hidden, 1), nn.ReLU(True), nn.Conv2d(hidden, channels, 1, bias=False))
+        self.rest, self.head = nn.Dropout2d(0.5), nn.Linear(channels, 10)
+
+    def forward(self, x):
+        x = self.seed(x)
+        for _ in range(self.steps):
+            around = F.conv2d(F.pad(x, (1, 1, 1, 1), "circular"), self.filters, groups=x.shape[1])
+            x = x + self.rest(self.change(torch.cat([x, around], 1)))
+        return self.head(x.amax((2, 3)))
+
+
+class Inverted(nn.Module):
+    """Inverted residuals whose activations, gates and sums all work in place."""
+
+    class Block(nn.Module):
+        def __init__(self, before, width, stride, act, expand=4):
+            super().__init__()
+            inner = before * expand
+            self.widen = nn.Sequential(nn.Conv2d(before, inner, 1, bias=False), nn.BatchNorm2d(inner), act(inplace=True))
+            self.deep = nn.Sequential(nn.Conv2d(inner, inner, 3, stride, 1, groups=inner, bias=False), nn.BatchNorm2d(inner), act(inplace=True))
+            self.gate = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(inner, inner // 8, 1), nn.SiLU(True), nn.Conv2d(inner // 8, inner, 1), nn.Hardsigmoid(True))
+            self.narrow, self.adds = nn.Sequential(nn.Conv2d(inner, width, 1, bias=False), nn.BatchNorm2d(width)), stride == 1 and before == width
+
+        def forward(self, x):
+            y = self.deep(self.widen(x))
+            y = self.narrow(y * self.gate(y))
+            return y.add_(x) if self.adds else y
+
+    def __init__(self, widths=(16, 24, 32, 48)):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, widths[0], 3, 2, 1, bias=False), nn.BatchNorm2d(widths[0]), nn.Hardswish(True))
+        pairs = [(a, b, 2) for a, b in zip(widths, widths[1:])]
+        blocks = [block for a, b, stride in pairs for block in ((a, b, stride), (b, b, 1), (b, b, 1))]
+        self.blocks = nn.ModuleList(self.Block(*block, nn.SiLU if i < 5 else nn.Hardswish) for i, block in enumerate(blocks))
+        self.head = nn.Linear(widths[-1], 10)
+
+    def forward(self, x):
+        x = self.stem(x)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x.mean((2, 3)))
+
+
 NETWORKS = [
     Network("capsules", Capsules, image(32)),
     Network("source_split", SourceSplit, values(1, 1024), loss="mse"),
@@ -130,5 +181,9 @@ NETWORKS = [
     Network("efficientformer", timm("efficientformer_l1"), image(224), batch=2, other=3),
     Network("pegasus", transformer("PegasusForCausalLM", "PegasusConfig"), numbers(24)),
     Network("blenderbot", transformer("BlenderbotForCausalLM", "BlenderbotConfig"), numbers(24)),
+    Network("automaton", Automaton, image(64)),
+    Network("inverted", Inverted, image(128)),
+    Network("hrnet", timm("hrnet_w18_small"), image(64)),
+    Network("gpt_neox", transformer("GPTNeoXForCausalLM", "GPTNeoXConfig"), numbers(24)),
     Network("codegen", transformer("CodeGenForCausalLM", "CodeGenConfig", rotary_dim=8), numbers(24)),
 ]
