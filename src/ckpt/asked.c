@@ -38,10 +38,9 @@ static uint32_t take_outermost(onv_tape_segment *at, uint32_t n, uint32_t step)
     return n_taken;
 }
 
-static onv_status make_modules(const onv_ckpt_problem *problem, uint32_t count,
-                               onv_ckpt_plans *plans, onv_error *err)
+static onv_status make_modules(const onv_ckpt_problem *problem, onv_ckpt_plans *plans,
+                               onv_error *err)
 {
-    (void)count;
     onv_arena *arena = &problem->model->arena;
     onv_tape_segment *at;
     uint32_t n = 0;
@@ -70,7 +69,7 @@ static onv_status find_blocks(const onv_ckpt_problem *problem, const char *name,
                               onv_tape_segment **blocks, uint32_t *n, onv_error *err)
 {
     onv_ckpt_plans made = {0};
-    onv_status status = onv_ckpt_blocks.make(problem, 0, &made, err);
+    onv_status status = onv_ckpt_blocks.make(problem, &made, err);
     if (status == ONV_OK) {
         const onv_ckpt_plan *plan = &made.at.at[0];
         bool are_whole = plan->n_segments > 0;
@@ -140,10 +139,8 @@ onv_status onv_ckpt_take_saving(const onv_ckpt_problem *problem, onv_ckpt_plan *
     return onv_ckpt_plans_take(problem, plan, plans, err);
 }
 
-static onv_status make_save(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt_plans *plans,
-                            onv_error *err)
+static onv_status make_save(const onv_ckpt_problem *problem, onv_ckpt_plans *plans, onv_error *err)
 {
-    (void)count;
     onv_tape_segment *blocks;
     onv_ckpt_plan plan = {.save = problem->argument};
     plan.name = onv_arena_printf(&problem->model->arena, "save=%s", plan.save);
@@ -182,10 +179,9 @@ onv_status onv_ckpt_take_reentrant(const onv_ckpt_problem *problem, onv_ckpt_pla
     return onv_ckpt_plans_take(problem, plan, plans, err);
 }
 
-static onv_status make_reentrant(const onv_ckpt_problem *problem, uint32_t count,
-                                 onv_ckpt_plans *plans, onv_error *err)
+static onv_status make_reentrant(const onv_ckpt_problem *problem, onv_ckpt_plans *plans,
+                                 onv_error *err)
 {
-    (void)count;
     onv_tape_segment *blocks;
     onv_ckpt_plan plan = {.name = "reentrant"};
     ONV_TRY(find_blocks(problem, "reentrant", &blocks, &plan.n_segments, err));

@@ -19,15 +19,6 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/scopes.h"
 
-enum { MAX_PATTERNS = 256, NO_PATTERN = MAX_PATTERNS }; /* scopes of further patterns don't count */
-
-typedef struct pattern {
-    uint64_t hash;
-    uint32_t depth, n_scopes;
-    uint64_t bytes;
-    bool joins;
-} pattern;
-
 typedef struct search {
     const onv_ckpt_problem *problem;
     onv_arena arena;
@@ -37,8 +28,6 @@ typedef struct search {
     uint64_t *bytes;  /* by operation: saved first by those before it; one more for the end */
     uint32_t *savers; /* likewise, how many operations save something */
     uint32_t *joins;  /* likewise, how many read two activations that need gradients */
-    pattern patterns[MAX_PATTERNS];
-    uint32_t n_patterns;
     ONV_VEC(onv_tape_segment) found;
 } search;
 
@@ -49,17 +38,6 @@ static bool crosses(const onv_eager *eager, uint32_t tensor)
     const onv_eager_tensor *t = &eager->tensors.at[tensor];
     const onv_eager_storage *storage = &eager->storages.at[t->storage];
     return t->needs_grad && storage->kind == ONV_STORAGE_ACTIVATION && !storage->is_cached;
-}
-
-static bool is_join(const onv_eager *eager, const onv_eager_op *op)
-{
-    uint32_t first = ONV_NO_TENSOR;
-    for (uint32_t k = 0; k < op->n_in; k++) {
-        if (!crosses(eager, op->in[k].tensor)) continue;
-        if (first != ONV_NO_TENSOR && first != op->in[k].tensor) return true;
-        first = op->in[k].tensor;
-    }
-    return false;
 }
 
 /* Before the first tensor with a gradient (LoRA's first layer has some in it) nothing crosses at all. */
@@ -98,7 +76,7 @@ static onv_status init(search *s, onv_error *err)
                 return onv_fail(err, ONV_ERR_OVERFLOW, "the saved bytes do not fit 64 bits");
         }
         s->savers[i + 1] = s->savers[i] + (op->n_saved > 0);
-        s->joins[i + 1] = s->joins[i] + is_join(eager, op);
+        s->joins[i + 1] = s->joins[i] + onv_op_joins(eager, op, true);
     }
     return onv_scopes_find(s->problem->model, eager, &s->arena, &s->scopes, err);
 }
@@ -116,16 +94,6 @@ static onv_tape_segment snap(const search *s, const onv_scope_run *run)
     return at;
 }
 
-static uint32_t pattern_of(search *s, const onv_scope_run *run)
-{
-    uint64_t hash = onv_scope_pattern(run);
-    for (uint32_t i = 0; i < s->n_patterns; i++)
-        if (s->patterns[i].hash == hash) return i;
-    if (s->n_patterns == MAX_PATTERNS) return NO_PATTERN;
-    s->patterns[s->n_patterns] = (pattern){.hash = hash, .depth = run->depth};
-    return s->n_patterns++;
-}
-
 static bool is_block(const search *s, onv_tape_segment at)
 {
     return s->is_border[at.first_op] && s->is_border[at.last_op + 1] &&
@@ -135,33 +103,6 @@ static bool is_block(const search *s, onv_tape_segment at)
 static uint64_t bytes_in(const search *s, onv_tape_segment at)
 {
     return s->bytes[at.last_op + 1] - s->bytes[at.first_op];
-}
-
-static bool is_valid(const pattern *p)
-{
-    return p->joins && p->n_scopes >= 2;
-}
-
-static uint32_t choose_pattern(search *s)
-{
-    for (size_t i = 0; i < s->scopes.runs.count; i++) {
-        onv_tape_segment at = snap(s, &s->scopes.runs.at[i]);
-        uint32_t p = pattern_of(s, &s->scopes.runs.at[i]);
-        if (p == NO_PATTERN || !is_block(s, at)) continue;
-        s->patterns[p].n_scopes++;
-        s->patterns[p].bytes += bytes_in(s, at); /* disjoint: not more than all */
-        s->patterns[p].joins |= s->joins[at.last_op + 1] > s->joins[at.first_op];
-    }
-    uint64_t most = 0;
-    uint32_t best = NO_PATTERN;
-    for (uint32_t i = 0; i < s->n_patterns; i++)
-        if (is_valid(&s->patterns[i]) && s->patterns[i].bytes > most) most = s->patterns[i].bytes;
-    for (uint32_t i = 0; i < s->n_patterns; i++) {
-        const pattern *p = &s->patterns[i];
-        if (!is_valid(p) || p->bytes < most / 2) continue;
-        if (best == NO_PATTERN || p->depth > s->patterns[best].depth) best = i;
-    }
-    return best;
 }
 
 /* Not every operation may begin a segment (places.h). */
@@ -175,12 +116,19 @@ static bool add(search *s, onv_tape_segment at)
 
 static bool by_names(search *s)
 {
-    uint32_t chosen = choose_pattern(s);
-    for (size_t i = 0; i < s->scopes.runs.count; i++) {
-        const onv_scope_run *run = &s->scopes.runs.at[i];
-        onv_tape_segment at = snap(s, run);
-        bool counts = chosen != NO_PATTERN
-                          ? pattern_of(s, run) == chosen && is_block(s, at)
+    size_t n = s->scopes.runs.count;
+    const onv_scope_run *runs = s->scopes.runs.at;
+    onv_scope_weight *weights = ONV_ARENA_ARRAY(&s->arena, onv_scope_weight, n);
+    uint64_t pattern;
+    if (weights == NULL) return false;
+    for (size_t i = 0; i < n; i++) {
+        weights[i].at = snap(s, &runs[i]);
+        weights[i].counts = is_block(s, weights[i].at);
+    }
+    bool any = onv_scopes_choose(&s->scopes, weights, s->bytes, s->joins, &pattern);
+    for (size_t i = 0; i < n; i++) {
+        onv_tape_segment at = weights[i].at;
+        bool counts = any ? onv_scope_pattern(&runs[i]) == pattern && weights[i].counts
                           : s->savers[at.last_op + 1] - s->savers[at.first_op] >= 2;
         if (counts && !add(s, at)) return false;
     }
@@ -274,10 +222,8 @@ static onv_status find(search *s, onv_ckpt_plans *plans, onv_error *err)
                               err);
 }
 
-static onv_status make(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt_plans *plans,
-                       onv_error *err)
+static onv_status make(const onv_ckpt_problem *problem, onv_ckpt_plans *plans, onv_error *err)
 {
-    (void)count;
     search s = {.problem = problem};
     onv_arena_init(&s.arena, SIZE_MAX);
     onv_status status = find(&s, plans, err);

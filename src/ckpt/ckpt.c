@@ -110,13 +110,13 @@ static onv_status make_items(const onv_ckpt_problem *problem, const requests *li
     for (size_t i = 0; i < list->at.count; i++) {
         const request *r = &list->at.at[i];
         size_t first = plans->at.count, first_spare = plans->spare.count;
-        uint32_t count = r->count > 0 ? r->count : onv_ckpt_units_root(problem->units);
         onv_ckpt_problem one = *problem;
+        one.count = r->count > 0 ? r->count : onv_ckpt_units_root(problem->units);
         if (r->kind->is_front != fronts) continue;
         if (r->text != NULL)
             one.argument = onv_arena_strndup(&one.model->arena, r->text, r->length);
         if (r->text != NULL && one.argument == NULL) return onv_fail_memory(err);
-        ONV_TRY(r->kind->make(&one, count, plans, err));
+        ONV_TRY(r->kind->make(&one, plans, err));
         for (size_t k = first; k < plans->at.count; k++) plans->at.at[k].item = (uint32_t)i;
         for (size_t k = first_spare; k < plans->spare.count; k++)
             plans->spare.at[k].item = (uint32_t)i;
@@ -125,18 +125,14 @@ static onv_status make_items(const onv_ckpt_problem *problem, const requests *li
 }
 
 /* Into the order of the list; those of one item stay as they are. */
-static bool sort_items(const requests *list, onv_ckpt_plans *plans)
+static void sort_items(onv_ckpt_plans *plans)
 {
-    onv_ckpt_plans sorted = {0};
-    bool fits = true;
-    for (size_t i = 0; i < list->at.count; i++)
-        for (size_t k = 0; k < plans->at.count && fits; k++)
-            if (plans->at.at[k].item == i) fits = onv_vec_push(&sorted.at, plans->at.at[k]);
-    onv_vec_cleanup(&plans->at);
-    plans->at.at = sorted.at.at;
-    plans->at.count = sorted.at.count;
-    plans->at.capacity = sorted.at.capacity;
-    return fits;
+    for (size_t i = 1, k; i < plans->at.count; i++) {
+        onv_ckpt_plan plan = plans->at.at[i];
+        for (k = i; k > 0 && plans->at.at[k - 1].item > plan.item; k--)
+            plans->at.at[k] = plans->at.at[k - 1];
+        plans->at.at[k] = plan;
+    }
 }
 
 /* Fronts come last: they are to better all others. */
@@ -182,12 +178,6 @@ static onv_status settle(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, o
     return ONV_OK;
 }
 
-static onv_status take_plan(const onv_ckpt_problem *problem, onv_ckpt_plan *plan,
-                            onv_ckpt_plans *plans, onv_error *err)
-{
-    return onv_ckpt_plans_take(problem, plan, plans, err);
-}
-
 /* A plan that was read, behind those of the list. */
 static onv_status add_given(const onv_ckpt_problem *problem, onv_compiling *compiling,
                             const onv_plan_text *text, uint32_t item, onv_ckpt_plans *plans,
@@ -198,16 +188,18 @@ static onv_status add_given(const onv_ckpt_problem *problem, onv_compiling *comp
     if (text->form == ONV_PLAN_COMPILE && compiling == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "the plan is torch.compile's: add --compile");
     if (text->form == ONV_PLAN_SEQUENTIAL) {
-        ONV_TRY(onv_ckpt_segments.make(problem, text->count, plans, err));
+        onv_ckpt_problem counted = *problem;
+        counted.count = text->count;
+        ONV_TRY(onv_ckpt_segments.make(&counted, plans, err));
         if (plans->at.at[first].sequential != text->count)
             return onv_fail(err, ONV_ERR_USAGE,
                             "the plan is checkpoint_sequential, and the network is not an "
                             "nn.Sequential");
     } else {
         ONV_TRY(onv_plans_resolve(problem->places, text, 1, &plan, NULL, err));
-        ONV_TRY((text->save != NULL   ? onv_ckpt_take_saving
-                 : text->is_reentrant ? onv_ckpt_take_reentrant
-                                      : take_plan)(problem, &plan, plans, err));
+        ONV_TRY(text->save != NULL   ? onv_ckpt_take_saving(problem, &plan, plans, err)
+                : text->is_reentrant ? onv_ckpt_take_reentrant(problem, &plan, plans, err)
+                                     : onv_ckpt_plans_take(problem, &plan, plans, err));
     }
     plans->at.at[first].item = item;
     return ONV_OK;
@@ -235,7 +227,7 @@ onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_compiling
     if (status == ONV_OK) status = onv_pricing_open(model, eager, options, &problem.pricing, err);
     if (status == ONV_OK) status = make_items(&problem, &parsed, false, plans, err);
     if (status == ONV_OK) status = make_fronts(&problem, compiling, &parsed, plans, err);
-    if (status == ONV_OK && !sort_items(&parsed, plans)) status = onv_fail_memory(err);
+    sort_items(plans);
     for (size_t i = 0; i < plans->at.count && status == ONV_OK; i++)
         status = settle(&problem, &plans->at.at[i], err);
     if (!wanted.spares) plans->spare.count = 0;

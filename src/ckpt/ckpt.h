@@ -59,6 +59,7 @@ typedef struct onv_ckpt_problem {
     const onv_ckpt_plans *rivals;
     bool prunes;          /* all plans, where the export tells of the code */
     const char *argument; /* of the item, as it was given; NULL: it has none */
+    uint32_t count;       /* the same as a number from 1; without one the root of the units */
 } onv_ckpt_problem;
 
 typedef struct onv_ckpt_plan_kind {
@@ -68,8 +69,7 @@ typedef struct onv_ckpt_plan_kind {
     bool in_all;          /* "all" has it */
     bool is_front;        /* made last: no other plan of the list is to be better than its plans */
     /* Appends one plan (optimal: a front of them, dearest last) through onv_ckpt_plans_add. */
-    onv_status (*make)(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt_plans *plans,
-                       onv_error *err);
+    onv_status (*make)(const onv_ckpt_problem *problem, onv_ckpt_plans *plans, onv_error *err);
 } onv_ckpt_plan_kind;
 
 extern const onv_ckpt_plan_kind onv_ckpt_none, onv_ckpt_sqrt, onv_ckpt_every, onv_ckpt_segments,

@@ -34,18 +34,14 @@ typedef struct job {
 static onv_status copy_tape(job *j, onv_error *err)
 {
     j->changed = *j->eager;
-    j->changed.ops.at = NULL;
-    j->changed.storages.at = NULL;
-    j->changed.ops.count = j->changed.ops.capacity = 0;
-    j->changed.storages.count = j->changed.storages.capacity = 0;
-    for (size_t i = 0; i < j->eager->storages.count; i++)
-        if (!onv_vec_push(&j->changed.storages, j->eager->storages.at[i]))
-            return onv_fail_memory(err);
-    for (size_t i = 0; i < j->eager->ops.count; i++) {
-        onv_eager_op op = j->eager->ops.at[i];
-        if (i < j->eager->first_loss_op) op.n_saved = 0;
-        if (!onv_vec_push(&j->changed.ops, op)) return onv_fail_memory(err);
-    }
+    j->changed.ops.at =
+        onv_heap_copy(j->eager->ops.at, j->eager->ops.count * sizeof *j->changed.ops.at);
+    j->changed.ops.capacity = j->eager->ops.count;
+    j->changed.storages.at = onv_heap_copy(
+        j->eager->storages.at, j->eager->storages.count * sizeof *j->changed.storages.at);
+    j->changed.storages.capacity = j->eager->storages.count;
+    if (j->changed.ops.at == NULL || j->changed.storages.at == NULL) return onv_fail_memory(err);
+    for (size_t i = 0; i < j->eager->first_loss_op; i++) j->changed.ops.at[i].n_saved = 0;
     return ONV_OK;
 }
 

@@ -27,10 +27,9 @@ static onv_status add(const onv_ckpt_problem *problem, const char *name, uint32_
     return status;
 }
 
-static onv_status make_every(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt_plans *plans,
-                             onv_error *err)
+static onv_status make_every(const onv_ckpt_problem *problem, onv_ckpt_plans *plans, onv_error *err)
 {
-    uint32_t n = problem->units->count;
+    uint32_t n = problem->units->count, count = problem->count;
     return add(problem, "every", count, count, n == 0 ? 0 : (n - 1) / count, plans, err);
 }
 
@@ -79,10 +78,10 @@ static onv_status add_sequential(const onv_ckpt_problem *problem, const char *na
     return status;
 }
 
-static onv_status make_segments(const onv_ckpt_problem *problem, uint32_t count,
-                                onv_ckpt_plans *plans, onv_error *err)
+static onv_status make_segments(const onv_ckpt_problem *problem, onv_ckpt_plans *plans,
+                                onv_error *err)
 {
-    uint32_t n_modules = problem->prunes ? 0 : count_modules(problem);
+    uint32_t count = problem->count, n_modules = problem->prunes ? 0 : count_modules(problem);
     uint32_t most = n_modules > 0 ? n_modules : problem->units->count;
     if (count > most)
         return onv_fail(err, ONV_ERR_USAGE,

@@ -7,7 +7,7 @@
 #include "base/heap.h"
 #include "ckpt/front.h"
 
-enum { MOVES = 4, MAX_POOL = 256, NO_NEWS = 1000 };
+enum { MAX_POOL = 256, NO_NEWS = 1000 };
 
 /* Of programs, less for large tapes, on which single changes matter less. */
 enum { MAX_STEPS = 200000, STEPS_TIMES_OPS = 30000000 };
@@ -51,24 +51,18 @@ static bool toggle(search *s, uint32_t op, onv_ckpt_plan *plan)
     return true;
 }
 
-/* The plan has the first `n` of `s->segments`; what is kept for others is kept no more. */
-static void take_segments(search *s, uint32_t n, onv_ckpt_plan *plan)
+/* What is kept for the segment alone is kept no more. */
+static bool leave_out(search *s, uint32_t index, onv_ckpt_plan *plan)
 {
-    uint32_t n_kept = 0;
+    uint32_t n = 0, n_kept = 0;
+    for (uint32_t i = 0; i < plan->n_segments; i++)
+        if (i != index) s->segments[n++] = plan->segments[i];
     plan->segments = s->segments;
     plan->n_segments = n;
     for (uint32_t i = 0; i < plan->n_kept_ops; i++)
         if (is_inside(plan, plan->kept_ops[i])) s->kept[n_kept++] = plan->kept_ops[i];
     plan->kept_ops = s->kept;
     plan->n_kept_ops = n_kept;
-}
-
-static bool leave_out(search *s, uint32_t index, onv_ckpt_plan *plan)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < plan->n_segments; i++)
-        if (i != index) s->segments[n++] = plan->segments[i];
-    take_segments(s, n, plan);
     return true;
 }
 
@@ -85,35 +79,6 @@ static bool are_nested(const onv_tape_segment *at, uint32_t n)
         }
     }
     return true;
-}
-
-/* The next place in the code before or behind `op`; `op` itself where there is none. */
-static uint32_t next_place(const search *s, uint32_t op, bool behind)
-{
-    const bool *is_known = s->problem->places->is_known;
-    uint32_t end = s->problem->eager->first_loss_op;
-    for (uint32_t at = op; behind ? at < end : at > 0;) {
-        at = behind ? at + 1 : at - 1;
-        if (is_known[at]) return at;
-    }
-    return op;
-}
-
-/* One end of a segment stands at the next place, before or behind; false: it cannot. */
-static bool move(search *s, uint32_t index, uint32_t way, onv_ckpt_plan *plan)
-{
-    bool behind = way % 2 == 1, is_first = way < 2;
-    onv_tape_segment *segment = &s->segments[index];
-    memcpy(s->segments, plan->segments, plan->n_segments * sizeof *s->segments);
-    uint32_t from = is_first ? segment->first_op : segment->last_op + 1;
-    uint32_t to = next_place(s, from, behind);
-    if (to == from || (to == 0 && !is_first)) return false;
-    if (is_first)
-        segment->first_op = to;
-    else
-        segment->last_op = to - 1;
-    take_segments(s, plan->n_segments, plan);
-    return are_nested(s->segments, plan->n_segments);
 }
 
 /* A segment of another plan; false: the plan has it, or it does not go with the others. */
@@ -138,7 +103,7 @@ static bool add(search *s, onv_tape_segment segment, onv_ckpt_plan *plan)
 
 static uint32_t count_changes(const search *s, const onv_ckpt_plan *plan)
 {
-    return s->n_candidates + s->n_pool + (1 + MOVES) * plan->n_segments;
+    return s->n_candidates + s->n_pool + plan->n_segments;
 }
 
 static bool change(search *s, uint32_t i, onv_ckpt_plan *plan)
@@ -146,10 +111,7 @@ static bool change(search *s, uint32_t i, onv_ckpt_plan *plan)
     if (i < s->n_candidates) return toggle(s, s->candidates[i], plan);
     i -= s->n_candidates;
     if (i < s->n_pool) return add(s, s->pool[i], plan);
-    i -= s->n_pool;
-    if (i < plan->n_segments) return leave_out(s, i, plan);
-    i -= plan->n_segments;
-    return move(s, i / MOVES, i % MOVES, plan);
+    return leave_out(s, i - s->n_pool, plan);
 }
 
 /* Programs are built for it: of the tape, and of the segments once more. */

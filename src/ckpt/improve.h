@@ -5,7 +5,7 @@
 #include "ckpt/ckpt.h"
 
 /* Of every plan of the front those that differ from it in one thing are measured: one result more or less is kept, a
- * segment is left out, begins or ends at the next place of the code, or one of another plan is added. What betters
+ * segment is left out, or one of another plan is added. What betters
  * something by a thousandth goes into the front, and is changed in turn. `candidates`: operations whose results may be kept,
  * ascending.
  *

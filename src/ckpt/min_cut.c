@@ -97,15 +97,11 @@ static onv_status make_graph(const onv_joint *joint, onv_arena *arena, onv_cut_g
 
 /* --- What may run again ------------------------------------------------------------------------ */
 
+/* With what reads it; or it is no work at all. */
 static bool is_fusible(const onv_joint_node *node)
 {
     return node->kind == ONV_JOINT_POINTWISE || node->kind == ONV_JOINT_VIEW ||
            node->kind == ONV_JOINT_PART;
-}
-
-static bool is_recomputable(const onv_joint_node *node)
-{
-    return is_fusible(node);
 }
 
 static bool fuses(const onv_joint_node *maker, const onv_joint_node *reader)
@@ -169,7 +165,7 @@ static bool may_not_run(const onv_cut_graph *g, const onv_cut_rules *rules, uint
     const onv_joint_node *node = node_at(g, i);
     if (node->kind == ONV_JOINT_PRIMAL) return true;
     if (node->kind == ONV_JOINT_PART) return false;
-    if (rules->not_listed ? !is_recomputable(node) : node->kind == ONV_JOINT_COMPUTE) return true;
+    if (rules->not_listed ? !is_fusible(node) : node->kind == ONV_JOINT_COMPUTE) return true;
     if (rules->materialized_backward && is_written_in_backward(g, i, i + 1)) return true;
     return rules->reductions && reduces(g, node);
 }
@@ -360,13 +356,6 @@ onv_status onv_cut_solve(const onv_cut_graph *g, const onv_cut_rules *rules, boo
 
 /* --- What comes of it -------------------------------------------------------------------------- */
 
-/* Fused with what reads it, or no work at all. */
-static bool is_passed_on(const onv_joint_node *node)
-{
-    return node->kind == ONV_JOINT_POINTWISE || node->kind == ONV_JOINT_VIEW ||
-           node->kind == ONV_JOINT_PART;
-}
-
 /* The node is read from the backward of operation `first` on until that of `last`. */
 static void read_between(onv_partition *p, uint32_t node, uint32_t first, uint32_t last)
 {
@@ -393,14 +382,14 @@ static void follow_backward(const onv_cut_graph *g, const bool *realized, onv_pa
         }
         if (p->is_saved[i] || node->kind == ONV_JOINT_PRIMAL) continue;
         p->is_again[i] = true;
-        p->is_written[i] |= !is_passed_on(node) || node->apart_read;
+        p->is_written[i] |= !is_fusible(node) || node->apart_read;
         p->is_written[i] |= realized[i] && p->first_read[i] != p->last_read[i];
         bool is_view = node->kind == ONV_JOINT_VIEW || node->kind == ONV_JOINT_PART;
         for (uint32_t k = 0; k < node->n_in; k++) {
             uint32_t in = g->joint->ins.at[node->first_in + k];
             bool runs_once = p->is_written[i] && !is_view;
             read_between(p, in, p->first_read[i], runs_once ? p->first_read[i] : p->last_read[i]);
-            p->is_written[in] |= is_view ? p->is_written[i] : !is_passed_on(node);
+            p->is_written[in] |= is_view ? p->is_written[i] : !is_fusible(node);
             if (runs_once && p->last_again[in] == ONV_JOINT_NONE) p->last_again[in] = i;
             if (runs_once) continue;
             p->is_read[in] |= p->is_read[i];
@@ -461,20 +450,6 @@ static void count_again(const onv_cut_graph *g, onv_partition *p)
             p->recomputed_macs = UINT64_MAX;
 }
 
-static onv_status count_saved(const onv_cut_graph *g, onv_partition *p, onv_error *err)
-{
-    bool *seen = ONV_ARENA_ARRAY(g->arena, bool, g->n);
-    if (seen == NULL) return onv_fail_memory(err);
-    for (uint32_t i = 0; i < g->n; i++) {
-        uint32_t base = node_at(g, i)->base;
-        if (!p->is_saved[i] || seen[base] || node_at(g, base)->is_free) continue;
-        seen[base] = true;
-        if (!onv_u64_add(p->saved_bytes, node_at(g, base)->bytes, &p->saved_bytes))
-            return onv_fail(err, ONV_ERR_OVERFLOW, "the saved bytes do not fit 64 bits");
-    }
-    return ONV_OK;
-}
-
 onv_status onv_partition_make(const onv_joint *joint, double budget, onv_arena *arena,
                               onv_partition *partition, onv_error *err)
 {
@@ -501,5 +476,5 @@ onv_status onv_partition_make(const onv_joint *joint, double budget, onv_arena *
     ONV_TRY(find_realized(&g, partition, realized, err));
     follow_backward(&g, realized, partition);
     count_again(&g, partition);
-    return count_saved(&g, partition, err);
+    return ONV_OK;
 }

@@ -32,7 +32,6 @@ typedef struct onv_partition {
     uint32_t
         *last_again; /* by node: the last one that reads it and runs again into memory of its own;
                              ONV_JOINT_NONE: none */
-    uint64_t saved_bytes; /* distinct memory; parameters and buffers left out */
     uint64_t recomputed_macs;
 } onv_partition;
 

@@ -1,9 +1,7 @@
 #include "ckpt/ckpt.h"
 
-static onv_status make(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt_plans *plans,
-                       onv_error *err)
+static onv_status make(const onv_ckpt_problem *problem, onv_ckpt_plans *plans, onv_error *err)
 {
-    (void)count;
     return onv_ckpt_plans_add(problem, "none", NULL, 0, plans, err);
 }
 

@@ -14,10 +14,9 @@
 
 enum { MAX_BASES = 12, MAX_PLACES = 8, MIN_PLACES = 2, MAX_STEPS = 100000 };
 
-static onv_status make_offload(const onv_ckpt_problem *problem, uint32_t count,
-                               onv_ckpt_plans *plans, onv_error *err)
+static onv_status make_offload(const onv_ckpt_problem *problem, onv_ckpt_plans *plans,
+                               onv_error *err)
 {
-    (void)count;
     const onv_ckpt_plan plan = {.name = "offload", .saves_on_cpu = true};
     return onv_ckpt_plans_take(problem, &plan, plans, err);
 }
@@ -135,15 +134,14 @@ static onv_status prepare(search *s, onv_arena *arena, onv_error *err)
     return ONV_OK;
 }
 
-static onv_status make_joint(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt_plans *plans,
-                             onv_error *err)
+static onv_status make_joint(const onv_ckpt_problem *problem, onv_ckpt_plans *plans, onv_error *err)
 {
     onv_ckpt_problem given = *problem;
     search s = {.problem = &given};
     onv_ckpt_plans bases = {0};
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
-    onv_status status = onv_ckpt_optimal.make(problem, count, &bases, err);
+    onv_status status = onv_ckpt_optimal.make(problem, &bases, err);
     given.rivals = &s.front;
     if (status == ONV_OK) status = prepare(&s, &arena, err);
     if (status == ONV_OK) status = try_bases(&s, &bases, err);

@@ -46,7 +46,7 @@ static onv_status try_seeds(front *f, onv_error *err)
     onv_ckpt_plans plans = {0};
     onv_ckpt_problem problem = *f->problem;
     problem.rivals = NULL; /* a level ends by what its plans take */
-    onv_status status = onv_ckpt_none.make(f->problem, 0, &plans, err);
+    onv_status status = onv_ckpt_none.make(f->problem, &plans, err);
     if (status == ONV_OK) status = onv_uneven_make(&problem, &f->beside, &plans, err);
     for (size_t i = 0; i < plans.at.count && status == ONV_OK; i++)
         status = onv_front_offer(&f->plans, &plans.at.at[i], err);
@@ -256,10 +256,8 @@ static onv_status try_compiled(front *f, onv_error *err)
     return ONV_OK;
 }
 
-static onv_status make(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt_plans *plans,
-                       onv_error *err)
+static onv_status make(const onv_ckpt_problem *problem, onv_ckpt_plans *plans, onv_error *err)
 {
-    (void)count;
     onv_ckpt_problem rivalled = *problem;
     front f = {.problem = &rivalled, .max_builds = max_builds(problem->eager)};
     rivalled.rivals = &f.plans;

@@ -197,6 +197,63 @@ uint64_t onv_scope_pattern(const onv_scope_run *run)
     return hash;
 }
 
+enum { MAX_FAMILIES = 256 }; /* scopes of further patterns don't count */
+
+typedef struct family {
+    uint64_t pattern, bytes;
+    uint32_t depth, n_scopes;
+    bool joins, is_spoilt;
+} family;
+
+static bool is_good(const family *f)
+{
+    return f->joins && f->n_scopes > 1 && !f->is_spoilt;
+}
+
+bool onv_scopes_choose(const onv_scopes *scopes, const onv_scope_weight *weights,
+                       const uint64_t *bytes, const uint32_t *joins, uint64_t *pattern)
+{
+    family families[MAX_FAMILIES];
+    const family *best = NULL;
+    uint32_t n = 0;
+    uint64_t most = 0;
+    for (size_t i = 0; i < scopes->runs.count; i++) {
+        uint64_t hash = onv_scope_pattern(&scopes->runs.at[i]);
+        uint32_t first = weights[i].at.first_op, end = weights[i].at.last_op + 1, k = 0;
+        while (k < n && families[k].pattern != hash) k++;
+        if (k == MAX_FAMILIES) continue;
+        if (k == n) families[n++] = (family){.pattern = hash, .depth = scopes->runs.at[i].depth};
+        families[k].is_spoilt |= weights[i].is_spoilt;
+        if (!weights[i].counts) continue;
+        families[k].n_scopes++;
+        families[k].bytes += bytes[end] - bytes[first]; /* disjoint: not more than all */
+        families[k].joins |= joins[end] > joins[first];
+    }
+    for (uint32_t k = 0; k < n; k++)
+        if (is_good(&families[k]) && families[k].bytes > most) most = families[k].bytes;
+    for (uint32_t k = 0; k < n && most > 0; k++) {
+        if (!is_good(&families[k]) || families[k].bytes < most / 2) continue;
+        if (best == NULL || families[k].depth > best->depth) best = &families[k];
+    }
+    if (best != NULL) *pattern = best->pattern;
+    return best != NULL;
+}
+
+bool onv_op_joins(const onv_eager *eager, const onv_eager_op *op, bool with_grad)
+{
+    uint32_t first = ONV_NO_TENSOR;
+    for (uint32_t k = 0; k < op->n_in; k++) {
+        uint32_t tensor = op->in[k].tensor;
+        const onv_eager_tensor *t = &eager->tensors.at[tensor];
+        const onv_eager_storage *storage = &eager->storages.at[t->storage];
+        if (storage->kind != ONV_STORAGE_ACTIVATION || storage->is_cached) continue;
+        if (with_grad && !t->needs_grad) continue;
+        if (first != ONV_NO_TENSOR && first != tensor) return true;
+        first = tensor;
+    }
+    return false;
+}
+
 onv_status onv_scopes_match(const onv_scopes *scopes, uint32_t n_ops, const char *what,
                             const char *pattern, onv_tape_segment *to, uint32_t *n, onv_error *err)
 {

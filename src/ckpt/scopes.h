@@ -42,8 +42,22 @@ typedef struct onv_scopes {
 /* Paths live in `arena`. Clean up in either case. */
 onv_status onv_scopes_find(const onv_model *model, const onv_eager *eager, onv_arena *arena,
                            onv_scopes *scopes, onv_error *err);
-/* Equal for scopes whose depths are equal and whose paths differ in numbers alone. */
+/* Equal for scopes whose depths are equal and whose paths differ in numbers alone: they are of one pattern. */
 uint64_t onv_scope_pattern(const onv_scope_run *run);
+
+/* Of each run: where it is, and what speaks for its pattern. */
+typedef struct onv_scope_weight {
+    onv_tape_segment at;
+    bool counts;    /* among the scopes of its pattern */
+    bool is_spoilt; /* so is its pattern then */
+} onv_scope_weight;
+
+/* The deepest pattern of those that have two scopes or more and one in which activations meet, and half of the bytes that the best of
+ * these has. `bytes` and `joins` are sums of what the operations before each one have, and where activations meet in them. False: there is none. */
+bool onv_scopes_choose(const onv_scopes *scopes, const onv_scope_weight *weights,
+                       const uint64_t *bytes, const uint32_t *joins, uint64_t *pattern);
+/* Whether it reads two activations; of those that have a gradient, or of all. */
+bool onv_op_joins(const onv_eager *eager, const onv_eager_op *op, bool with_grad);
 /* Adds the modules, by their operations before `n_ops`, whose paths a pattern (fnmatch) names to the `n` at `to`, which has room
  * for n_slots more. ONV_ERR_USAGE where there are none, or one is called several times; `what` begins the message. */
 onv_status onv_scopes_match(const onv_scopes *scopes, uint32_t n_ops, const char *what,

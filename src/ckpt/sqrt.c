@@ -22,10 +22,8 @@ static uint32_t cut(const onv_ckpt_units *units, uint32_t n, onv_tape_segment *s
     return count;
 }
 
-static onv_status make(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt_plans *plans,
-                       onv_error *err)
+static onv_status make(const onv_ckpt_problem *problem, onv_ckpt_plans *plans, onv_error *err)
 {
-    (void)count;
     uint32_t n = onv_ckpt_units_root(problem->units);
     onv_tape_segment *segments = onv_heap_calloc(n, sizeof *segments);
     if (segments == NULL) return onv_fail_memory(err);

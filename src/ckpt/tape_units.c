@@ -4,12 +4,12 @@
 #include "base/fail.h"
 #include "ckpt/tape_builder.h"
 
-/* By unit: what it keeps, and what crosses into it; what speaks for its border, ever less the sooner it goes. */
+/* By unit: what it keeps, and what crosses into it. */
 typedef struct weights {
     uint64_t *kept, *crossed;
-    double *worth;
 } weights;
 
+/* What speaks for the border before a unit: the one that has the least goes first. */
 static double worth_of(const weights *w, uint32_t at)
 {
     return ((double)w->kept[at - 1] + (double)w->kept[at]) / ((double)w->crossed[at] + 1);
@@ -22,10 +22,7 @@ static void remove_border(onv_tape_builder *b, const weights *w, uint32_t at)
     memmove(&b->first_op[at], &b->first_op[at + 1], behind * sizeof *b->first_op);
     memmove(&w->kept[at], &w->kept[at + 1], (behind - 1) * sizeof *w->kept);
     memmove(&w->crossed[at], &w->crossed[at + 1], (behind - 1) * sizeof *w->crossed);
-    memmove(&w->worth[at], &w->worth[at + 1], (behind - 1) * sizeof *w->worth);
     b->n_units--;
-    if (at > 1) w->worth[at - 1] = worth_of(w, at - 1);
-    if (at < b->n_units) w->worth[at] = worth_of(w, at);
 }
 
 /* Of the borders every other one goes. The loss, the last unit, stays alone. */
@@ -53,11 +50,10 @@ static void join_units(onv_tape_builder *b, const weights *w, uint32_t max_units
 {
     enum { MANY = 8 };
     while (b->n_units > MANY * max_units) thin_units(b, w);
-    for (uint32_t i = 1; i < b->n_units; i++) w->worth[i] = worth_of(w, i);
     while (b->n_units > max_units) {
         uint32_t best = 1;
         for (uint32_t i = 2; i + 1 < b->n_units; i++)
-            if (w->worth[i] < w->worth[best]) best = i;
+            if (worth_of(w, i) < worth_of(w, best)) best = i;
         remove_border(b, w, best);
     }
 }
@@ -66,8 +62,7 @@ static void join_units(onv_tape_builder *b, const weights *w, uint32_t max_units
 static onv_status weigh_units(onv_tape_builder *b, weights *w, onv_error *err)
 {
     *w = (weights){.kept = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units),
-                   .crossed = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units + 1),
-                   .worth = ONV_ARENA_ARRAY(b->arena, double, b->n_units)};
+                   .crossed = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units + 1)};
     bool *seen = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
     if (b->arena->failed) return onv_fail_memory(err);
     for (uint32_t i = 0; i < b->n_ops; i++) {

@@ -78,7 +78,9 @@ static void no_better(subject *s, const onv_ckpt_plan_kind *kind, uint32_t count
 {
     onv_ckpt_plans plans = {0};
     onv_error err = {0};
-    if (kind->make(&s->t.problem, count, &plans, &err) != ONV_OK) fail_msg("%s", err.message);
+    onv_ckpt_problem problem = s->t.problem;
+    problem.count = count;
+    if (kind->make(&problem, &plans, &err) != ONV_OK) fail_msg("%s", err.message);
     for (size_t i = 0; i < plans.at.count; i++) {
         const onv_ckpt_plan *at = &plans.at.at[i];
         if (least_peak(s, at->recomputed_macs) > at->peak_bytes)
