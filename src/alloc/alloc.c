@@ -179,6 +179,7 @@ static onv_status know_id(onv_allocator *a, uint32_t id, onv_error *err)
 {
     if (id < a->owned.count) return ONV_OK;
     size_t extra = (size_t)id + 1 - a->owned.count;
+    if (extra < a->owned.count) extra = a->owned.count; /* mostly ids come one after the other */
     if (!onv_vec_reserve(&a->owned, extra)) return onv_fail_memory(err);
     memset(a->owned.at + a->owned.count, 0xff, extra * sizeof *a->owned.at);
     a->owned.count += extra;

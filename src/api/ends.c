@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/analysis.h"
+#include "eager/inference.h"
 #include "program/program.h"
 
 /* The fast path of PyTorch's own layers depends on the caller as well. */
@@ -27,11 +28,13 @@ static onv_status warn_of_fast_path(onv_analysis *analysis, onv_model *model, co
     return ONV_OK;
 }
 
+/* `made`: as onv_runtime_execute() has it. */
 static onv_status add_end(onv_model *model, const onv_live *live, const onv_runtime_options *how,
-                          onv_runtime_result *result, onv_error *err)
+                          onv_execution *made, onv_runtime_result *result, onv_error *err)
 {
     onv_runtime_result end;
-    ONV_TRY(onv_runtime_compute(result->runtime, model, live, how, &end, err));
+    ONV_TRY(onv_runtime_execute(result->runtime, model, live, how, &end, made, err));
+    onv_placement_cleanup(&made->placement);
     onv_runtime_add_end(&end, result);
     return ONV_OK;
 }
@@ -41,13 +44,31 @@ static bool differs(const onv_eager *tape, onv_workspace_choice choice)
 {
     for (size_t i = 0; i < tape->ops.count; i++) {
         const onv_eager_workspace *w = &tape->ops.at[i].workspace;
-        uint64_t bytes = choice == ONV_WORKSPACE_MOST ? w->high_bytes : w->low_bytes;
-        if (w->high_bytes > 0 && bytes != w->bytes) return true;
+        if (onv_workspace_bytes(w, choice) != w->bytes) return true;
     }
     return false;
 }
 
-/* With the likely workspaces too, if there is something else that decides. A tape of its own (`how.tape` is NULL) is lowered once. */
+/* With the likely workspaces too, if there is something else that decides; then in the timeline of these, unless a run took
+ * one path of it. */
+static onv_status add_ends_of(onv_model *model, const onv_live *live, onv_runtime_options *how,
+                              bool with_likely, onv_workspace_choice choice,
+                              onv_runtime_result *result, onv_error *err)
+{
+    onv_execution made = {0};
+    bool ends = differs(how->tape, choice), shares = how->tape->regions.count == 0;
+    how->lower.keeps_open = ends && shares;
+    if (with_likely) ONV_TRY(add_end(model, live, how, &made, result, err));
+    if (with_likely && ends && shares) onv_inference_choose(how->tape, choice, &made.timeline);
+    if (!shares) onv_execution_cleanup(&made);
+    if (!shares) made = (onv_execution){0};
+    how->lower.cuda.choice = choice;
+    onv_status status = ends ? add_end(model, live, how, &made, result, err) : ONV_OK;
+    if (status == ONV_OK) onv_execution_cleanup(&made);
+    return status;
+}
+
+/* A tape of its own (`how.tape` is NULL) is lowered once. */
 static onv_status add_ends(onv_model *model, const onv_live *live, onv_runtime_options how,
                            bool with_likely, onv_workspace_choice choice,
                            onv_runtime_result *result, onv_error *err)
@@ -56,10 +77,7 @@ static onv_status add_ends(onv_model *model, const onv_live *live, onv_runtime_o
     bool lowers = how.tape == NULL;
     if (lowers) ONV_TRY(onv_runtime_lower(model, live, &how, &own, err));
     if (lowers) how.tape = &own;
-    onv_status status = with_likely ? add_end(model, live, &how, result, err) : ONV_OK;
-    how.lower.cuda.choice = choice;
-    if (status == ONV_OK && differs(how.tape, choice))
-        status = add_end(model, live, &how, result, err);
+    onv_status status = add_ends_of(model, live, &how, with_likely, choice, result, err);
     if (lowers) onv_eager_cleanup(&own);
     return status;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/heap.h"
 #include "base/quota.h"
 #include "eager/names.h"
 #include "load/statements.h"
@@ -174,15 +175,11 @@ static bool enter(onv_calls *calls, const chain *c, uint32_t *open, uint32_t *n_
     return true;
 }
 
-onv_status onv_calls_find(const onv_model *model, const onv_eager *eager, onv_arena *arena,
-                          onv_calls *calls, onv_error *err)
+static onv_status find_all(const onv_model *model, const onv_eager *eager, onv_calls *calls,
+                           onv_error *err)
 {
     uint32_t open[ONV_MAX_CALLS], n_open = 0;
-    size_t n = eager->ops.count;
-    *calls = (onv_calls){.of_op = ONV_ARENA_ARRAY(arena, uint32_t, n),
-                         .is_other = ONV_ARENA_ARRAY(arena, bool, n)};
-    if (calls->of_op == NULL || calls->is_other == NULL) return onv_fail_memory(err);
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < eager->ops.count; i++) {
         chain c;
         calls->of_op[i] = ONV_NO_CALL;
         calls->is_other[i] = find_chain(model, eager, i, &c);
@@ -191,9 +188,23 @@ onv_status onv_calls_find(const onv_model *model, const onv_eager *eager, onv_ar
     return ONV_OK;
 }
 
-void onv_calls_cleanup(onv_calls *calls)
+onv_status onv_calls_find(const onv_model *model, const onv_eager *eager, onv_arena *arena,
+                          const onv_calls **calls, onv_error *err)
 {
-    onv_vec_cleanup(&calls->at);
+    size_t n = eager->ops.count;
+    *calls = eager->calls;
+    if (*calls != NULL) return ONV_OK;
+    onv_calls *made = ONV_ARENA_ARRAY(arena, onv_calls, 1);
+    uint32_t *of_op = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    bool *is_other = ONV_ARENA_ARRAY(arena, bool, n);
+    if (made == NULL || of_op == NULL || is_other == NULL) return onv_fail_memory(err);
+    *made = (onv_calls){.of_op = of_op, .is_other = is_other};
+    onv_status status = find_all(model, eager, made, err);
+    onv_call *found = made->at.at;
+    made->at.at = onv_arena_copy(arena, found, made->at.count * sizeof *found);
+    onv_heap_free(found);
+    *calls = made;
+    return status == ONV_OK && arena->failed ? onv_fail_memory(err) : status;
 }
 
 /* --- What they hold ---------------------------------------------------------------------------- */

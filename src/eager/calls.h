@@ -35,15 +35,14 @@ typedef struct onv_call {
 enum { ONV_MAX_CALLS = 64 };
 
 typedef struct onv_calls {
-    ONV_VEC(onv_call) at; /* by first operation, outer before inner */
+    ONV_VEC(onv_call) at; /* by first operation, outer before inner; in the arena, as all of it */
     uint32_t *of_op;      /* the innermost one; ONV_NO_CALL: nothing tells */
     bool *is_other;       /* by operation: its own call, inside of that, is not known */
 } onv_calls;
 
-/* Clean up in either case. */
+/* Those of a complete tape, which has them; of another one in the arena. */
 onv_status onv_calls_find(const onv_model *model, const onv_eager *eager, onv_arena *arena,
-                          onv_calls *calls, onv_error *err);
-void onv_calls_cleanup(onv_calls *calls);
+                          const onv_calls **calls, onv_error *err);
 
 typedef enum onv_held_end {
     ONV_HELD_LEAST, /* by calls alone, whose arguments are certain */

@@ -89,6 +89,13 @@ typedef struct onv_eager_workspace {
         kept_bytes; /* by the thread's handle of cuBLAS from its first use on, beside the others */
 } onv_eager_workspace;
 
+static inline uint64_t onv_workspace_bytes(const onv_eager_workspace *w,
+                                           onv_workspace_choice choice)
+{
+    bool is_open = w->high_bytes > 0 && choice != ONV_WORKSPACE_LIKELY;
+    return !is_open ? w->bytes : choice == ONV_WORKSPACE_MOST ? w->high_bytes : w->low_bytes;
+}
+
 /* The backward of a recurrent module: a kernel for the gradients of what comes in, which always runs, and one for those of the
  * weights. Each copies what it reads and is not contiguous, and both take the same workspace (aten/src/ATen/native/cudnn/RNN.cpp). */
 typedef struct onv_rnn_backward {
@@ -211,8 +218,10 @@ typedef struct onv_eager {
     ONV_VEC(onv_inplace_relu) inplace_relus; /* of inference, in the order of their tensors */
     /* Lowering asked for what `least` or, likewise, `locals` decides: with these the tape is another. */
     bool differs_least, differs_most;
-    bool differs_checkpoints;  /* likewise, what `checkpoints` decides */
-    onv_parameter_order order; /* once it is complete */
+    bool differs_checkpoints; /* likewise, what `checkpoints` decides */
+    /* Once it is complete; calls of a recording: NULL. */
+    onv_parameter_order order;
+    const struct onv_calls *calls;
 } onv_eager;
 
 typedef enum onv_loss {
@@ -255,6 +264,7 @@ typedef struct onv_lower_options {
     onv_attention_kernel attention;
     bool locals; /* calls of modules hold what they can (eager/calls.h) */
     bool least;  /* inference: nothing is held after its last use, and equal parameters are one */
+    bool keeps_open; /* inference: workspaces of 0 bytes that may be larger stand in the timeline */
     bool graph_module;   /* there are no calls of modules, and nothing of this kind is held */
     bool as_exported;    /* no pattern is recognised */
     bool folded_norms;   /* batch norms that the export folded stay folded */

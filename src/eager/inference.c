@@ -31,7 +31,7 @@ static onv_status count_regions(onv_simulation *s, uint32_t **around, onv_error 
 static onv_status find_holders(onv_simulation *s, const onv_lower_options *how, uint32_t **held,
                                onv_error *err)
 {
-    onv_calls calls;
+    const onv_calls *calls;
     uint32_t *around;
     *held = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->storages.count);
     if (*held == NULL) return onv_fail_memory(err);
@@ -42,11 +42,8 @@ static onv_status find_holders(onv_simulation *s, const onv_lower_options *how, 
     if (how->graph_module || is_least || s->eager->was_recorded) return ONV_OK;
     onv_held_end end = how->least ? ONV_HELD_LEAST : how->locals ? ONV_HELD_MOST : ONV_HELD_TOLD;
     ONV_TRY(count_regions(s, &around, err));
-    onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
-    if (status == ONV_OK)
-        status = onv_calls_hold(s->model, &calls, s->eager, end, &s->arena, held, err);
-    onv_calls_cleanup(&calls);
-    ONV_TRY(status);
+    ONV_TRY(onv_calls_find(s->model, s->eager, &s->arena, &calls, err));
+    ONV_TRY(onv_calls_hold(s->model, calls, s->eager, end, &s->arena, held, err));
     uint32_t *made_by = s->again_use; /* nothing runs again */
     for (uint32_t i = 0; i < s->eager->ops.count; i++)
         for (uint32_t k = 0; k < s->eager->ops.at[i].n_out; k++)
@@ -157,7 +154,8 @@ static onv_status run(onv_simulation *s, const onv_lower_options *how, onv_error
 onv_status onv_inference_build(onv_model *model, const onv_eager *eager,
                                const onv_lower_options *how, onv_timeline *timeline, onv_error *err)
 {
-    const onv_train_options options = {.weights = how->weights, .lower = {.cuda = how->cuda}};
+    const onv_train_options options = {.weights = how->weights,
+                                       .lower = {.keeps_open = how->keeps_open, .cuda = how->cuda}};
     onv_train_program program = {0};
     onv_simulation s = {.model = model,
                         .eager = eager,
@@ -175,4 +173,15 @@ onv_status onv_inference_build(onv_model *model, const onv_eager *eager,
     onv_vec_cleanup(&s.lingering);
     if (status != ONV_OK) onv_timeline_cleanup(timeline);
     return status;
+}
+
+void onv_inference_choose(const onv_eager *eager, onv_workspace_choice choice, onv_timeline *t)
+{
+    uint32_t shift = (uint32_t)(t->steps.count - eager->ops.count);
+    for (size_t i = 0; i < t->buffers.count; i++) {
+        onv_buffer *b = &t->buffers.at[i];
+        if (!b->is_transient) continue;
+        const onv_eager_workspace *w = &eager->ops.at[b->first - shift].workspace;
+        if (w->high_bytes > 0) b->bytes = onv_workspace_bytes(w, choice);
+    }
 }

@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/heap.h"
 #include "base/strings.h"
+#include "eager/calls.h"
 #include "eager/simulation.h"
 
 enum { MAX_DEPTH = 16 };
@@ -148,6 +149,8 @@ onv_status onv_eager_complete(onv_eager *eager, const onv_model *model, onv_erro
     onv_vec_fit(&eager->tensors);
     onv_vec_fit(&eager->ops);
     onv_status status = order_parameters(eager, model, &eager->arena, &eager->order, err);
+    if (status == ONV_OK && !eager->was_recorded)
+        status = onv_calls_find(model, eager, &eager->arena, &eager->calls, err);
     if (status != ONV_OK) onv_eager_cleanup(eager);
     return status;
 }

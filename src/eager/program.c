@@ -109,15 +109,12 @@ static onv_status list_holds(onv_simulation *s, uint32_t *until, onv_holds *hold
 /* What calls of modules and names hold longer than operations read it: as traces tell, or what they can (`most`). */
 static onv_status find_calls(onv_simulation *s, uint32_t **told, uint32_t **most, onv_error *err)
 {
-    onv_calls calls;
+    const onv_calls *calls;
     onv_held_end end = s->options->lower.locals ? ONV_HELD_MOST : ONV_HELD_TOLD;
-    onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
-    if (status == ONV_OK)
-        status = onv_calls_hold(s->model, &calls, s->eager, end, &s->arena, told, err);
-    if (status == ONV_OK && s->options->notes_holds)
-        status = onv_calls_hold(s->model, &calls, s->eager, ONV_HELD_MOST, &s->arena, most, err);
-    onv_calls_cleanup(&calls);
-    return status;
+    ONV_TRY(onv_calls_find(s->model, s->eager, &s->arena, &calls, err));
+    ONV_TRY(onv_calls_hold(s->model, calls, s->eager, end, &s->arena, told, err));
+    if (!s->options->notes_holds) return ONV_OK;
+    return onv_calls_hold(s->model, calls, s->eager, ONV_HELD_MOST, &s->arena, most, err);
 }
 
 /* A recording tells all of it. */

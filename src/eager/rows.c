@@ -146,12 +146,13 @@ void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
 static void transient(onv_simulation *s, const onv_passing *sizes, const char *label)
 {
     onv_meter *m = s->meter;
-    uint64_t bytes = sizes->bytes[s->options->lower.cuda.choice];
+    const onv_lower_options *how = &s->options->lower;
+    uint64_t bytes = sizes->bytes[how->cuda.choice];
     if (m != NULL && m->requests != NULL) {
         record(s, ONV_REQUEST_PASS, (uint32_t)m->requests->passing.count, 0);
         if (!onv_vec_push(&m->requests->passing, *sizes)) s->failed = true;
     }
-    if (bytes == 0) return;
+    if (bytes == 0 && (!how->keeps_open || sizes->bytes[ONV_WORKSPACE_MOST] == 0)) return;
     if (m != NULL) {
         onv_work(1);
         if (!onv_u64_add(m->all, bytes, &m->all)) m->overflows = s->failed = true;

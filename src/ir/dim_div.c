@@ -275,6 +275,7 @@ static bool plain_le(const onv_dims *pool, onv_dim a, onv_dim b, int64_t gap)
  * a simplification. */
 static bool certain_le(const onv_dims *pool, onv_dim a, onv_dim b, int64_t gap)
 {
+    if (onv_dim_is_const(a) && onv_dim_is_const(b)) return a.raw + gap <= b.raw;
     if (!onv_dim_is_known(a) || !onv_dim_is_known(b)) return false;
     if (plain_le(pool, a, b, gap)) return true;
     onv_dim_term x, y;

@@ -195,6 +195,8 @@ onv_dim onv_dim_neg(onv_dims *pool, onv_dim a)
 
 onv_dim onv_dim_sub(onv_dims *pool, onv_dim a, onv_dim b)
 {
+    if (onv_dim_is_const(a) && onv_dim_is_const(b))
+        return checked_const(pool, a.raw - b.raw, false);
     return onv_dim_add(pool, a, onv_dim_neg(pool, b));
 }
 

@@ -164,7 +164,7 @@ onv_status onv_ort_orders_init(onv_ort_orders *o, const onv_model *model, const 
                                uint32_t n_weights, const onv_alloc_options *options, onv_error *err)
 {
     size_t n_scratch = model->values.count + 2 * model->graphs.count;
-    *o = (onv_ort_orders){.n_weights = n_weights};
+    *o = (onv_ort_orders){.n_weights = n_weights, .are_equal = true};
     ONV_TRY(onv_allocator_init(&o->arena, onv_alloc_model_find("bfc"), options, err));
     o->bytes = onv_heap_alloc((n_weights + (size_t)1) * sizeof *o->bytes);
     o->order = onv_heap_alloc((n_weights + (size_t)1) * sizeof *o->order);
@@ -180,6 +180,7 @@ onv_status onv_ort_orders_init(onv_ort_orders *o, const onv_model *model, const 
     if (o->slots == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < n_weights; i++) {
         o->bytes[i] = t->buffers.at[i].bytes;
+        o->are_equal &= o->bytes[i] == o->bytes[0];
         ONV_TRY(check_size(o->bytes[i], err));
     }
     return ONV_OK;
@@ -347,7 +348,7 @@ static onv_status try_all(onv_ort_orders *o, session *s, onv_ort_spread *spread,
 {
     *spread =
         (onv_ort_spread){.low = UINT64_MAX, .n_orders = count_orders(o->n_weights, s->n_requests)};
-    for (uint32_t i = 0; i < spread->n_orders; i++) {
+    for (uint32_t i = 0; i < (o->are_equal ? 1 : spread->n_orders); i++) {
         while (o->loaded.count <= i) ONV_TRY(load_next(o, err));
         onv_ort_loaded *loaded = &o->loaded.at[i];
         ONV_TRY(try_order(o, s, loaded, err));

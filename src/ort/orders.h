@@ -36,6 +36,7 @@ typedef struct onv_ort_orders {
     uint32_t n_weights, n_drawn, n_slots;
     ONV_VEC(onv_ort_table) tables;
     uint64_t random;
+    bool are_equal;                 /* all initializers are as large: one order is as good as all */
     ONV_VEC(onv_ort_loaded) loaded; /* by order */
 } onv_ort_orders;
 

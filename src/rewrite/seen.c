@@ -213,13 +213,46 @@ static bool run_rule(onv_edit *e, onv_op_ctx *c)
     return fits && e->status == ONV_OK;
 }
 
+static bool is_of_numbers(const onv_type *type)
+{
+    for (int i = 0; i < type->rank; i++)
+        if (!onv_dim_is_const(type->dims[i])) return false;
+    return onv_type_has_rank(type);
+}
+
+/* Where all that is bound is seen, so is what comes of it: windows slide by types and attributes alone. */
+static bool see_as_bound(onv_edit *e, const onv_node *node)
+{
+    if (!slides_windows(node)) return false;
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        if (!onv_is_value(node->inputs[k])) continue;
+        const onv_type *seen = &e->values.at[node->inputs[k].index].seen,
+                       *bound = &onv_edit_value_at(e, node->inputs[k])->type;
+        if (!is_of_numbers(seen) || seen->rank != bound->rank ||
+            (seen->dims != bound->dims &&
+             memcmp(seen->dims, bound->dims, (size_t)seen->rank * sizeof *seen->dims) != 0))
+            return false;
+    }
+    for (uint32_t k = 0; k < node->n_outputs; k++)
+        if (onv_is_value(node->outputs[k]) &&
+            !is_of_numbers(&onv_edit_value_at(e, node->outputs[k])->type))
+            return false;
+    for (uint32_t k = 0; k < node->n_outputs; k++) {
+        if (!onv_is_value(node->outputs[k])) continue;
+        onv_edit_value *to = &e->values.at[node->outputs[k].index];
+        to->seen = onv_edit_value_at(e, node->outputs[k])->type;
+        to->seen_known = NULL;
+    }
+    return true;
+}
+
 void onv_seen_node(onv_edit *e, onv_node_id id)
 {
     onv_model *model = e->model;
     const onv_node *node = onv_model_node(model, id);
     onv_error ignored = {
         0}; /* what a rule cannot do with the little that is known, it leaves open */
-    if (e->status != ONV_OK) return;
+    if (e->status != ONV_OK || see_as_bound(e, node)) return;
     if (node->op == NULL || (node->op->flags & ONV_OP_SUBGRAPH) != 0) {
         see_owner(e, node);
         return;
