@@ -484,10 +484,12 @@ uint32_t onv_ort_find_kept(const onv_model *model, const onv_node *node,
 
 /* Few rows are multiplied as the weight is (measured: 16 with 4 bits, 5 with 8, 1 with MatMulBnb4, float32 and
  * float16; matmul_4bits.cu, matmul_8bits.cu). For more the weight is made in the type of the product, each
- * row filled up to whole blocks. */
+ * row filled up to whole blocks; where that is more than 256 MiB, as of a wide lm_head, by so many columns at a time
+ * (matmul_nbits.cc). */
 static void packed_scratch(kernel *k)
 {
-    enum { UNIT = 8, ROWS_4 = 16, ROWS_8 = 5, PASS = 256, CODES = 16 };
+    enum { UNIT = 8, ROWS_4 = 16, ROWS_8 = 5, PASS = 256, CODES = 16, COLUMNS = 32768 };
+    const uint64_t most = UINT64_C(256) << 20;
     const onv_node *node = k->node;
     int64_t width = onv_node_int(node, "K", 0), n = onv_node_int(node, "N", 0);
     int64_t block = onv_node_int(node, "block_size", 0), bits = onv_node_int(node, "bits", 4),
@@ -507,8 +509,13 @@ static void packed_scratch(kernel *k)
     if (!is_bnb && bits == 8 && is_whole && width % block == 0 && PASS % block == 0 &&
         rows <= ROWS_8)
         return;
-    if (onv_u64_mul((uint64_t)padded, (uint64_t)n, &elems) && onv_dtype_bytes(dtype, elems, &bytes))
-        add(k, bytes);
+    if (!onv_u64_mul((uint64_t)padded, (uint64_t)n, &elems) ||
+        !onv_dtype_bytes(dtype, elems, &bytes))
+        return;
+    bool has_groups = node->n_inputs > 4 && onv_is_value(node->inputs[4]);
+    if (!is_bnb && !has_groups && bytes > most && n > 2 * COLUMNS)
+        bytes = bytes / (uint64_t)n * COLUMNS;
+    add(k, bytes);
 }
 
 /* --- All --------------------------------------------------------------------------------------- */
