@@ -57,7 +57,8 @@ bool onv_rule_duplicate_casts(onv_edit *e, onv_node_id node)
     uint8_t from = dtype_of(e, in);
     bool is_changed = false, only_casts = onv_edit_n_uses(e, out) > 0;
     if (group_of(from) == OTHER || group_of(dtype_of(e, out)) == OTHER) return false;
-    for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u)) {
+    ONV_EACH_USE(e, out, u)
+    {
         bool is_cast =
             onv_edit_is(e, u->node, ONV_OP_Cast, 0) &&
             onv_edit_node_at(e, u->node)->graph.index == onv_edit_node_at(e, node)->graph.index;

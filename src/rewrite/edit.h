@@ -116,6 +116,10 @@ uint32_t onv_edit_n_uses(const onv_edit *e, onv_value_id value);
 const onv_use *onv_edit_first_use(const onv_edit *e, onv_value_id value);
 const onv_use *onv_edit_next_use(const onv_edit *e, const onv_use *use);
 
+#define ONV_EACH_USE(e, value, use)                                                                \
+    for (const onv_use *(use) = onv_edit_first_use(e, value); (use) != NULL;                       \
+         (use) = onv_edit_next_use(e, use))
+
 /* Whether it is an output of its graph / read inside a subgraph. */
 bool onv_edit_is_result(const onv_edit *e, onv_value_id value);
 bool onv_edit_is_read_inside(const onv_edit *e, onv_value_id value);

@@ -29,8 +29,8 @@ static bool list_edges(ordering *o, uint32_t i)
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         if (!onv_is_value(node->outputs[k])) continue;
         if (!onv_work(1 + onv_edit_n_uses(e, node->outputs[k]))) return false;
-        for (const onv_use *u = onv_edit_first_use(e, node->outputs[k]); u != NULL;
-             u = onv_edit_next_use(e, u)) {
+        ONV_EACH_USE(e, node->outputs[k], u)
+        {
             onv_node_id reader = u->node;
             while (onv_edit_node_at(e, reader)->graph.index != o->graph.index)
                 reader = e->model->graphs.at[onv_edit_node_at(e, reader)->graph.index].owner;

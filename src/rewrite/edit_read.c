@@ -82,8 +82,8 @@ bool onv_edit_is_read_inside(const onv_edit *e, onv_value_id value)
 {
     if (!onv_is_value(value)) return false;
     uint32_t graph = onv_edit_value_at(e, value)->graph.index;
-    for (const onv_use *u = onv_edit_first_use(e, value); u != NULL; u = onv_edit_next_use(e, u))
-        if (onv_edit_node_at(e, u->node)->graph.index != graph) return true;
+    ONV_EACH_USE(e, value, u)
+    if (onv_edit_node_at(e, u->node)->graph.index != graph) return true;
     return false;
 }
 

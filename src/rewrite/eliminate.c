@@ -111,8 +111,8 @@ bool onv_rule_eliminate_before_shape(onv_edit *e, onv_node_id node)
 {
     onv_value_id out = onv_edit_out(e, node, 0);
     if (!onv_is_node(onv_edit_in_node(e, node, 0)) || onv_edit_n_uses(e, out) == 0) return false;
-    for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u))
-        if (onv_edit_node_at(e, u->node)->code != ONV_OP_Shape) return false;
+    ONV_EACH_USE(e, out, u)
+    if (onv_edit_node_at(e, u->node)->code != ONV_OP_Shape) return false;
     return onv_edit_remove_single(e, node);
 }
 

@@ -1,4 +1,5 @@
 #include "rewrite/fuse.h"
+#include "rewrite/rules.h"
 
 #include <math.h>
 #include <string.h>
@@ -30,12 +31,23 @@ onv_node_id onv_fuse_reader(const onv_edit *e, onv_node_id node)
     onv_value_id out = onv_is_node(node) ? onv_edit_out(e, node, 0) : ONV_NO_VALUE;
     if (!onv_is_value(out)) return found;
     uint32_t graph = onv_edit_node_at(e, node)->graph.index;
-    for (const onv_use *use = onv_edit_first_use(e, out); use != NULL;
-         use = onv_edit_next_use(e, use)) {
+    ONV_EACH_USE(e, out, use)
+    {
         if (onv_edit_node_at(e, use->node)->graph.index != graph) continue;
         if (!onv_is_node(found) || use->node.index < found.index) found = use->node;
     }
     return found;
+}
+
+bool onv_fuse_has_on_cpu(const onv_edit *e, onv_graph_id graph, const char *ops)
+{
+    for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id); id = onv_edit_next(e, id)) {
+        const onv_node *at = onv_edit_node_at(e, id);
+        if (at->provider == ONV_PROVIDER_CPU && onv_rewrite_names(ops, at->op_type) &&
+            (at->domain[0] == '\0' || strcmp(at->domain, ONV_MS_DOMAIN) == 0))
+            return true;
+    }
+    return false;
 }
 
 int onv_fuse_rank(const onv_edit *e, onv_value_id value)

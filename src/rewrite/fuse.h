@@ -39,6 +39,9 @@ onv_node_id onv_fuse_reader(const onv_edit *e, onv_node_id node);
 /* Of two inputs the one that is not `value`; ONV_NO_VALUE where neither is. */
 onv_value_id onv_fuse_other_input(const onv_edit *e, onv_node_id node, onv_value_id value);
 
+/* Whether the CPU runs one of these operators of ai.onnx or com.microsoft there. */
+bool onv_fuse_has_on_cpu(const onv_edit *e, onv_graph_id graph, const char *ops);
+
 /* The rank that the runtime sees; -1: none. */
 int onv_fuse_rank(const onv_edit *e, onv_value_id value);
 

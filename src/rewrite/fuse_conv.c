@@ -1,6 +1,6 @@
 /* What comes after a convolution or a product with constants, and is constant itself, goes into its
  * weights. */
-#include <string.h>
+#include <stdio.h>
 
 #include "rewrite/fuse.h"
 
@@ -160,21 +160,21 @@ bool onv_rule_matmul_bn(onv_edit *e, onv_node_id matmul)
 
 /* --- Activations ------------------------------------------------------------------------------- */
 
+/* Its other operands are constant. */
 bool onv_fuse_conv_activation(onv_edit *e, onv_node_id activation)
 {
-    onv_value_id in = onv_edit_in(e, activation, 0);
-    onv_node_id conv = onv_edit_producer(e, in);
+    onv_form_match m;
+    char form[64];
     const onv_node *act = onv_edit_node_at(e, activation);
-    if (!onv_is_node(conv) || act->provider != ONV_PROVIDER_CPU ||
-        !onv_fuse_same_provider(e, conv, activation) || !onv_fuse_is(e, conv, ONV_OP_Conv) ||
-        onv_edit_only_user(e, in).index != activation.index ||
-        onv_edit_value_at(e, in)->type.dtype != ONV_FLOAT)
+    snprintf(form, sizeof form, "^%s(Conv(?))", act->op_type);
+    if (act->provider != ONV_PROVIDER_CPU || !onv_fuse_form(e, activation, form, &m) ||
+        m.nodes[0].index != activation.index ||
+        onv_edit_value_at(e, act->inputs[0])->type.dtype != ONV_FLOAT)
         return false;
     for (uint32_t k = 1; k < act->n_inputs; k++)
         if (onv_is_value(act->inputs[k]) && !onv_edit_is_constant(e, act->inputs[k])) return false;
-    const onv_node *at = onv_edit_node_at(e, conv);
-    const onv_node_id nodes[] = {conv, activation};
-    return onv_fuse_replace(e, activation, nodes, 2,
+    const onv_node *at = onv_edit_node_at(e, m.nodes[1]);
+    return onv_fuse_form_by(e, &m,
                             ONV_NEW_NODE(.op_type = "FusedConv", .domain = ONV_MS_DOMAIN,
                                          .version = 1, .inputs = at->inputs,
                                          .n_inputs = at->n_inputs, .attrs = at->attrs,

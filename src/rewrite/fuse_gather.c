@@ -122,8 +122,8 @@ static bool share_out(onv_edit *e, onv_value_id value, onv_graph_id graph)
     uint32_t n = 0;
     int64_t axis = 0;
     onv_dim size = ONV_DIM_UNKNOWN;
-    for (const onv_use *use = onv_edit_first_use(e, value); use != NULL;
-         use = onv_edit_next_use(e, use)) {
+    ONV_EACH_USE(e, value, use)
+    {
         if (use->input != 0 || onv_edit_node_at(e, use->node)->graph.index != graph.index ||
             (!onv_fuse_is(e, use->node, ONV_OP_Gather) && !onv_fuse_is(e, use->node, ONV_OP_Slice)))
             continue;

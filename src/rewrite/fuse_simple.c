@@ -90,10 +90,10 @@ static bool is_only_for(const onv_edit *e, onv_node_id node, onv_op_name op)
 {
     onv_value_id out = onv_edit_out(e, node, 0);
     if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
-    for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u))
-        if (!onv_edit_is(e, u->node, op, 0) || (op == ONV_OP_Where && u->input != 0) ||
-            onv_edit_node_at(e, u->node)->graph.index != onv_edit_node_at(e, node)->graph.index)
-            return false;
+    ONV_EACH_USE(e, out, u)
+    if (!onv_edit_is(e, u->node, op, 0) || (op == ONV_OP_Where && u->input != 0) ||
+        onv_edit_node_at(e, u->node)->graph.index != onv_edit_node_at(e, node)->graph.index)
+        return false;
     return !onv_edit_makes_result(e, node);
 }
 

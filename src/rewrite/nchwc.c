@@ -10,8 +10,10 @@
 #include "base/heap.h"
 #include "base/quota.h"
 #include "rewrite/fuse.h"
+#include "rewrite/rules.h"
 
 #define NCHWC_DOMAIN "com.microsoft.nchwc"
+#define POOLS        "MaxPool AveragePool GlobalMaxPool GlobalAveragePool"
 
 enum {
     BLOCK = 16,
@@ -206,7 +208,7 @@ static void follow_sizes(const onv_node *node, const image *in, const int64_t ke
     }
 }
 
-static void block_conv(blocking *b, onv_node_id node)
+static void block_conv(blocking *b, onv_node_id node, const image *in)
 {
     onv_edit *e = b->e;
     filter f = {.groups = 1};
@@ -223,7 +225,6 @@ static void block_conv(blocking *b, onv_node_id node)
     inputs[1] = make_weight(b, f.id, dims, RANK, &b->images[f.id.index].filters[f.is_small]);
     if (at.n_inputs > 2 && out != f.out)
         inputs[2] = make_weight(b, inputs[2], dims, 1, &b->images[inputs[2].index].bias);
-    const image *in = image_of(b, inputs[0]);
     if (f.reads_plain && in != NULL) inputs[0] = in->plain;
     if (!f.reads_plain) inputs[0] = reorder(b, node, inputs[0], f.in * f.groups);
     onv_attr *attrs =
@@ -244,14 +245,13 @@ static void block_conv(blocking *b, onv_node_id node)
 
 /* --- Pools and others of their own kernels ------------------------------------------------------- */
 
-static void block_pool(blocking *b, onv_node_id node)
+static void block_pool(blocking *b, onv_node_id node, const image *known)
 {
     onv_edit *e = b->e;
     onv_node at = *onv_edit_node_at(e, node);
     bool is_global = ONV_IS_ANY(&at, ONV_OP_GlobalAveragePool, ONV_OP_GlobalMaxPool);
     onv_value_id in = onv_edit_in(e, node, 0);
     if (!onv_is_value(in) || (at.n_outputs > 1 && onv_is_value(at.outputs[1]))) return;
-    const image *known = image_of(b, in);
     onv_dim channels = known != NULL ? onv_dim_const(known->channels) : onv_fuse_dim(e, in, 1);
     if (onv_edit_value_at(e, in)->type.dtype != ONV_FLOAT || onv_fuse_rank(e, in) != RANK ||
         !onv_dim_is_const(channels) || channels.raw % BLOCK != 0)
@@ -348,23 +348,29 @@ static bool has_perm(const onv_node *node, const int64_t perm[RANK])
            memcmp(attr->ints, perm, RANK * sizeof *perm) == 0;
 }
 
+/* The image in plain order, before the node that wants channels last, or behind the one that makes it. */
+static onv_node_id add_reorder(onv_edit *e, onv_value_id in, int64_t channels, bool is_last,
+                               onv_node_id at, onv_value_id out)
+{
+    const onv_attr attrs[] = {onv_fuse_int(e, "channels", channels),
+                              onv_fuse_int(e, "channels_last", is_last)};
+    return onv_edit_add(e,
+                        &ONV_NEW_NODE(.op_type = "ReorderOutput", .domain = NCHWC_DOMAIN,
+                                      .version = 1, .at = at, .is_behind = !is_last, ONV_INPUTS(in),
+                                      ONV_OUTPUTS(out), .attrs = attrs, .n_attrs = 2));
+}
+
 /* To channels last, a reorder of its own; from there, a part of the one that follows. */
-static void block_transpose(blocking *b, onv_node_id node)
+static void block_transpose(blocking *b, onv_node_id node, const image *known)
 {
     static const int64_t to_last[RANK] = {0, 2, 3, 1}, from_last[RANK] = {0, 3, 1, 2};
     onv_edit *e = b->e;
     const onv_node *at = onv_edit_node_at(e, node);
     onv_value_id in = onv_edit_in(e, node, 0), out = onv_edit_out(e, node, 0);
-    const image *known = image_of(b, in);
     if (has_perm(at, from_last) && !onv_edit_is_result(e, out) && onv_edit_n_uses(e, out) == 1)
         b->to_plain = node;
     if (known == NULL || !has_perm(at, to_last)) return;
-    const onv_attr attrs[] = {onv_fuse_int(e, "channels", known->channels),
-                              onv_fuse_int(e, "channels_last", 1)};
-    onv_node_id made =
-        onv_edit_add(e, &ONV_NEW_NODE(.op_type = "ReorderOutput", .domain = NCHWC_DOMAIN,
-                                      .version = 1, .at = node, ONV_INPUTS(in), ONV_OUTPUTS(out),
-                                      .attrs = attrs, .n_attrs = 2));
+    onv_node_id made = add_reorder(e, in, known->channels, true, node, out);
     if (e->status != ONV_OK) return;
     b->is_blocked[made.index] = true;
     onv_edit_remove(e, node);
@@ -448,26 +454,26 @@ static bool join_sum(blocking *b, onv_node_id node, const onv_value_id in[2])
     return false;
 }
 
-static void block_binary(blocking *b, onv_node_id node, bool adds)
+static void block_binary(blocking *b, onv_node_id node, const image *first)
 {
     onv_edit *e = b->e;
+    bool adds = onv_edit_node_at(e, node)->code != ONV_OP_Mul;
     uint32_t n = onv_edit_node_at(e, node)->n_inputs;
     bool is_same = true;
     for (uint32_t k = 0; k < n; k++) {
         const image *in = image_of(b, onv_edit_in(e, node, k));
-        if (in == NULL || in->channels != image_of(b, onv_edit_in(e, node, 0))->channels) return;
+        if (in == NULL || in->channels != first->channels) return;
         is_same &= is_same_size(b, onv_edit_in(e, node, 0), onv_edit_in(e, node, k));
     }
-    if (n == 0 || (!is_same && !adds)) return;
+    if (!is_same && !adds) return;
     const onv_value_id in[2] = {onv_edit_in(e, node, 0), onv_edit_in(e, node, 1)};
     if (is_same && n == 2 && (adds ? join_sum(b, node, in) : join_hard_swish(b, node, in))) return;
-    const image *first = image_of(b, in[0]);
     image *made = make_blocks(b, node, first->channels);
     if (is_same) keep_sizes(first, made);
 }
 
 /* Of channels that fill whole blocks. */
-static void block_concat(blocking *b, onv_node_id node)
+static void block_concat(blocking *b, onv_node_id node, const image *first)
 {
     onv_edit *e = b->e;
     uint32_t n = onv_edit_node_at(e, node)->n_inputs;
@@ -478,52 +484,46 @@ static void block_concat(blocking *b, onv_node_id node)
         if (in == NULL || in->channels % BLOCK != 0) return;
         channels += in->channels;
     }
-    if (n == 0) return;
-    const image *first = image_of(b, onv_edit_in(e, node, 0));
     keep_sizes(first, make_blocks(b, node, channels)); /* channels are not compared by them */
 }
 
 /* --- All of them ------------------------------------------------------------------------------- */
 
-static bool is_activation(const onv_node *node, bool is_fused)
-{
-    return is_fused ? ONV_IS_ANY(node, ONV_OP_QuickGelu, ONV_OP_Gelu)
-                    : ONV_IS_ANY(node, ONV_OP_Relu, ONV_OP_Sigmoid, ONV_OP_Tanh, ONV_OP_HardSigmoid,
-                                 ONV_OP_HardSwish, ONV_OP_Gelu);
-}
+typedef struct blocker {
+    const char *ops;
+    bool begins;            /* blocks; others go on with those of their first input */
+    bool is_onnx, is_fused; /* of ai.onnx, of com.microsoft */
+    void (*block)(blocking *b, onv_node_id node, const image *in);
+} blocker;
 
-/* What goes on with an image in blocks. */
-static void block_reader(blocking *b, onv_node_id node, const image *in)
-{
-    const onv_node *at = onv_edit_node_at(b->e, node);
-    if (ONV_IS_ANY(at, ONV_OP_Add, ONV_OP_Sum, ONV_OP_Mul))
-        block_binary(b, node, at->code != ONV_OP_Mul);
-    else if (at->code == ONV_OP_Concat)
-        block_concat(b, node);
-    else if (at->code == ONV_OP_BatchNormalization)
-        block_norm(b, node, in);
-    else if (ONV_IS_ANY(at, ONV_OP_Resize, ONV_OP_Upsample))
-        block_resize(b, node, in);
-}
+static const blocker blockers[] = {
+    {"Conv", true, true, false, block_conv},
+    {"FusedConv", true, false, true, block_conv},
+    {POOLS, true, true, false, block_pool},
+    {"Transpose", true, true, false, block_transpose},
+    {"Relu Sigmoid Tanh HardSigmoid HardSwish", false, true, false, block_activation},
+    {"Gelu", false, true, true, block_activation},
+    {"QuickGelu", false, false, true, block_activation},
+    {"Add Sum Mul", false, true, false, block_binary},
+    {"Concat", false, true, false, block_concat},
+    {"BatchNormalization", false, true, false, block_norm},
+    {"Resize Upsample", false, true, false, block_resize},
+};
 
 static void block_node(blocking *b, onv_node_id node)
 {
     const onv_node *at = onv_edit_node_at(b->e, node);
     const image *in = image_of(b, onv_edit_in(b->e, node, 0));
-    bool is_fused = strcmp(at->domain, ONV_MS_DOMAIN) == 0;
+    bool is_onnx = at->domain[0] == '\0', is_fused = strcmp(at->domain, ONV_MS_DOMAIN) == 0;
     if (!onv_work(1 + at->n_inputs)) onv_edit_fail(b->e, ONV_ERR_CANCELLED);
-    if (at->provider != ONV_PROVIDER_CPU || (at->domain[0] != '\0' && !is_fused)) return;
-    if (at->code == (is_fused ? ONV_OP_FusedConv : ONV_OP_Conv))
-        block_conv(b, node);
-    else if (in != NULL && is_activation(at, is_fused))
-        block_activation(b, node, in);
-    else if (!is_fused && ONV_IS_ANY(at, ONV_OP_MaxPool, ONV_OP_AveragePool, ONV_OP_GlobalMaxPool,
-                                     ONV_OP_GlobalAveragePool))
-        block_pool(b, node);
-    else if (!is_fused && at->code == ONV_OP_Transpose)
-        block_transpose(b, node);
-    else if (!is_fused && in != NULL)
-        block_reader(b, node, in);
+    for (size_t i = 0; i < sizeof blockers / sizeof blockers[0]; i++) {
+        const blocker *row = &blockers[i];
+        if (!onv_rewrite_names(row->ops, at->op_type)) continue;
+        if (at->provider == ONV_PROVIDER_CPU && (row->begins || in != NULL) &&
+            ((row->is_onnx && is_onnx) || (row->is_fused && is_fused)))
+            row->block(b, node, in);
+        return;
+    }
 }
 
 /* The plain order for all that still read it. */
@@ -542,11 +542,7 @@ static void restore(blocking *b, onv_value_id value)
         n_plain++;
     }
     if (n_plain == 0 && !onv_edit_is_result(e, of->plain)) return;
-    const onv_attr channels = onv_fuse_int(e, "channels", of->channels);
-    onv_edit_add(e, &ONV_NEW_NODE(.op_type = "ReorderOutput", .domain = NCHWC_DOMAIN, .version = 1,
-                                  .at = onv_edit_producer(e, value), .is_behind = true,
-                                  ONV_INPUTS(value), ONV_OUTPUTS(of->plain), .attrs = &channels,
-                                  .n_attrs = 1));
+    add_reorder(e, value, of->channels, false, onv_edit_producer(e, value), of->plain);
 }
 
 static void block_all(blocking *b, onv_graph_id graph)
@@ -563,24 +559,11 @@ static void block_all(blocking *b, onv_graph_id graph)
     onv_heap_free(nodes);
 }
 
-/* Whether any node would begin blocks. */
-static bool has_images(const onv_edit *e, onv_graph_id graph)
-{
-    for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id); id = onv_edit_next(e, id)) {
-        const onv_node *at = onv_edit_node_at(e, id);
-        if (at->provider == ONV_PROVIDER_CPU && strcmp(at->domain, NCHWC_DOMAIN) != 0 &&
-            ONV_IS_ANY(at, ONV_OP_Conv, ONV_OP_FusedConv, ONV_OP_MaxPool, ONV_OP_AveragePool,
-                       ONV_OP_GlobalMaxPool, ONV_OP_GlobalAveragePool))
-            return true;
-    }
-    return false;
-}
-
 uint32_t onv_block_channels(onv_edit *e, onv_graph_id graph)
 {
     blocking b = {.e = e, .to_plain = ONV_NO_NODE};
     size_t n_nodes = e->nodes.count, n = e->values.count + MOST_NEW * n_nodes;
-    if (!has_images(e, graph)) return 0;
+    if (!onv_fuse_has_on_cpu(e, graph, "Conv FusedConv " POOLS)) return 0;
     b.images = onv_edit_checked(e, onv_heap_alloc(n * sizeof *b.images + 1));
     b.is_blocked = onv_edit_checked(e, onv_heap_calloc((1 + MOST_NEW) * n_nodes + 1, 1));
     const image none = {.plain = ONV_NO_VALUE,

@@ -60,10 +60,8 @@ static bool move_channels(onv_edit *e, onv_node_id node)
 
 uint32_t onv_move_channels(onv_edit *e, onv_graph_id graph)
 {
-    uint32_t n = onv_edit_n_nodes(e, graph), n_done = 0, n_convs = 0;
-    for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id); id = onv_edit_next(e, id))
-        n_convs += onv_edit_node_at(e, id)->code == ONV_OP_QLinearConv;
-    if (n_convs == 0) return 0;
+    uint32_t n = onv_edit_n_nodes(e, graph), n_done = 0;
+    if (!onv_fuse_has_on_cpu(e, graph, "QLinearConv")) return 0;
     onv_node_id *nodes = onv_edit_backward_order(e, graph);
     for (uint32_t i = 0; i < n && e->status == ONV_OK; i++) n_done += move_channels(e, nodes[i]);
     onv_heap_free(nodes);

@@ -36,9 +36,9 @@ static void mark_outputs(partition *p, onv_node_id id, const onv_kernel *kernel)
         onv_value_id out = node->outputs[k];
         if (!onv_is_value(out) || (kernel != NULL && !onv_kernel_gives_host(kernel, k))) continue;
         p->is_host[out.index] = true;
-        for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u))
-            p->is_candidate[u->node.index] |=
-                onv_edit_node_at(e, u->node)->graph.index == node->graph.index;
+        ONV_EACH_USE(e, out, u)
+        p->is_candidate[u->node.index] |=
+            onv_edit_node_at(e, u->node)->graph.index == node->graph.index;
     }
 }
 

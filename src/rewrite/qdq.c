@@ -4,11 +4,12 @@
  * Read in source (core/optimizer/qdq_transformer), for x64: activations of int8 become uint8 first, and products
  * take no others. Split, Where and ArgMax keep their pairs. */
 #include <math.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "base/heap.h"
 #include "base/quota.h"
 #include "rewrite/fuse.h"
+#include "rewrite/rules.h"
 
 /* An operator with what is around it. */
 typedef struct group {
@@ -102,53 +103,6 @@ static bool replace_group(const group *g, const char *op_type, const char *domai
     return true;
 }
 
-enum { MOST_INPUTS = 9 };
-
-static bool select_unary(const group *g)
-{
-    static const char *const names[][2] = {{"AveragePool", "QLinearAveragePool"},
-                                           {"LeakyRelu", "QLinearLeakyRelu"},
-                                           {"GlobalAveragePool", "QLinearGlobalAveragePool"},
-                                           {"Sigmoid", "QLinearSigmoid"},
-                                           {"Softmax", "QLinearSoftmax"}};
-    onv_value_id inputs[MOST_INPUTS];
-    uint32_t n = 0, i = 0;
-    if (g->n_dq != 1 || !g->is_all || !onv_is_node(g->q) || dtype_in(g, 0) != dtype_out(g) ||
-        !is_8_bit(dtype_out(g)))
-        return false;
-    while (strcmp(names[i][0], onv_edit_node_at(g->e, g->node)->op_type) != 0) i++;
-    add_input(g, 0, inputs, &n);
-    add_params(g->e, g->q, inputs, &n);
-    return replace_group(g, names[i][1], ONV_MS_DOMAIN, inputs, n);
-}
-
-static bool select_binary(const group *g)
-{
-    bool adds = onv_edit_node_at(g->e, g->node)->code == ONV_OP_Add;
-    onv_value_id inputs[MOST_INPUTS];
-    uint32_t n = 0;
-    if (g->n_dq != 2 || !g->is_all || !onv_is_node(g->q) || dtype_in(g, 0) != dtype_in(g, 1) ||
-        dtype_in(g, 0) != dtype_out(g) || !is_8_bit(dtype_out(g)))
-        return false;
-    for (uint32_t k = 0; k < 2; k++) add_input(g, k, inputs, &n);
-    add_params(g->e, g->q, inputs, &n);
-    return replace_group(g, adds ? "QLinearAdd" : "QLinearMul", ONV_MS_DOMAIN, inputs, n);
-}
-
-static bool select_concat(const group *g)
-{
-    uint32_t n_parts = onv_edit_node_at(g->e, g->node)->n_inputs, n = 0;
-    if (!g->is_all || !onv_is_node(g->q) || !is_8_bit(dtype_out(g))) return false;
-    for (uint32_t k = 0; k < n_parts; k++)
-        if (dtype_in(g, k) != dtype_out(g)) return false;
-    onv_value_id *inputs = onv_edit_checked(
-        g->e, ONV_ARENA_ARRAY(&g->e->model->arena, onv_value_id, 3 * (size_t)n_parts + 2));
-    if (inputs == NULL) return false;
-    add_params(g->e, g->q, inputs, &n);
-    for (uint32_t k = 0; k < n_parts; k++) add_input(g, k, inputs, &n);
-    return replace_group(g, "QLinearConcat", ONV_MS_DOMAIN, inputs, n);
-}
-
 /* A bias is added to sums of products: its scale is about that of these. What the file does not show is taken to be. */
 static bool fits_bias(const group *g)
 {
@@ -169,53 +123,88 @@ static bool fits_bias(const group *g)
     return true;
 }
 
-static bool select_conv(const group *g)
+/* Operators and what they become: "QLinear" before them, or `made`. Types of the inputs, the last one of all that follow: `u` uint8, `8` that
+ * or int8, `i` int32, `=` as the result, which is a `u` or `8`, or not quantized (0). Inputs of what is made: `0` and `1` with scale and
+ * zero point, `*` all of them; `q` both of the result; `b` a bias if there is one, `B` its place; `m` first the integers of two, then all scales. */
+typedef struct selection {
+    const char *ops, *made, *domain;
+    uint8_t least, most; /* inputs */
+    const char *types;
+    char of_result;
+    const char *inputs;
+} selection;
+
+static const selection selections[] = {
+    {"AveragePool LeakyRelu GlobalAveragePool Sigmoid Softmax", NULL, ONV_MS_DOMAIN, 1, 1, "=", '8',
+     "*q"},
+    {"Add Mul", NULL, ONV_MS_DOMAIN, 2, 2, "=", '8', "*q"},
+    {"Concat", NULL, ONV_MS_DOMAIN, 1, UINT8_MAX, "=", '8', "q*"},
+    {"Conv", NULL, NULL, 2, 3, "u8i", 'u', "01qb"},
+    {"MatMul", NULL, NULL, 2, 2, "u8", 'u', "01q"},
+    {"MatMul", "MatMulIntegerToFloat", ONV_MS_DOMAIN, 2, 2, "u8", 0, "m"},
+    {"Gemm", "QGemm", ONV_MS_DOMAIN, 2, 3, "=8i", '8', "01Bq"},
+    {"Gemm", "QGemm", ONV_MS_DOMAIN, 2, 3, "88i", 0, "01B"},
+};
+
+static bool is_of_type(char type, onv_dtype dtype, onv_dtype result)
 {
-    onv_value_id inputs[MOST_INPUTS];
-    uint32_t n = 0;
-    if (!g->is_all || g->n_dq < 2 || g->n_dq > 3 || !onv_is_node(g->q) ||
-        dtype_in(g, 0) != ONV_UINT8 || dtype_out(g) != ONV_UINT8 || !is_8_bit(dtype_in(g, 1)) ||
-        (g->n_dq == 3 && (dtype_in(g, 2) != ONV_INT32 || !fits_bias(g))))
-        return false;
-    for (uint32_t k = 0; k < 2; k++) add_input(g, k, inputs, &n);
-    add_params(g->e, g->q, inputs, &n);
-    if (g->n_dq == 3) inputs[n++] = onv_edit_in(g->e, dq_of(g, 2), 0);
-    return replace_group(g, "QLinearConv", NULL, inputs, n);
+    if (type == '=') return dtype == result;
+    if (type == '8') return is_8_bit(dtype);
+    return dtype == (type == 'u' ? ONV_UINT8 : ONV_INT32);
 }
 
-static bool select_matmul(const group *g)
+static bool is_selected(const group *g, const selection *s)
 {
-    onv_edit *e = g->e;
-    onv_value_id inputs[MOST_INPUTS];
-    uint32_t n = 0;
-    if (g->n_dq != 2 || g->is_mixed || dtype_in(g, 0) != ONV_UINT8 || !is_8_bit(dtype_in(g, 1)))
+    const onv_node *at = onv_edit_node_at(g->e, g->node);
+    bool has_q = onv_is_node(g->q), has_bias = g->n_dq == 3;
+    onv_dtype result = has_q ? dtype_out(g) : ONV_UNDEFINED;
+    if (!onv_rewrite_names(s->ops, at->op_type) || !g->is_all || g->is_mixed ||
+        g->n_dq < s->least || (g->n_dq > s->most && s->most < UINT8_MAX) ||
+        has_q != (s->of_result != 0) || (has_q && !is_of_type(s->of_result, result, result)))
         return false;
-    if (!onv_is_node(g->q)) {
-        for (uint32_t i = 0; i < 3; i++)
-            for (uint32_t k = 0; k < 2; k++) inputs[n++] = onv_edit_in(e, dq_of(g, k), i);
-        return replace_group(g, "MatMulIntegerToFloat", ONV_MS_DOMAIN, inputs, n);
+    const char *type = s->types;
+    for (uint32_t k = 0; k < at->n_inputs; k++) {
+        if (onv_is_value(at->inputs[k]) && !is_of_type(*type, dtype_in(g, k), result)) return false;
+        if (type[1] != '\0') type++;
     }
-    if (dtype_out(g) != ONV_UINT8) return false;
-    for (uint32_t k = 0; k < 2; k++) add_input(g, k, inputs, &n);
-    add_params(e, g->q, inputs, &n);
-    return replace_group(g, "QLinearMatMul", NULL, inputs, n);
+    if (at->code == ONV_OP_Conv) return !has_bias || fits_bias(g);
+    return at->code != ONV_OP_Gemm ||
+           ((dtype_in(g, 0) != ONV_INT8 || dtype_in(g, 1) == ONV_INT8) &&
+            (!has_bias || onv_edit_float(g->e, g->node, "beta", 1) == 1));
 }
 
-static bool select_gemm(const group *g)
+static uint32_t list_inputs(const group *g, const char *how, onv_value_id *inputs)
+{
+    const onv_edit *e = g->e;
+    uint32_t n = 0, n_all = onv_edit_node_at(e, g->node)->n_inputs;
+    bool has_bias = g->n_dq == 3;
+    for (; *how != '\0'; how++) {
+        if (*how == 'q') add_params(e, g->q, inputs, &n);
+        if (*how == '0' || *how == '1') add_input(g, (uint32_t)(*how - '0'), inputs, &n);
+        for (uint32_t k = 0; *how == '*' && k < n_all; k++) add_input(g, k, inputs, &n);
+        for (uint32_t i = 0; *how == 'm' && i < 6; i++)
+            inputs[n++] = onv_edit_in(e, dq_of(g, i % 2), i / 2);
+        if (has_bias && (*how == 'b' || *how == 'B')) inputs[n++] = onv_edit_in(e, dq_of(g, 2), 0);
+        if (!has_bias && *how == 'B') inputs[n++] = ONV_NO_VALUE;
+    }
+    return n;
+}
+
+static bool select_quantized(const group *g)
 {
     onv_edit *e = g->e;
-    onv_value_id inputs[MOST_INPUTS];
-    uint32_t n = 0;
-    if (!g->is_all || g->n_dq < 2 || g->is_mixed || !is_8_bit(dtype_in(g, 0)) ||
-        !is_8_bit(dtype_in(g, 1)) || (dtype_in(g, 0) == ONV_INT8 && dtype_in(g, 1) != ONV_INT8) ||
-        (onv_is_node(g->q) && dtype_out(g) != dtype_in(g, 0)) ||
-        (g->n_dq == 3 &&
-         (onv_edit_float(e, g->node, "beta", 1) != 1 || dtype_in(g, 2) != ONV_INT32)))
-        return false;
-    for (uint32_t k = 0; k < 2; k++) add_input(g, k, inputs, &n);
-    inputs[n++] = g->n_dq == 3 ? onv_edit_in(e, dq_of(g, 2), 0) : ONV_NO_VALUE;
-    if (onv_is_node(g->q)) add_params(e, g->q, inputs, &n);
-    return replace_group(g, "QGemm", ONV_MS_DOMAIN, inputs, n);
+    const onv_node *at = onv_edit_node_at(e, g->node);
+    const selection *s = NULL;
+    for (size_t i = 0; i < sizeof selections / sizeof selections[0] && s == NULL; i++)
+        if (is_selected(g, &selections[i])) s = &selections[i];
+    if (s == NULL) return false;
+    onv_value_id *inputs = onv_edit_checked(
+        e, ONV_ARENA_ARRAY(&e->model->arena, onv_value_id, 3 * (size_t)at->n_inputs + 3));
+    char name[64];
+    snprintf(name, sizeof name, "QLinear%s", at->op_type);
+    const char *made = s->made != NULL ? s->made : onv_edit_intern(e, name);
+    return inputs != NULL && made != NULL &&
+           replace_group(g, made, s->domain, inputs, list_inputs(g, s->inputs, inputs));
 }
 
 /* --- Elements that only move ------------------------------------------------------------------- */
@@ -258,47 +247,18 @@ static bool drop_pair(const group *g)
 
 static bool select_at(onv_edit *e, onv_node_id node)
 {
+    static const char moves[] = "MaxPool Resize Gather Reshape Transpose Squeeze Unsqueeze";
     const onv_node *at = onv_edit_node_at(e, node);
     group g;
-    if (!onv_edit_is_there(e, node) || at->provider != ONV_PROVIDER_CPU || at->domain[0] != '\0' ||
-        !onv_work(1 + at->n_inputs) || !find_group(e, node, &g))
-        return false;
-    switch (at->code) {
-    case ONV_OP_Conv: return select_conv(&g);
-    case ONV_OP_MatMul: return select_matmul(&g);
-    case ONV_OP_Gemm: return select_gemm(&g);
-    case ONV_OP_Concat: return select_concat(&g);
-    case ONV_OP_Add:
-    case ONV_OP_Mul: return select_binary(&g);
-    case ONV_OP_AveragePool:
-    case ONV_OP_LeakyRelu:
-    case ONV_OP_GlobalAveragePool:
-    case ONV_OP_Sigmoid:
-    case ONV_OP_Softmax: return select_unary(&g);
-    case ONV_OP_MaxPool:
-    case ONV_OP_Resize:
-    case ONV_OP_Gather:
-    case ONV_OP_Reshape:
-    case ONV_OP_Transpose:
-    case ONV_OP_Squeeze:
-    case ONV_OP_Unsqueeze: return drop_pair(&g);
-    default: return false;
-    }
-}
-
-static bool has_pairs(const onv_edit *e, onv_graph_id graph)
-{
-    for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id); id = onv_edit_next(e, id))
-        if (onv_fuse_is(e, id, ONV_OP_DequantizeLinear) &&
-            onv_edit_node_at(e, id)->provider == ONV_PROVIDER_CPU)
-            return true;
-    return false;
+    return onv_edit_is_there(e, node) && at->provider == ONV_PROVIDER_CPU &&
+           at->domain[0] == '\0' && onv_work(1 + at->n_inputs) && find_group(e, node, &g) &&
+           (onv_rewrite_names(moves, at->op_type) ? drop_pair(&g) : select_quantized(&g));
 }
 
 uint32_t onv_select_quantized(onv_edit *e, onv_graph_id graph)
 {
     uint32_t n = onv_edit_n_nodes(e, graph), n_done = 0;
-    if (!has_pairs(e, graph)) return 0;
+    if (!onv_fuse_has_on_cpu(e, graph, "DequantizeLinear")) return 0;
     onv_node_id *nodes = onv_edit_backward_order(e, graph);
     for (uint32_t i = 0; i < n && e->status == ONV_OK; i++) n_done += select_at(e, nodes[i]);
     onv_heap_free(nodes);

@@ -141,8 +141,8 @@ static void transpose_constant(onv_edit *e, onv_node_id node, uint32_t k, const 
 static bool share_transpose(onv_edit *e, onv_node_id node, uint32_t k, const onv_perm *perm)
 {
     onv_value_id in = onv_edit_in(e, node, k);
-    for (const onv_use *use = onv_edit_first_use(e, in); use != NULL;
-         use = onv_edit_next_use(e, use)) {
+    ONV_EACH_USE(e, in, use)
+    {
         onv_perm own;
         onv_node_id other = use->node;
         if (!onv_work(1)) onv_edit_fail(e, ONV_ERR_CANCELLED);
@@ -281,9 +281,8 @@ static bool can_likely_go(const onv_edit *e, onv_node_id transpose)
 {
     onv_value_id out = onv_edit_out(e, transpose, 0);
     if (!onv_push_is_inner(e, out)) return false;
-    for (const onv_use *use = onv_edit_first_use(e, out); use != NULL;
-         use = onv_edit_next_use(e, use))
-        if (onv_pusher_find(e, use->node) == NULL) return false;
+    ONV_EACH_USE(e, out, use)
+    if (onv_pusher_find(e, use->node) == NULL) return false;
     return true;
 }
 
@@ -335,8 +334,8 @@ static bool leads_everywhere(const walk *w, onv_value_id value)
 {
     const onv_edit *e = w->e;
     if (!leads(w, value) || !onv_push_is_inner(e, value)) return false;
-    for (const onv_use *use = onv_edit_first_use(e, value); use != NULL;
-         use = onv_edit_next_use(e, use)) {
+    ONV_EACH_USE(e, value, use)
+    {
         const onv_node *reader = onv_edit_node_at(e, use->node);
         bool leads_on = onv_fuse_is(e, use->node, ONV_OP_Transpose);
         for (uint32_t k = 0; k < reader->n_outputs && !leads_on; k++)
