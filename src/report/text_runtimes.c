@@ -91,9 +91,12 @@ void onv_write_runtime_remarks(const onv_runtime_result *r, const onv_page *page
                      "workspace: by default tactics may take what the device has; --workspace "
                      "SIZE counts a limit";
     } else if (r->runtime->provider != ONV_PROVIDER_NONE) {
-        text = onv_page_print(page, "%s: %s after the first run, %s from the third on",
-                              r->runtime->name, onv_label_bytes(r->first_run_bytes).text,
-                              onv_label_bytes(r->steady_bytes).text);
+        const char *first = onv_page_bytes(page, r->first_run_bytes);
+        const char *steady = onv_page_bytes(page, r->steady_bytes);
+        text = strcmp(first, steady) == 0
+                   ? onv_page_print(page, "%s: %s from the first run on", r->runtime->name, first)
+                   : onv_page_print(page, "%s: %s after the first run, %s from the third on",
+                                    r->runtime->name, first, steady);
     }
     onv_page_sentence(page, text);
     bool is_arena = r->runtime->consumer == ONV_CONSUMER_ALLOCATOR;
