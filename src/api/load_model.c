@@ -45,18 +45,17 @@ onv_status onv_analysis_load(const onv_request *from, const onv_options *options
                              onv_analysis *analysis, onv_error *err)
 {
     onv_model *model = &analysis->model;
-    ONV_TRY(from->loaded != NULL ? copy_loaded(from->loaded, model, err)
-                                 : load_either(from, options, model, err));
+    onv_status status = from->loaded != NULL ? copy_loaded(from->loaded, model, err)
+                                             : load_either(from, options, model, err);
+    if (status != ONV_OK) *model = (onv_model){0}; /* there is nothing to clean up */
+    ONV_TRY(status);
     for (size_t i = 0; from->contradicts != NULL && i < model->nodes.count; i++)
         model->nodes.at[i].contradicts = from->contradicts[i];
     if (from->loaded != NULL || !is_asked_again(options)) return ONV_OK;
     analysis->loaded = onv_heap_calloc(1, sizeof *analysis->loaded);
-    onv_status status =
-        analysis->loaded != NULL ? copy_loaded(model, analysis->loaded, err) : onv_fail_memory(err);
-    if (status != ONV_OK) {
-        onv_heap_free(analysis->loaded);
-        onv_model_cleanup(model);
-    }
+    if (analysis->loaded == NULL) return onv_fail_memory(err);
+    status = copy_loaded(model, analysis->loaded, err);
+    if (status != ONV_OK) *analysis->loaded = (onv_model){0};
     return status;
 }
 

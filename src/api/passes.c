@@ -487,7 +487,6 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options,
      * figures only look true. */
     if (status == ONV_OK && (analysis->model.arena.failed || analysis->model.dims.failed))
         status = onv_fail_memory(err);
-    if (status != ONV_OK) onv_infer_info_cleanup(&analysis->infer);
     return status;
 }
 
@@ -510,25 +509,13 @@ static onv_status create(const onv_request *from, const onv_options *options, on
         status = analyse(analysis, options, from, err);
         status = onv_watch_verdict(from->watch, status, err);
         if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&analysis->model.arena, err);
-        if (status != ONV_OK) {
-            onv_rewritten_cleanup(&analysis->rewritten);
-            onv_rewritten_cleanup(&analysis->on_cpu);
-            onv_eager_views_cleanup(&analysis->views);
-            onv_analysis_forget_loaded(analysis);
-            onv_model_cleanup(&analysis->model);
-        }
-    }
-    if (status != ONV_OK) {
-        onv_replays_cleanup(&analysis->replays);
-        onv_executions_cleanup(&analysis->executions);
-        onv_timeline_cleanup(&analysis->training.timeline);
-        onv_asked_cleanup(analysis);
-        *contradicts = analysis->contradicts;
-        onv_heap_free(analysis);
-        return status;
     }
     *result = analysis;
-    return ONV_OK;
+    if (status == ONV_OK) return ONV_OK;
+    *contradicts = analysis->contradicts;
+    *result = NULL;
+    onv_analysis_destroy(analysis);
+    return status;
 }
 
 onv_status onv_analysis_create(const onv_request *from, const onv_options *options,

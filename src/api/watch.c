@@ -17,8 +17,7 @@ static onv_quota *enter(onv_watch *watch)
 onv_quota *onv_watch_start(onv_watch *watch, const onv_options *options)
 {
     onv_limits limits = onv_limits_resolve(options->limits);
-    bool makes_plans = options->checkpoint != NULL || options->plan != NULL;
-    uint64_t fallback = makes_plans ? ONV_DEFAULT_PLANS_WORK : 0;
+    uint64_t fallback = options->checkpoint != NULL ? ONV_DEFAULT_PLANS_WORK : 0;
     uint64_t most_work = limits.work > 0 ? limits.work : fallback;
     *watch = (onv_watch){.quota = {.limit = (size_t)limits.arena_bytes, .most_work = most_work},
                          .is_given = limits.work > 0,
