@@ -178,15 +178,6 @@ void onv_pricing_close(onv_pricing *p)
 
 /* --- Prices ------------------------------------------------------------------------------------ */
 
-/* Whether the next iteration will be like the one before: it begins with as much. */
-static bool is_steady(const onv_pricing *p, const kept_state *before)
-{
-    const onv_simulation *s = &p->sim;
-    return p->meter.there[0] == before->there[0] && p->meter.there[1] == before->there[1] &&
-           s->lingering.count == before->n_lingering && s->handle_row[0] == before->handle_row[0] &&
-           s->handle_row[1] == before->handle_row[1] && s->state_row == before->state_row;
-}
-
 static void iterate(onv_pricing *p)
 {
     onv_simulation *s = &p->sim;
@@ -230,9 +221,11 @@ static onv_status run_from_start(onv_pricing *p, const onv_price_rival *rival, o
     ONV_TRY(onv_sim_prepare_plan(s, err));
     uint64_t macs = rival != NULL ? macs_again(s) : 0;
     p->meter.limit = rival != NULL ? rival->peak(rival->context, macs) : 0;
+    uint64_t found[ONV_N_SUMS] = {0};
+    onv_sim_repeats(s, found);
     iterate(p);
     s->iteration++;
-    if (!s->failed && !is_steady(p, &p->start)) iterate(p);
+    if (!s->failed && !onv_sim_repeats(s, found)) iterate(p);
     if (p->meter.is_stopped) p->program.recomputed_macs = macs;
     return ONV_OK;
 }

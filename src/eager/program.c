@@ -337,15 +337,12 @@ uint32_t onv_train_passes(const onv_train_options *options)
     return ONV_PASS_CYCLE + options->accumulate % ONV_PASS_CYCLE;
 }
 
-enum { N_SUMS = 5 };
-
-/* In sums alone: whether the next pass finds what the last one found. `found`: that, and now what the next one does. */
-static bool repeats(const onv_simulation *s, uint64_t found[N_SUMS])
+bool onv_sim_repeats(const onv_simulation *s, uint64_t found[ONV_N_SUMS])
 {
     const onv_meter *m = s->meter;
     if (m == NULL || m->requests != NULL || s->sharding != NULL) return false;
-    const uint64_t next[N_SUMS] = {m->there[0], m->there[1], m->going[0], m->going[1],
-                                   s->lingering.count};
+    const uint64_t next[ONV_N_SUMS] = {m->there[0], m->there[1], m->going[0], m->going[1],
+                                       s->lingering.count};
     bool are_same = memcmp(found, next, sizeof next) == 0;
     memcpy(found, next, sizeof next);
     return are_same;
@@ -354,7 +351,7 @@ static bool repeats(const onv_simulation *s, uint64_t found[N_SUMS])
 void onv_sim_iterate(onv_simulation *s)
 {
     uint32_t passes = onv_train_passes(s->options);
-    uint64_t found[N_SUMS] = {0};
+    uint64_t found[ONV_N_SUMS] = {0};
     for (s->pass = 0; s->pass < passes && !s->failed; s->pass++) {
         if (s->pass == 0 && !s->options->zero_grad_late) zero_grad(s);
         onv_sim_forward(s);
@@ -362,7 +359,7 @@ void onv_sim_iterate(onv_simulation *s)
         s->in_backward = true;
         onv_sim_backward(s);
         s->in_backward = false;
-        if (repeats(s, found)) break;
+        if (onv_sim_repeats(s, found)) break;
     }
     if (!s->failed) optimizer_step(s);
 }

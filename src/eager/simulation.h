@@ -196,6 +196,9 @@ onv_status onv_sim_prepare_plan(onv_simulation *s, onv_error *err);
 /* All that is there before the first iteration; then one. */
 onv_status onv_sim_begin(onv_simulation *s, onv_error *err);
 void onv_sim_iterate(onv_simulation *s);
+/* In sums alone: whether the next pass finds what the last one found. `found`: that, and now what the next one does. */
+enum { ONV_N_SUMS = 5 };
+bool onv_sim_repeats(const onv_simulation *s, uint64_t found[ONV_N_SUMS]);
 /* From the preparations on: the whole program. */
 onv_status onv_sim_train(onv_simulation *s, onv_error *err);
 /* The rows of what is there all the time: the network, then the batch. */
