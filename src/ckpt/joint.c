@@ -5,11 +5,8 @@
 #include "base/checked.h"
 #include "base/fail.h"
 
-/* Views of one node that are compared with a new one: equal ones are one. */
-enum { MAX_VIEWS = 16 };
-
-/* Masks that are compared with a new one, likewise. */
-enum { MAX_MASKS = 16 };
+/* Views of one node, and masks, that are compared with a new one: equal ones are one. */
+enum { MAX_VIEWS = 16, MAX_MASKS = 16 };
 
 typedef struct builder {
     const onv_eager *eager;
@@ -56,10 +53,8 @@ static void read_node(builder *b, uint32_t node, bool fused)
     if (node == ONV_JOINT_NONE || b->failed) return;
     onv_joint_read read = {node, b->op_index};
     if (!onv_vec_push(&b->joint->reads, read)) b->failed = true;
-    if (fused)
-        b->joint->nodes.at[node].fused_read = true;
-    else
-        b->joint->nodes.at[node].apart_read = true;
+    onv_joint_node *at = &b->joint->nodes.at[node];
+    *(fused ? &at->fused_read : &at->apart_read) = true;
 }
 
 static const onv_eager_tensor *tensor_at(const builder *b, uint32_t tensor)
@@ -457,11 +452,6 @@ static void add_op(builder *b)
 
 /* --- The whole graph --------------------------------------------------------------------------- */
 
-static bool counts_as_output(const onv_eager *eager, uint32_t tensor)
-{
-    return eager->storages.at[eager->tensors.at[tensor].storage].is_output;
-}
-
 /* Which tensors backward gives gradients, from the results of the network on. */
 static void find_grads(builder *b)
 {
@@ -486,7 +476,8 @@ static void mark_outputs(builder *b)
     const onv_eager *e = b->eager;
     for (uint32_t i = 0; i < e->tensors.count; i++) {
         uint32_t node = b->node_of[i];
-        if (node != ONV_JOINT_NONE && b->is_made[i] && counts_as_output(e, i))
+        bool is_output = e->storages.at[e->tensors.at[i].storage].is_output;
+        if (node != ONV_JOINT_NONE && b->is_made[i] && is_output)
             b->joint->nodes.at[node].is_output = true;
     }
     for (uint32_t i = e->first_loss_op; i < e->ops.count; i++)

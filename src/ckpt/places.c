@@ -25,13 +25,6 @@ static void find_uses(const onv_eager *eager, uses *u)
     }
 }
 
-static bool saves(const onv_eager_op *op, uint32_t storage)
-{
-    for (uint32_t k = 0; k < op->n_saved; k++)
-        if (op->saved[k] == storage) return true;
-    return false;
-}
-
 static bool may_overwrite(const onv_eager *eager, const uses *u, uint32_t i)
 {
     const onv_eager_op *op = &eager->ops.at[i];
@@ -45,7 +38,7 @@ static bool may_overwrite(const onv_eager *eager, const uses *u, uint32_t i)
     /* A sum is written onto what was made last: out += identity. */
     for (uint32_t k = 1; k < op->n_in; k++)
         if (u->last_writer[storage_of(eager, op->in[k].tensor)] > u->last_writer[in]) return false;
-    return u->last_read[in] == i + 1 && u->savers[in] == saves(op, in) &&
+    return u->last_read[in] == i + 1 && u->savers[in] == onv_op_saves(op, in) &&
            eager->tensors.at[op->out[0]].bytes == storage->bytes;
 }
 

@@ -34,6 +34,13 @@ void onv_places_cleanup(onv_places *places);
  * overwrite them, and what names it. UINT32_MAX: no name is known. */
 uint32_t onv_places_keeper(const onv_places *places, const onv_eager *eager, uint32_t op);
 
+static inline bool onv_op_saves(const onv_eager_op *op, uint32_t storage)
+{
+    for (uint32_t k = 0; k < op->n_saved; k++)
+        if (op->saved[k] == storage) return true;
+    return false;
+}
+
 /* By where they begin, outer ones before those inside. */
 void onv_segments_sort(onv_tape_segment *at, size_t n);
 

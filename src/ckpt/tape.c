@@ -12,13 +12,6 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 
 /* --- Storages ---------------------------------------------------------------------------------- */
 
-static bool saves(const onv_eager_op *op, uint32_t storage)
-{
-    for (uint32_t k = 0; k < op->n_saved; k++)
-        if (op->saved[k] == storage) return true;
-    return false;
-}
-
 static void find_uses(onv_tape_builder *b)
 {
     memset(b->made_by, 0xff, b->n_storages * sizeof *b->made_by);
@@ -143,7 +136,7 @@ static bool saves_own(const onv_tape_builder *b, const onv_eager_op *op)
     for (uint32_t k = 0; k < op->n_saved; k++)
         if (b->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA) return true;
     for (uint32_t k = 0; k < op->n_out; k++)
-        if (saves(op, onv_tape_storage_of(b, op->out[k]))) return true;
+        if (onv_op_saves(op, onv_tape_storage_of(b, op->out[k]))) return true;
     return false;
 }
 
