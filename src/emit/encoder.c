@@ -86,9 +86,16 @@ static uint32_t weights_of(onv_emitter *e, uint32_t soft, const onv_eager_tensor
     return weights;
 }
 
-/* With a mask, or where weights are asked for, no fused kernel runs (native_multi_head_attention_cuda()): queries, keys and values with
- * their biases are a new tensor, in which the result of attention takes the place of the queries; the mask is copied as booleans;
- * softmax makes a new tensor, which is there until its mean is taken at the end. */
+/* Heads of 32 bits in rows of 16 bytes; those of 16 bits are padded. */
+static bool has_kernel(const onv_emitter *e, uint32_t x, int64_t heads)
+{
+    onv_eager_tensor t = onv_tensor_at(e, x);
+    return onv_dtype_bits((onv_dtype)t.dtype) == 16 || t.dims[2] / heads % 4 == 0;
+}
+
+/* Where no fused kernel runs: with a mask, for weights, or by the width of heads (native_multi_head_attention_cuda()). Queries,
+ * keys and values with their biases are a new tensor, in which the result of attention takes the place of the queries; the mask is
+ * copied as booleans; softmax makes a new tensor, which is there until its mean is taken at the end. */
 static uint32_t attend_in_parts(onv_emitter *e, uint32_t x, const onv_encoder_call *layer,
                                 bool has_mask, uint32_t *weights)
 {
@@ -116,7 +123,8 @@ static uint32_t attend_in_parts(onv_emitter *e, uint32_t x, const onv_encoder_ca
 static uint32_t attend(onv_emitter *e, uint32_t x, const onv_encoder_call *layer, uint32_t *weights)
 {
     bool has_mask = layer->mask != ONV_NO_TENSOR || layer->has_hidden_mask;
-    if (has_mask || layer->gives_weights) return attend_in_parts(e, x, layer, has_mask, weights);
+    if (has_mask || layer->gives_weights || !has_kernel(e, x, layer->heads))
+        return attend_in_parts(e, x, layer, has_mask, weights);
     uint32_t qkv = product(e, x, &layer->products[0]);
     onv_eager_tensor t = onv_tensor_at(e, qkv);
     if (qkv == ONV_NO_TENSOR || t.rank != 3) return ONV_NO_TENSOR;
@@ -140,7 +148,8 @@ static uint32_t attend(onv_emitter *e, uint32_t x, const onv_encoder_call *layer
 uint32_t onv_emit_encoder(onv_emitter *e, uint32_t src, const onv_encoder_call *layer,
                           uint32_t *weights)
 {
-    if (src == ONV_NO_TENSOR || onv_tensor_at(e, src).rank != 3) return ONV_NO_TENSOR;
+    if (src == ONV_NO_TENSOR || layer->heads < 1 || onv_tensor_at(e, src).rank != 3)
+        return ONV_NO_TENSOR;
     if (layer->is_attention) return attend(e, src, layer, weights);
     uint32_t in = layer->norm_first ? norm(e, src, layer, 0) : src;
     uint32_t x = attend(e, in, layer, weights);

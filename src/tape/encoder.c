@@ -87,39 +87,115 @@ static uint32_t find_call(const onv_tape *t, uint32_t at, uint32_t end, onv_aten
     return at;
 }
 
-/* The heads, and a mask that is no argument: the other path leaves it to the kernel that is told to be causal; who says so gives one
- * all the same. */
-static bool describe_kernel(onv_tape *t, const onv_program_call *sdpa, onv_encoder_call *call)
+/* --- Masks --------------------------------------------------------------------------------------- */
+
+/* Values of the program, or ONV_NO_PROGRAM_VALUE: [rows, rows] or [batch x heads, rows, rows], and [batch, rows]. */
+typedef struct masks {
+    uint32_t own, padding;
+} masks;
+
+/* What a mask shows behind views of the calls from `first` on; `pads`: it was expanded over heads. */
+static uint32_t origin(const onv_tape *t, uint32_t value, uint32_t first, bool *pads)
 {
-    onv_shape shape;
-    if (onv_call_value(sdpa, "attn_mask") != ONV_NO_PROGRAM_VALUE ||
-        !onv_tape_shape(t, onv_call_value(sdpa, "query"), &shape) || shape.rank != 4)
-        return false;
-    call->has_hidden_mask = onv_call_flag(sdpa, "is_causal", false);
-    call->heads = shape.dims[1];
-    return true;
+    while (value != ONV_NO_PROGRAM_VALUE) {
+        uint32_t made = t->program->values.at[value].call;
+        if (made == ONV_NO_CALL_INDEX || made < first) break;
+        const onv_program_call *c = &t->program->calls.at[made];
+        bool expands = onv_tape_is(t, c, ONV_ATEN_expand);
+        if (!expands && !onv_tape_is(t, c, ONV_ATEN_view) && !onv_tape_is(t, c, ONV_ATEN_reshape))
+            break;
+        *pads |= expands;
+        value = onv_call_value(c, "self");
+    }
+    return value;
 }
 
-/* Where weights are asked for, scores [batch x heads, rows, rows] are a product; with a mask, which is not looked for, another one. */
-static bool describe_product(onv_tape *t, uint32_t first, uint32_t soft, uint32_t end,
-                             onv_encoder_call *call)
+/* The module makes floats of booleans. */
+static bool was_boolean(const onv_tape *t, uint32_t mask, uint32_t module)
+{
+    if (mask == ONV_NO_PROGRAM_VALUE) return true;
+    uint32_t made = t->program->values.at[mask].call;
+    return made != ONV_NO_CALL_INDEX && is_inside(t, made, module) &&
+           onv_tape_is(t, &t->program->calls.at[made], ONV_ATEN_masked_fill);
+}
+
+/* nn.MultiheadAttention takes the fast path with masks of booleans alone; a layer makes floats of them itself. */
+static bool find_masks(const onv_tape *t, uint32_t value, uint32_t first, uint32_t module,
+                       bool is_layer, masks *m)
+{
+    bool pads = false, is_own = false, is_padding = false;
+    *m = (masks){ONV_NO_PROGRAM_VALUE, ONV_NO_PROGRAM_VALUE};
+    value = origin(t, value, first, &pads);
+    if (value == ONV_NO_PROGRAM_VALUE) return true;
+    uint32_t made = t->program->values.at[value].call;
+    const onv_program_call *c = made != ONV_NO_CALL_INDEX ? &t->program->calls.at[made] : NULL;
+    if (c != NULL && made >= first && onv_tape_is(t, c, ONV_ATEN_add)) {
+        m->own = origin(t, onv_call_value(c, "self"), first, &is_own);
+        m->padding = origin(t, onv_call_value(c, "other"), first, &is_padding);
+        if (is_own || !is_padding) return false;
+    } else {
+        *(pads ? &m->padding : &m->own) = value;
+    }
+    return is_layer || (was_boolean(t, m->own, module) && was_boolean(t, m->padding, module));
+}
+
+/* As MultiheadAttention.merge_masks() makes one of them; ONV_NO_TENSOR: there is none. */
+static uint32_t merge_masks(onv_tape *t, const masks *m, const onv_shape *in, int64_t heads)
+{
+    uint32_t own = onv_tape_tensor(t, m->own), padding = onv_tape_tensor(t, m->padding);
+    if (own == ONV_NO_TENSOR) return padding;
+    onv_eager_tensor mask = onv_tensor_at(&t->emit, own);
+    const int64_t *s = mask.strides, dims[] = {in->dims[0], heads, in->dims[1], in->dims[1]};
+    const int64_t of_all[] = {0, 0, s[0], s[1]}, of_each[] = {heads * s[0], s[0], s[1], s[2]};
+    if (mask.rank != 2 && mask.rank != 3) return ONV_NO_TENSOR;
+    own = onv_emit_view(&t->emit, "expand", own, 4, dims, mask.rank == 2 ? of_all : of_each,
+                        ONV_GRAD_NONE);
+    if (padding == ONV_NO_TENSOR) return own;
+    onv_emit_begin(&t->emit, "add");
+    onv_emit_in(&t->emit, own, ONV_GRAD_NONE);
+    onv_emit_in(&t->emit, padding, ONV_GRAD_NONE);
+    own = onv_emit_out(&t->emit, onv_tensor_new(&t->emit, mask.dtype, 4, dims, NULL));
+    onv_emit_end(&t->emit);
+    return own;
+}
+
+/* --- What the calls say -------------------------------------------------------------------------- */
+
+/* The heads, and the value of the mask. One that is no argument is left to the kernel that is told to be causal; who says so
+ * gives one all the same. Where weights are asked for, scores [batch x heads, rows, rows] are a product. */
+static bool describe_scores(onv_tape *t, uint32_t first, uint32_t end, bool is_layer,
+                            onv_encoder_call *call, uint32_t *mask, uint32_t *next)
 {
     const onv_program_call *calls = t->program->calls.at;
-    onv_shape scores, in;
-    if (soft == end || !onv_tape_is(t, &calls[soft - 1], ONV_ATEN_bmm) ||
-        find_call(t, soft, end, ONV_ATEN_mean) == end ||
-        !onv_tape_shape(t, onv_call_value(&calls[soft], "self"), &scores) || scores.rank != 3 ||
-        !onv_tape_shape(t, calls[first].arguments[0].value, &in) || in.dims[0] <= 0)
+    onv_shape query, in;
+    uint32_t at = find_call(t, first, end, ONV_ATEN_scaled_dot_product_attention);
+    bool has_kernel = at < end || is_layer;
+    if (!has_kernel) at = find_call(t, first, end, ONV_ATEN_softmax);
+    *next = at < end ? at + 1 : end;
+    if (at == end || !onv_tape_shape(t, calls[first].arguments[0].value, &in) || in.rank != 3)
         return false;
-    call->gives_weights = true;
-    call->heads = scores.dims[0] / in.dims[0];
-    return true;
+    if (has_kernel) {
+        *mask = onv_call_value(&calls[at], "attn_mask");
+        call->has_hidden_mask = onv_call_flag(&calls[at], "is_causal", false);
+        if (!onv_tape_shape(t, onv_call_value(&calls[at], "query"), &query)) return false;
+        call->heads = query.rank == 4 ? query.dims[1] : 1;
+    } else {
+        const onv_program_call *product = &calls[at - 1];
+        bool is_masked = onv_tape_is(t, product, ONV_ATEN_baddbmm);
+        if (!is_masked && !onv_tape_is(t, product, ONV_ATEN_bmm)) return false;
+        *mask = is_masked ? onv_call_value(product, "self") : ONV_NO_PROGRAM_VALUE;
+        call->gives_weights = true;
+        call->gives_each = !onv_tape_is(t, &calls[end - 2], ONV_ATEN_mean);
+        if (!onv_tape_shape(t, onv_call_value(&calls[at], "self"), &query)) return false;
+        call->heads = in.dims[0] > 0 ? query.dims[0] / in.dims[0] : 1;
+    }
+    return call->heads % 2 == 0;
 }
 
 /* Modules take it for the same queries, keys and values, [batch, rows, values], and an even number of heads. If not, no call
  * before *next begins it either. */
 static bool describe(onv_tape *t, uint32_t first, uint32_t end, uint32_t module, bool is_layer,
-                     onv_encoder_call *call, uint32_t *next)
+                     onv_encoder_call *call, masks *m, uint32_t *next)
 {
     const char *path = t->program->modules.at[module].path;
     const char *own = is_layer ? "self_attn." : "";
@@ -139,14 +215,10 @@ static bool describe(onv_tape *t, uint32_t first, uint32_t end, uint32_t module,
                                                                  ONV_ATEN_layer_norm)};
     uint32_t turn = call->norm_first && first + 1 < end ? first + 1 : first;
     if (!onv_tape_is(t, &t->program->calls.at[turn], ONV_ATEN_transpose)) return false;
-    uint32_t at = find_call(t, first, end, ONV_ATEN_scaled_dot_product_attention);
-    bool has_kernel = at < end || is_layer;
-    if (!has_kernel) at = find_call(t, first, end, ONV_ATEN_softmax);
-    *next = at < end ? at + 1 : end;
-    if (at == end || !(has_kernel ? describe_kernel(t, &t->program->calls.at[at], call)
-                                  : describe_product(t, first, at, end, call)))
+    uint32_t mask = ONV_NO_PROGRAM_VALUE;
+    if (!describe_scores(t, first, end, is_layer, call, &mask, next) ||
+        !find_masks(t, mask, first, module, is_layer, m))
         return false;
-    if (call->heads % 2 != 0) return false;
     *next = end;
     for (uint32_t i = 0; i < 4; i++) {
         strcpy(name, own); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): it fits */
@@ -193,17 +265,20 @@ uint32_t onv_tape_fast_path(onv_tape *t, uint32_t first, uint32_t end)
         while (run->end < end && is_inside(t, run->end, module)) run->end++;
     }
     onv_encoder_call call;
-    uint32_t last = run->end;
+    masks m;
+    onv_shape in;
+    uint32_t last = run->end, weights = ONV_NO_TENSOR;
     const onv_program_call *c = &t->program->calls.at[first];
     if (first < run->next || c->n_arguments == 0 || c->arguments[0].kind != ONV_ARGUMENT_TENSOR ||
-        !describe(t, first, last, module, is_layer, &call, &run->next) ||
-        !projects_once(t, first, last, call.products[0].weight))
+        !describe(t, first, last, module, is_layer, &call, &m, &run->next) ||
+        !projects_once(t, first, last, call.products[0].weight) ||
+        !onv_tape_shape(t, c->arguments[0].value, &in))
         return first;
     t->emit.node = (onv_node_id){last - 1};
-    uint32_t x = onv_tape_tensor(t, c->arguments[0].value), weights = ONV_NO_TENSOR;
+    uint32_t x = onv_tape_tensor(t, c->arguments[0].value);
+    call.mask = merge_masks(t, &m, &in, call.heads);
     onv_tape_give(t, &t->program->calls.at[last - 1], 0,
                   onv_emit_encoder(&t->emit, x, &call, &weights));
-    uint32_t mean = call.gives_weights ? find_call(t, first, last, ONV_ATEN_mean) : last;
-    if (mean < last) onv_tape_give(t, &t->program->calls.at[mean], 0, weights);
+    if (call.gives_weights) onv_tape_give(t, &t->program->calls.at[last - 2], 0, weights);
     return last;
 }

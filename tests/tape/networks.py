@@ -327,3 +327,30 @@ class Casts(nn.Module):
         n = h.float()
         n = s.g * (n * torch.rsqrt(n.pow(2).mean(-1, keepdim=True) + 1e-6)).type_as(h)
         return F.cross_entropy(s.o(y + n).transpose(1, 2)[:, :, :-1], x[:, 1:])
+
+
+@net("masked", lambda b: (torch.rand(b, 48, 32),))
+class Masked(nn.Module):
+    """Attention that gives its weights, with two masks of booleans: in evaluation the fast path without a fused kernel."""
+
+    def __init__(s):
+        super().__init__()
+        s.l, s.m = nn.Linear(32, 32), nn.MultiheadAttention(32, 4, 0.1, batch_first=True)
+
+    def forward(s, x):
+        x = s.l(x)
+        causal = torch.triu(torch.ones(48, 48, dtype=torch.bool, device=x.device), 1)
+        padding = torch.zeros(x.shape[0], 48, dtype=torch.bool, device=x.device)
+        return s.l(s.m(x, x, x, padding, True, causal)[0])
+
+
+@net("odd_heads", lambda b: (torch.rand(b, 48, 36),))
+class OddHeads(nn.Module):
+    """A layer whose heads are nine wide, which no fused kernel takes in the fast path."""
+
+    def __init__(s):
+        super().__init__()
+        s.l, s.m = nn.Linear(36, 36), nn.TransformerEncoderLayer(36, 4, 64, 0.1, "gelu", batch_first=True, norm_first=True)
+
+    def forward(s, x):
+        return s.l(s.m(s.l(x)))

@@ -11,7 +11,7 @@ static onv_status analyse(const char *name, const char *train, onv_analysis **an
     options.batch = 4;
     options.train = train;
     options.runtimes = "torch";
-    snprintf(path, sizeof path, "%s/tests/program/%s.json.gz", ONV_SOURCE_DIR, name);
+    snprintf(path, sizeof path, "%s/tests/%s.json.gz", ONV_SOURCE_DIR, name);
     return onv_analysis_new(path, &options, analysis, err);
 }
 
@@ -20,10 +20,10 @@ TEST(branches_are_alternatives)
 {
     onv_analysis *analysis;
     onv_error err = {0};
-    assert_int_equal(analyse("flow", NULL, &analysis, &err), ONV_OK);
+    assert_int_equal(analyse("program/flow", NULL, &analysis, &err), ONV_OK);
     assert_true(analysis->runtimes[0].tensor_peak_bytes > 0);
     onv_analysis_destroy(analysis);
-    assert_int_equal(analyse("flow", "adamw", &analysis, &err), ONV_ERR_USAGE);
+    assert_int_equal(analyse("program/flow", "adamw", &analysis, &err), ONV_ERR_USAGE);
     assert_non_null(strstr(err.message, "training through torch.cond is not sized"));
     onv_analysis_destroy(analysis);
 }
@@ -31,17 +31,26 @@ TEST(branches_are_alternatives)
 /* How often a loop runs is not in an archive, nor what its derivative keeps. */
 TEST(loops_are_not_trained)
 {
-    static const char *const names[] = {"scan", "while_loop"};
+    static const char *const names[] = {"program/scan", "program/while_loop"};
     for (size_t i = 0; i < 2; i++) {
         onv_analysis *analysis;
         onv_error err = {0};
         char text[100];
         assert_int_equal(analyse(names[i], "sgd", &analysis, &err), ONV_ERR_USAGE);
         snprintf(text, sizeof text, "training through torch.%s is not sized: write it as a loop",
-                 names[i]);
+                 names[i] + strlen("program/"));
         assert_non_null(strstr(err.message, text));
         onv_analysis_destroy(analysis);
     }
+}
+
+/* Attention of no heads is not sized: a width is divided among them. */
+TEST(attention_has_heads)
+{
+    onv_analysis *analysis;
+    onv_error err = {0};
+    assert_int_equal(analyse("tape/programs/no_heads.recorded", NULL, &analysis, &err), ONV_OK);
+    onv_analysis_destroy(analysis);
 }
 
 /* Sums and products of strides are places in a storage. */
