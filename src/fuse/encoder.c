@@ -169,12 +169,15 @@ static bool has_members(const parts *p)
     return p->n_products == ONV_ENCODER_PRODUCTS && p->n_norms == 2 && p->has_relu != p->has_gelu;
 }
 
-/* The conditions of the module that a file tells: no mask, an even number of heads. Attention that also returns its weights has
- * scores of rank 3. */
+/* The conditions of the module that a file tells: no mask, which is added to the scores, an even number of heads. Attention that
+ * also returns its weights has scores of rank 3. */
 static bool is_fast(const onv_finder *s, parts *p)
 {
     if (p->n_sources != 1 || p->n_results != 1) return false;
-    const onv_type *scores = &onv_model_value(s->model, p->softmax->inputs[0])->type;
+    const onv_value *soft = onv_model_value(s->model, p->softmax->inputs[0]);
+    if (onv_is_node(soft->producer) && onv_find_is_op(onv_find_node(s, soft->producer), ONV_OP_Add))
+        return false;
+    const onv_type *scores = &soft->type;
     const onv_type *src = &onv_model_value(s->model, p->src)->type;
     /* In 16 bits the dispatcher may take a kernel that the layer does not. */
     if (src->rank != 3 || src->dtype != ONV_FLOAT || scores->rank != 4 ||
@@ -183,7 +186,7 @@ static bool is_fast(const onv_finder *s, parts *p)
     if (!onv_dim_is_const(src->dims[2])) return false;
     p->layer.heads = scores->dims[1].raw;
     return p->layer.heads > 0 && p->layer.heads % 2 == 0 && p->layer.heads < INT32_MAX &&
-           src->dims[2].raw % (8 * p->layer.heads) == 0 && src->dims[2].raw < INT32_MAX &&
+           src->dims[2].raw % p->layer.heads == 0 && src->dims[2].raw < INT32_MAX &&
            has_shapes(s, &p->layer, src->dims[2].raw);
 }
 
@@ -225,7 +228,10 @@ void onv_find_encoder_layer(onv_finder *s, const onv_node *first)
     }
     if (!has_members(&p)) return;
     count_borders(s, &p);
-    if (!is_fast(s, &p) || !is_told(s, &at, &p)) return;
+    if (!is_fast(s, &p) || !is_told(s, &at, &p)) {
+        s->f->n_other_layers++;
+        return;
+    }
     onv_encoder_layer *layer = ONV_ARENA_ARRAY(&s->model->arena, onv_encoder_layer, 1);
     if (layer == NULL) {
         s->failed = true;

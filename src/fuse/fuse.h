@@ -118,6 +118,7 @@ typedef struct onv_fusions {
     uint32_t n_by_form;            /* operations that their form alone tells: decomposed.c */
     const char *by_form;           /* the first one */
     uint32_t n_fast_layers;        /* of nn.TransformerEncoder, and attention alone */
+    uint32_t n_other_layers;       /* of these, that may run in another way */
     uint32_t n_grouped; /* calls of attention whose kernel has more queries than keys and values */
     uint32_t n_apart; /* calls of scaled_dot_product_attention that stay apart, but have a kernel */
     /* What they were found by, and those that were found before. */

@@ -110,7 +110,8 @@ static void say_of_inference(onv_lowering *l)
     const onv_node *fast = find_fast_path(l->emit.model);
     uint32_t layers = l->fusions->n_fast_layers;
     say_once(l->said, ONV_SAID_fast_layers, layers, NULL, 0, fast);
-    if (layers == 0 && fast != NULL && onv_emit_takes_fast_path(&l->emit))
+    bool is_open = layers == 0 || l->fusions->n_other_layers > 0;
+    if (is_open && fast != NULL && onv_emit_takes_fast_path(&l->emit))
         say_once(l->said, ONV_SAID_fast_path, 1, NULL, 0, fast);
     say_once(l->said, ONV_SAID_restored_norms, e->restored_norms, NULL, e->restored_bytes,
              e->first_restored);

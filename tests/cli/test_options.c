@@ -227,6 +227,8 @@ TEST(options_of_inference_change_what_they_name)
     program_expect("-v --runtime torch layer.onnx", 0,
                    "fast-path: 1 layers of nn.TransformerEncoder");
     program_expect("-v --runtime torch layer.onnx", 0, "without it");
+    program_write_model("masked.onnx", attention_module(false, true));
+    program_expect("--runtime torch masked.onnx", 0, "takes more memory with masks");
 }
 
 /* target decides the shape of y: x [6, 4] reshaped. */

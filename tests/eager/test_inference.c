@@ -227,8 +227,9 @@ TEST(encoder_layers_take_the_fast_path)
         if (fast_peak(m, &cases[i].how, weights) != cases[i].is_fast) fail_msg("case %zu", i);
     }
     onv_lower_options how = {.attention = ONV_ATTENTION_AUTO};
-    assert_true(fast_peak(attention_module(false), &how, products));
-    assert_false(fast_peak(attention_module(true), &how, products));
+    assert_true(fast_peak(attention_module(false, false), &how, products));
+    assert_false(fast_peak(attention_module(true, false), &how, products));
+    assert_false(fast_peak(attention_module(false, true), &how, products + 128));
 }
 
 /* The exporter transposes a key of four axes as one of three: the call is one kernel all the same. */

@@ -69,7 +69,7 @@ static void attention_node(model *m, const char *op, const char *in, const char 
     model_node(m, op, "", in, out, attributes);
 }
 
-model *attention_module(bool has_weights)
+model *attention_module(bool has_weights, bool has_mask)
 {
     static const int64_t heads[] = {2, 2, 4, 8}, weights[] = {4, 4, 8}, rows[] = {2, 4, 16},
                          from[] = {0}, to[] = {16}, axis[] = {2};
@@ -85,7 +85,9 @@ model *attention_module(bool has_weights)
     attention_node(m, "MatMul", "t qkv.weight", "qkv", "");
     attention_node(m, "Slice", "qkv from to axis", "q", "");
     attention_node(m, "Reshape", has_weights ? "q weights" : "q heads", "scores", "");
-    attention_node(m, "Softmax", "scores", "p", "");
+    if (has_mask) model_weight(m, "mask", "f32[4,8]");
+    if (has_mask) attention_node(m, "Add", "scores mask", "masked", "");
+    attention_node(m, "Softmax", has_mask ? "masked" : "scores", "p", "");
     attention_node(m, "Reshape", "p rows", "v", "");
     attention_node(m, "MatMul", "v out.weight", "y", "");
     model_output(m, "y", "f32");

@@ -10,7 +10,8 @@ model *encoder_layer(const char *perm);
 /* The same as the older exporter writes it; `bias` is the name of that of the packed projection. */
 model *encoder_layer_named(const char *bias);
 
-/* nn.MultiheadAttention alone, as the layer has it; `has_weights`: with scores as for weights that it returns. */
-model *attention_module(bool has_weights);
+/* nn.MultiheadAttention alone, as the layer has it; `has_weights`: with scores as for weights that it returns; `has_mask`: to which 128
+ * bytes of an initializer are added. */
+model *attention_module(bool has_weights, bool has_mask);
 
 #endif
