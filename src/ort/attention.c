@@ -61,7 +61,8 @@ void onv_ort_grouped_attention(onv_ort_kernel *k)
 }
 
 /* Products that no kernel does as one: queries, keys and values by head, and scores twice. Kernels do without where there is no
- * mask, in 16 bits, or for 256 queries and more; then a bias is added to copies. Attention multiplies its input first. */
+ * mask, in 16 bits, or for 256 queries and more; then a bias is added to copies. Attention multiplies its input first. A mask of
+ * lengths alone leaves it one kernel of cuDNN, which gets them. */
 void onv_ort_attention(onv_ort_kernel *k)
 {
     enum { MASK = 3, KEY_MASK = 4, LONG = 256 };
@@ -69,9 +70,12 @@ void onv_ort_attention(onv_ort_kernel *k)
     attention a;
     bool is_whole = k->node->code == ONV_OP_Attention;
     uint32_t mask = is_whole ? MASK : KEY_MASK;
-    if (!read_call(k, &a) || k->node->n_inputs > mask + 1 || has_input(k->node, mask + 1) ||
-        (has_input(k->node, mask) && onv_ort_input(k, mask)->rank != 2))
-        return;
+    if (!read_call(k, &a) || k->node->n_inputs > mask + 1 || has_input(k->node, mask + 1)) return;
+    bool has_mask = has_input(k->node, mask);
+    bool has_lengths = has_mask && is_whole && a.is_half && onv_ort_input(k, mask)->rank == 1 &&
+                       onv_ort_elements(onv_ort_input(k, mask), 0) == a.batch &&
+                       k->session->cuda.compute_capability >= NEWEST;
+    if (has_mask && !has_lengths && onv_ort_input(k, mask)->rank != 2) return;
     if (is_whole && !has_input(k->node, 2)) return;
     if (is_whole) a.of_query = onv_ort_elements(onv_ort_input(k, 2), 0) / 3;
     uint64_t queries = a.batch * a.queries * a.of_query, keys = queries, tokens = a.queries;
@@ -85,12 +89,13 @@ void onv_ort_attention(onv_ort_kernel *k)
     if (!onv_u64_mul(a.batch * a.heads * a.queries, tokens, &scores) ||
         !onv_u64_mul(scores, 2 * a.number, &scores))
         scores = UINT64_MAX / 2; /* which no device has */
-    bool is_one = !has_input(k->node, mask) && (a.is_half || a.queries >= LONG);
+    bool is_one = (!has_mask || has_lengths) && (a.is_half || a.queries >= LONG);
     if (is_whole) add(k, all, a.number);
     if (is_one && a.is_half && !is_whole) add_kernel(k, &a, false);
     if (!is_one)
         add(k, all * a.number + (scores + units - 1) / units * units, 1);
     else if (is_whole || has_input(k->node, MASK))
         add(k, all, a.number);
+    if (has_lengths) add(k, a.batch, sizeof(int32_t));
     if (is_one && a.is_half) add_kernel(k, &a, true);
 }
