@@ -14,13 +14,11 @@ asks for sizes (`features`) and ends at the likeliest of these, and the second l
 number of leaves, then pruned: what meets no more of the fitted rows is taken back.  Layers whose kernel is their stride (patch
 embeddings) have a tree of their own under a common top.  Held-out rows are never looked at but in the report.
 """
-import heapq
 import math
 import os
 import struct
 import sys
 from collections import Counter
-from functools import cached_property
 
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
@@ -29,16 +27,13 @@ MIB = 1 << 20
 PATCHES = 32  # the feature that tells them
 # The layout of the file: see src/kernels/conv_trees.h.
 HEAD, KIND, PART, PAIR = (struct.Struct(f) for f in ("<5I", "<HHBB", "<BBHI", "<HH"))
-LIMIT, ROOT = struct.Struct("<I"), struct.Struct("<II")
+LIMIT, ROOT = struct.Struct("<f"), struct.Struct("<II")
 LOW_IS_LEAF, HIGH_IS_LEAF = 64, 128
 FORMS = ["none", "x+y+w", "x+w", "y+w", "x+y", "x", "y", "w", "X+Y+W", "X+W", "Y+W", "X+Y", "X", "Y", "W", "N*w", "2x", "2y",
          "winograd", "fft", "2N*w", "winograd's weights", "8 groups' x+y", "8 groups' x+y+w", "2^n x+y+w", "table", "16 images' winograd",
          "fft of 32 x 32", "float x+y+w", "8 groups' X+Y+W", "even groups' x+y+w", "64 channels' x+y+w", "64 channels' x+y"]
 NONE, XYW, XY, W, PAD_XYW, PAD_XY, PAD_W, POWER_XYW = 0, 1, 4, 7, 8, 11, 14, 24
 ARCHS, MODES = ["90", "80", "86", "89"], ["tf32", "ieee", "nhwc", "half", "half-nhwc", "B-tf32", "B-ieee", "B-half", "most", "E-ieee"]
-REACHES = [1, 1.15, 1.4, 2]  # by what factor a size may be on the wrong side of a limit
-WIDEST = len(REACHES) - 1
-SIZES = 0x7f587c37  # of which features: `sizes` of src/kernels/cudnn_conv.c
 LEAVES = {"90-tf32": 5000, "80-tf32": 2500, "86-tf32": 2500, "89-tf32": 2500, "90-half": 3000, "90-ieee": 600, "90-nhwc": 3000,
           "90-half-nhwc": 3000, "90-B-tf32": 2000, "86-E-ieee": 1000}  # others: 60; before pruning
 # Tiles of kernels that divide sums on compute capability 9.0, by their knob 2; knobs 27 and 28 are the blocks of a cluster.
@@ -70,10 +65,7 @@ class Row:
         self.pad_c, self.pad_k = -(-self.cg // quantum) * quantum, -(-self.kg // quantum) * quantum
         self.forms = forms_of(self)
         self.tiles, self.slices = tiles_of(knobs, self.which)
-
-    @cached_property
-    def label(self):
-        return label_of(self)
+        self.label = label_of(self)
 
 
 def fft_bytes(r):
@@ -268,104 +260,24 @@ def features(r):
             int(r.kernel == r.stride and r.taps > 1 and not any(r.pad)), int(r.is_bf16)]
 
 
-def rows_of(name, which):
-    """Of a set; none where it was not asked."""
-    if not (os.path.exists(name + ".in") and os.path.exists(name + ".out")):
-        return []
+def read(name, which):
     problems, answers = {}, {}
     with open(name + ".in") as file:
         for line in file:
             if line.split(None, 2)[1] == which:
-                problems[line.split(None, 1)[0]] = line.split()
+                problems[line.split(None, 1)[0]] = line
     with open(name + ".out") as file:
         for line in file:
             fields = line.split()
             if len(fields) >= 6 and int(fields[4]) >= 0 and fields[0] in problems:  # an engine without knobs has six
                 answer = int(fields[4]), fields[5] if len(fields) > 6 else ""
                 answers[fields[0]] = max(answer, answers.get(fields[0], answer))
-    rows = [Row(problems[key], *answers[key]) for key in sorted(answers)]
-    return [r for r in rows if not (r.channels_last and r.rank != 2)]
+    for key in sorted(answers):
+        yield Row(problems[key].split(), *answers[key])
 
 
-class Rows:
-    """Problems and answers as arrays, and the tree that they are asked of."""
-    def __init__(self, rows, tree, tiles=()):
-        self.nodes, self.leaves = list(tree.nodes), dict(tree.leaves)
-        self.forms = np.array([[min(form, 1 << 62) for form in r.forms] for r in rows], float)
-        self.units = np.array([[unit_of(r, form) for form in (XYW, PAD_XYW, POWER_XYW)] for r in rows], float)
-        self.partials = {those: np.array([parts_of(r, those) for r in rows], float).T
-                         for those in {*tiles} | {part[3] for leaf in tree.leaves.values() for part in leaf}}
-        self.actual = np.array([r.bytes for r in rows], float)
-        self.table = np.array([features(r) for r in rows], np.float32)
-
-    def parted(self, indices, top=0):
-        """Who comes to each node from `top` on; those below one that nobody comes to are not there."""
-        parts, stack = {}, [(top, indices)]
-        while stack:
-            node, indices = stack.pop()
-            parts[node] = indices
-            left, right, feature, limit = self.nodes[node]
-            if left >= 0 and len(indices):
-                goes_left = self.table[indices, feature] <= limit
-                stack += [(left, indices[goes_left]), (right, indices[~goes_left])]
-        return parts
-
-    def bytes_of(self, indices, part):
-        form, splits, rest, tiles = part
-        once, each = self.partials[tiles][:, indices]
-        units = each if tiles else self.units[indices, 2 if form == POWER_XYW else int(PAD_XYW <= form <= PAD_W)]
-        return self.forms[indices, form] + rest + once + splits * units
-
-    def ends(self, parts):
-        """The least and the most bytes of both forms of those who are parted among leaves, by row."""
-        ends = np.zeros((2, len(self.actual)))
-        for leaf, indices in parts.items():
-            if self.nodes[leaf][0] < 0 and len(indices):
-                both = [self.bytes_of(indices, part) for part in self.leaves[leaf]]
-                ends[:, indices] = np.minimum(*both), np.maximum(*both)
-        return ends
-
-    def near_limits(self):
-        """Who comes near to which limit: node, rows, how far it has to reach for them, the ends beyond it."""
-        for node, indices in self.parted(np.arange(len(self.actual))).items():
-            left, right, feature, limit = self.nodes[node]
-            if left < 0 or not SIZES >> feature & 1:
-                continue
-            sizes = self.table[indices, feature]
-            for is_low, other in ((sizes <= limit, right), (sizes > limit, left)):
-                away = np.maximum(sizes[is_low] / max(limit, .5), limit / np.maximum(sizes[is_low], .5))
-                here = indices[is_low][away < REACHES[-1]]
-                if len(here):
-                    yield node, here, np.digitize(away[away < REACHES[-1]], REACHES), self.ends(self.parted(here, other))[:, here]
-
-    def narrowed(self):
-        """How far each limit reaches: as far as rows ask for whose answer is not between the ends of their own leaf, but not for one
-        in 300 of those who come near; where fewer than ten do, as far as any."""
-        own, slack = self.ends(self.parted(np.arange(len(self.actual)))), .02 * self.actual + 65536
-        is_less, is_more = self.actual + slack < own[0], self.actual - slack > own[1]
-        near, helped, met = {}, {}, set()
-        for node, rows, reach, (low, high) in self.near_limits():
-            does = is_less[rows] & (low <= self.actual[rows] + slack[rows]) | is_more[rows] & (high >= self.actual[rows] - slack[rows])
-            for most in range(1, len(REACHES)):
-                near[node, most] = near.get((node, most), 0) + (reach <= most).sum()
-                helped.setdefault((node, most), set()).update(rows[does & (reach <= most)].tolist())
-        found = {node: 0 if near[node, WIDEST] >= 10 else WIDEST for node, _ in near}
-        pending = [(-math.inf if found[node] >= most else -1, node, most) for node, most in near]
-        while pending:  # those first that help the most of those who come near
-            worth, node, most = heapq.heappop(pending)
-            more = helped[node, most] - met
-            now = -len(more) / near[node, most] ** .5 if near[node, most] else 0
-            if worth > -math.inf and now > worth:
-                heapq.heappush(pending, (now, node, most))
-            elif worth == -math.inf or len(more) > near[node, most] / 300:
-                found[node] = max(found[node], most)
-                met |= more
-        return found
-
-
-class Fit(Rows):
+class Fit:
     def __init__(self, rows, setting, tree):
-        super().__init__(rows, tree, {r.label[3] for r in rows})
         keys = [key_of(r) for r in rows]
         count = Counter(keys)
         keys = [key if count[key] > 3 else (key[0], 0, *key[2:]) for key in keys]
@@ -374,8 +286,15 @@ class Fit(Rows):
         self.numbers = np.array([number[key] for key in keys])
         self.labels = np.array([r.label[1:3] for r in rows])
         self.weights = np.array([(r.x + r.y + r.w) ** .4 for r in rows])
+        self.forms = np.array([[min(form, 1 << 62) for form in r.forms] for r in rows], float)
+        self.units = np.array([[unit_of(r, form) for form in (XYW, PAD_XYW, POWER_XYW)] for r in rows], float)
+        self.partials = {tiles: np.array([parts_of(r, tiles) for r in rows], float).T
+                         for tiles in {r.label[3] for r in rows} | {part[3] for leaf in tree.leaves.values() for part in leaf}}
+        self.actual = np.array([r.bytes for r in rows], float)
+        self.table = np.array([features(r) for r in rows], np.float32)
         fitted = np.array([r.id[0] in "fvp" for r in rows])
         use = fitted & np.array([r.label[2] <= 64 * MIB for r in rows])  # more is no rest: a form that is not known
+        self.nodes, self.leaves = list(tree.nodes), dict(tree.leaves)
         if not self.leaves:
             self.nodes = [(1, 2, PATCHES, 0), (-1, -1, 0, 0), (-1, -1, 0, 0)]
         first, here = len(self.nodes), np.where(use)[0]
@@ -408,13 +327,25 @@ class Fit(Rows):
         self.nodes[leaf] = made[0]
         self.nodes += made[1:]
 
+    def parted(self, indices):
+        """Who comes to each node; nodes that nobody comes to are not there."""
+        parts, stack = {}, [(0, indices)]
+        while stack:
+            node, indices = stack.pop()
+            parts[node] = indices
+            left, right, feature, limit = self.nodes[node]
+            if left >= 0:
+                goes_left = self.table[indices, feature] <= limit
+                stack += [(left, indices[goes_left]), (right, indices[~goes_left])]
+        return parts
+
     def prune(self, parts, prices, first, old):
         """From the leaves up: a node whose tree meets not enough more than the node alone becomes a leaf, but for those before `first`,
         which were fitted to other answers; a leaf of these, in `old`, stays what it was where the new answers are not worth a change."""
         worth = {}
         for node, indices in reversed(parts.items()):  # children were put there after their parents
             left, right, feature, limit = self.nodes[node]
-            children = [child for child in (left, right) if left >= 0 and len(parts.get(child, ()))]
+            children = [child for child in (left, right) if left >= 0 and len(parts[child])]
             if len(indices) == 0 or node < first and node not in old:
                 worth[node] = sum(worth[child] for child in children)
                 continue
@@ -445,6 +376,12 @@ class Fit(Rows):
         actual, guess, other = self.actual[indices], self.bytes_of(indices, first), self.bytes_of(indices, second)
         score = near(guess, actual) + .25 * (abs(guess - actual) <= 2048) + .25 * inside(guess, other, actual)
         return (score * self.weights[indices]).sum()
+
+    def bytes_of(self, indices, part):
+        form, splits, rest, tiles = part
+        once, each = self.partials[tiles][:, indices]
+        units = each if tiles else self.units[indices, 2 if form == POWER_XYW else int(PAD_XYW <= form <= PAD_W)]
+        return self.forms[indices, form] + rest + once + splits * units
 
     def leaf_of(self, indices):
         share = np.bincount(self.numbers[indices], self.weights[indices])
@@ -494,21 +431,20 @@ def set_of(arch, mode):
 def fit(job, tree):
     arch, mode, which = job
     name = set_of(arch, mode)
-    rows = rows_of(name, which)
-    if len(rows) >= 700:
-        made = Fit(rows, f"{arch}-{mode}", tree)
-        for line in made.lines:
-            print(f"{arch} {mode} {which} | {line}", flush=True)
-        tree = Tree(made.nodes, made.leaves, made.most)
-    others = [r for r in rows_of(name + "-near", which) if r.id[0] in "fvp"]
-    if others:
-        tree.reach = Rows(others, tree).narrowed()
-    return tree
+    if not (os.path.exists(name + ".in") and os.path.exists(name + ".out")):
+        return None
+    rows = [r for r in read(name, which) if not (r.channels_last and r.rank != 2)]
+    if len(rows) < 700:
+        return None
+    made = Fit(rows, f"{arch}-{mode}", tree)
+    for line in made.lines:
+        print(f"{arch} {mode} {which} | {line}", flush=True)
+    return Tree(made.nodes, made.leaves, made.most)
 
 
 class Tree:
-    def __init__(self, nodes, leaves, most, reach=None):
-        self.nodes, self.leaves, self.most, self.reach = nodes, leaves, most, reach or {}
+    def __init__(self, nodes, leaves, most):
+        self.nodes, self.leaves, self.most = nodes, leaves, most
 
 
 def trees_of(data):
@@ -539,8 +475,7 @@ def trees_of(data):
             limit, low = number_at(data, here + 1)
             skip, low = (0, low) if head & LOW_IS_LEAF else number_at(data, low)
             high = low + skip if skip else number_at(data, low)[1]
-            limit, tree.reach[index] = limit_of(*limits[limit])
-            tree.nodes.append((index + 1, -1, head & 63, limit))
+            tree.nodes.append((index + 1, -1, head & 63, limits[limit][0]))
             pending += [(high, index, bool(head & HIGH_IS_LEAF)), (low, None, bool(head & LOW_IS_LEAF))]
     return trees
 
@@ -559,15 +494,6 @@ def number_of(number):
     return bytes((number & 127 | 128,)) + number_of(number >> 7) if number > 127 else bytes((number,))
 
 
-def limit_of(bits):
-    """The limit, and how far it reaches: an index into REACHES."""
-    return struct.unpack("<f", struct.pack("<I", bits & ~3))[0], bits & 3
-
-
-def bits_of(limit, reach):
-    return struct.unpack("<I", struct.pack("<f", math.floor(limit)))[0] & ~3 | reach
-
-
 def rounded(rests):
     """The middle one; in blocks of 512 bytes, as PyTorch's allocator has, and to 1 / 16 where it is not what most have."""
     rest = int(rests[len(rests) // 2])
@@ -578,12 +504,12 @@ def rounded(rests):
 
 
 def shape_of(tree, at=0):
-    """(pair of parts) or (feature, bits of the limit, low, high), without what makes no difference."""
+    """(pair of parts) or (feature, limit, low, high), without what makes no difference."""
     left, right, feature, limit = tree.nodes[at]
     if left < 0:
         return tree.leaves[at]
     low, high = shape_of(tree, left), shape_of(tree, right)
-    return low if low == high else (feature, bits_of(limit, tree.reach.get(at, WIDEST)), low, high)
+    return low if low == high else (feature, float(np.float32(math.floor(limit))), low, high)
 
 
 def counted(shape, pairs, limits):
@@ -625,7 +551,7 @@ def write(out, trees):
         roots.append((len(nodes) + 1 if job in shapes else 0, tree.most))
         nodes += emit(shapes[job], pairs, limits) if job in shapes else b""
     out.write(HEAD.pack(*map(len, (kinds, parts, rows, limits, roots))))
-    for layout, table in ((KIND, kinds), (PART, parts), (PAIR, rows), (LIMIT, [(bits,) for bits in limits]), (ROOT, roots)):
+    for layout, table in ((KIND, kinds), (PART, parts), (PAIR, rows), (LIMIT, [(limit,) for limit in limits]), (ROOT, roots)):
         out.writelines(layout.pack(*row) for row in table)
     out.write(nodes)
     return f"{len(nodes)} bytes of nodes, {len(pairs)} different leaves of {len(parts)} parts"
@@ -636,7 +562,7 @@ def main(folder, table=None):
     os.chdir(folder)
     sys.setrecursionlimit(10000)
     for job, tree in trees.items():
-        trees[job] = fit(job, tree)
+        trees[job] = fit(job, tree) or tree
     with open("conv.trees", "wb") as out:
         size = write(out, trees)
     written = trees_of(open("conv.trees", "rb").read())

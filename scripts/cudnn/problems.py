@@ -409,7 +409,7 @@ def main():
         for number, (layer, half) in enumerate(layers if name == "layers" else []):
             batches = BATCHES + [n for n in LARGE_BATCHES if options.batches > 7 and n <= 2 ** options.batches]
             for batch in sorted(set(random.sample(batches, int(count)))):
-                write(f"{half}{number}.{batch}", layer, batch)
+                write(f"{half}{options.seed}.{number}.{batch}", layer, batch)
 
 
 main()

@@ -7,7 +7,7 @@
 extern const unsigned char onv_cudnn_conv_trees[];
 
 enum { KINDS, PARTS, PAIRS, LIMITS, ROOTS, NODES, N_TABLES = NODES };
-enum { FEATURE = 63, LOW_IS_LEAF = 64, HIGH_IS_LEAF = 128, REACH = 3 };
+enum { FEATURE = 63, LOW_IS_LEAF = 64, HIGH_IS_LEAF = 128 };
 
 static const uint8_t row_bytes[N_TABLES] = {
     [KINDS] = 6, [PARTS] = 8, [PAIRS] = 4, [LIMITS] = 4, [ROOTS] = 8};
@@ -72,17 +72,15 @@ uint32_t onv_conv_tree_most_mib(uint32_t root)
 
 static void walk(const onv_conv_question *q, const unsigned char *at, bool is_leaf, bool is_own)
 {
-    static const float reaches[] = {1, 1.15F, 1.4F, 2};
     while (!is_leaf) {
         uint8_t head = *at++, which = head & FEATURE;
         uint32_t bits = u32(row_at(LIMITS, number_at(&at)));
-        float size = (float)q->feature(q->context, which), reach = reaches[bits & REACH], limit;
-        bits &= ~(uint32_t)REACH;
+        float size = (float)q->feature(q->context, which), limit;
         memcpy(&limit, &bits, sizeof limit);
         size_t skip = (head & LOW_IS_LEAF) != 0 ? 0 : number_at(&at);
         const unsigned char *low = at, *high = at + skip;
         if (skip == 0) number_at(&high);
-        bool is_low = size <= limit, is_near = reach * size > limit && size < reach * limit;
+        bool is_low = size <= limit, is_near = 2 * size > limit && size < 2 * limit;
         bool low_is_leaf = skip == 0, high_is_leaf = (head & HIGH_IS_LEAF) != 0;
         if (is_near && is_own && (q->sizes >> which & 1) != 0)
             walk(q, is_low ? high : low, is_low ? high_is_leaf : low_is_leaf, false);

@@ -7,7 +7,7 @@
  *     kinds   u16 height, width, u8 down, across           tiles of kernels
  *     parts   u8 base, tiles, u16 splits, u32 tail         forms
  *     pairs   u16 part, u16 other                          leaves: the likeliest form and the second, or the same one
- *     limits  f32                                      the last two bits say how well it is known
+ *     limits  f32
  *     roots   u32 place, u32 most_mib                      by architecture, mode and pass; place 0: no tree, else 1 +
  *                                                          the first byte among the nodes
  *     nodes   inner  u8 feature + 64 (low is a leaf) + 128 (high is one), limit, skip    at most the limit: low, which is the next
@@ -40,7 +40,8 @@ typedef struct onv_conv_form {
 } onv_conv_form;
 
 /* The likeliest form and the second one of the leaf that a problem comes to, and those of each leaf to which it would come if a
- * size near its limit were on the other side: by a factor of at most 1, 1.15, 1.4 or 2, as well as that limit is known. */
+ * size that is less than twice and more than half its limit were on the other side: where a tree changes its mind is
+ * known no better than that. */
 typedef enum onv_conv_nearness {
     ONV_CONV_LIKELIEST,
     ONV_CONV_SECOND,
