@@ -3,12 +3,9 @@
 #define ONV_IR_PATH_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
-/* Is the path the module, of whose path these are the first `length` bytes, or inside of it? Everything is inside of
- * "", the network. A path may be NULL: of no module. */
-bool onv_path_is_part(const char *path, const char *module, size_t length);
-/* Likewise, but not the module itself. */
+/* Is the path inside of the module, and not the module itself? All but "" is inside of "", the network. A path may be NULL: of
+ * no module. */
 bool onv_path_is_inside(const char *path, const char *module);
 
 #endif

@@ -42,12 +42,6 @@ static onv_status put_scripts(const page *p)
     return ONV_OK;
 }
 
-static onv_status put_style(const page *p)
-{
-    onv_write_text(p->out, p->style);
-    return ONV_OK;
-}
-
 /* --- Without JavaScript ------------------------------------------------------------------------ */
 
 /* An onv_write_fn over the page: what HTML acts on becomes text. */
@@ -141,12 +135,12 @@ static onv_status put_data(const page *p)
 
 static onv_status put_part(const page *p, const char *name, size_t length)
 {
-    static const struct {
+    const struct {
         const char *name, *text;
         onv_status (*put)(const page *p); /* in place of a text */
     } marks[] = {
         {"policy", .text = onv_page_policy}, {"title", .put = put_title},
-        {"style", .put = put_style},         {"scripts", .put = put_scripts},
+        {"style", .text = p->style},         {"scripts", .put = put_scripts},
         {"still", .put = put_still},         {"data", .put = put_data},
     };
     for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
