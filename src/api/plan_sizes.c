@@ -300,7 +300,12 @@ static int64_t next_run(search *all, int64_t size)
             above = run->size;
     }
     if (above < INT64_MAX && above - all->confirmed <= all->confirmed / GAP_PARTS) return 0;
-    if (above < INT64_MAX || size == ONV_MAX_BATCH) return all->whole.wanted[ONV_FITS];
+    int64_t wanted = all->whole.wanted[ONV_FITS],
+            middle = all->confirmed + (above - all->confirmed) / 2;
+    /* Lines that stay below the answer come nearer by small steps. */
+    if (above < INT64_MAX && all->confirmed > 0 && wanted > 0 && wanted < middle)
+        return middle - middle % onv_size_grain(middle);
+    if (above < INT64_MAX || size == ONV_MAX_BATCH) return wanted;
     int64_t most = most_found(all, ONV_FITS, &which);
     return most > size ? most : size + onv_size_grain(size);
 }

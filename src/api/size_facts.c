@@ -162,12 +162,14 @@ void onv_size_look(onv_size_facts *s, int goal)
 
 /* The analysed sizes around the answer; NULL: there is none. */
 typedef struct bracket {
-    const onv_size_fact *low, *high, *before; /* of what is below the low one, the next */
+    const onv_size_fact *low, *high;
+    const onv_size_fact *before; /* of what is below the low one, the next */
+    const onv_size_fact *beyond; /* above the high one */
 } bracket;
 
 static bracket find_bracket(const onv_size_facts *s, int goal)
 {
-    bracket b = {NULL, NULL, NULL};
+    bracket b = {NULL, NULL, NULL, NULL};
     for (size_t i = 0; i < s->at.count; i++) {
         const onv_size_fact *f = &s->at.at[i];
         if (f->is_known && f->reaches[goal] && (b.low == NULL || f->size > b.low->size)) b.low = f;
@@ -175,7 +177,13 @@ static bracket find_bracket(const onv_size_facts *s, int goal)
     int64_t low = b.low != NULL ? b.low->size : 0;
     for (size_t i = 0; i < s->at.count; i++) {
         const onv_size_fact *f = &s->at.at[i];
-        if (f->is_known && f->size > low && (b.high == NULL || f->size < b.high->size)) b.high = f;
+        if (f->is_known && f->size > low && (b.high == NULL || f->size < b.high->size)) {
+            b.beyond = b.high;
+            b.high = f;
+        } else if (f->is_known && b.high != NULL && f->size > b.high->size &&
+                   (b.beyond == NULL || f->size < b.beyond->size)) {
+            b.beyond = f;
+        }
         bool is_before = f->size < low || (b.low == NULL && !f->is_known);
         if (is_before && (b.before == NULL || f->size > b.before->size)) b.before = f;
     }
@@ -185,13 +193,13 @@ static bracket find_bracket(const onv_size_facts *s, int goal)
 /* Where the line meets the budget; after many of them the middle. */
 static int64_t aim(const onv_size_facts *s, int goal, const bracket *b)
 {
-    const onv_size_fact *from = b->low != NULL ? b->low : b->before;
+    const onv_size_fact *from = b->low != NULL ? b->low : b->before != NULL ? b->before : b->beyond;
     const onv_size_fact *to = b->high != NULL ? b->high : b->before;
     int64_t low = b->low != NULL ? b->low->size : 0;
     int64_t end = b->high != NULL ? b->high->size : MOST_STEP * (low > 0 ? low : 1) + 1;
     double at = (double)low + (double)(end - low) / 2;
     if (from != NULL && to != NULL && from != to && to->of[goal] < UINT64_MAX &&
-        (b->high == NULL || s->asked[goal] < MOST_LINES)) {
+        from->of[goal] < UINT64_MAX && (b->high == NULL || s->asked[goal] < MOST_LINES)) {
         double slope =
             ((double)to->of[goal] - (double)from->of[goal]) / (double)(to->size - from->size);
         double line =

@@ -41,7 +41,7 @@ static onv_status measure_plan(const onv_network *trained, const onv_training_op
     onv_training_options how;
     onv_network n;
     onv_status status = ONV_OK;
-    bool with_ends = options->room_bytes > 0;
+    bool with_ends = options->room_bytes > 0 && (!options->is_probe || options->known != NULL);
     *plan = (onv_training_plan){.does = *from};
     take_plan(trained, options, from, &n, &how);
     plan->figures = *plain;
@@ -116,6 +116,29 @@ static onv_status begin_plans(measured *m, size_t count, onv_error *err)
     return m->from != NULL && m->result->plans != NULL ? ONV_OK : onv_fail_memory(err);
 }
 
+static uint64_t price_of(const onv_ckpt_plan *plan)
+{
+    return onv_ckpt_price(plan->recomputed_macs, plan->moved_bytes);
+}
+
+/* A probe asks whether any plan fits: of those that may be chosen, since the most that cuDNN may take fits, less of it is to
+ * fit, too. */
+static onv_status confirm(const measured *m, const onv_ckpt_plan *from, uint32_t row,
+                          onv_error *err)
+{
+    const onv_training_options *options = m->options;
+    const onv_training *result = m->result;
+    onv_training_figures *figures = &result->plans[row].figures;
+    onv_training_options how;
+    onv_network n;
+    if (!options->is_probe || options->known != NULL || options->room_bytes == 0 ||
+        !onv_figures_fit(options, figures) ||
+        (result->plan_fits && price_of(from) > price_of(m->from[result->chosen])))
+        return ONV_OK;
+    take_plan(is_empty(from) ? m->plain : m->n, options, from, &n, &how);
+    return onv_figures_find_ends(&n, &how, false, figures, err);
+}
+
 /* As the next row. `*is_preferred`: to all rows before. */
 static onv_status add_plan(measured *m, const onv_ckpt_plan *from, bool *is_preferred,
                            onv_error *err)
@@ -128,6 +151,7 @@ static onv_status add_plan(measured *m, const onv_ckpt_plan *from, bool *is_pref
     if (options->taken_plan != NULL) *options->taken_plan = row;
     ONV_TRY(measure_plan(is_empty(from) ? m->plain : m->n, options, from, &m->without,
                          &result->plans[row], err));
+    ONV_TRY(confirm(m, from, row, err));
     if (options->prefer != NULL)
         return options->prefer(options->prefer_context, result, row, is_preferred, err);
     if (options->select == NULL || result->chosen == ONV_NO_PLAN) return ONV_OK;
@@ -173,11 +197,6 @@ static onv_status add_known(measured *m, const onv_known_plans *known, onv_error
             status = add_plan(m, &plans[i], &is_preferred, err);
     }
     return status;
-}
-
-static uint64_t price_of(const onv_ckpt_plan *plan)
-{
-    return onv_ckpt_price(plan->recomputed_macs, plan->moved_bytes);
 }
 
 static int compare_prices(const void *a, const void *b)
