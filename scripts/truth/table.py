@@ -147,15 +147,18 @@ def print_table(sets, kinds, counts, columns):
 
 def print_bad(bad):
     """A line for each network and evidence; those whose batch alone is fixed are listed below."""
-    fixed = {}
-    print("| network | evidence | training | inference | warnings |\n|---|---|---|---|---|")
+    fixed, lines = {}, {}
     for (name, evidence), modes in bad.items():
         texts = {mode: row.text() for mode, row in modes.items()}
         if set(texts.values()) == {"fixed batch"}:
             fixed.setdefault(evidence, []).append(name if len(texts) == 2 else f"{name} ({min(texts)})")
             continue
         warned = sorted({code for row in modes.values() for code in row.codes.split(",") if code})
-        print(f"| {name} | {evidence} | {texts.get('training', '')} | {texts.get('inference', '')} | {', '.join(warned)} |")
+        cells = texts.get("training", ""), texts.get("inference", ""), ", ".join(warned)
+        lines.setdefault((name, *cells), []).append(evidence)
+    print("| network | evidence | training | inference | warnings |\n|---|---|---|---|---|")
+    for (name, *cells), evidence in lines.items():
+        print("| " + " | ".join((name, ", ".join(evidence), *cells)) + " |")
     for evidence, names in sorted(fixed.items()):
         print(f"\nRight at the batch of the file, which is fixed: {evidence}: {', '.join(names)}.")
 
