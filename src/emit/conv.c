@@ -74,7 +74,9 @@ static void emit_conv_workspaces(onv_emitter *e, const onv_conv_call *call, uint
         e->eager->has_open_workspaces |= chosen.low < chosen.high;
         if (cuda->benchmark && chosen.high > e->benchmark_high) e->benchmark_high = chosen.high;
         if (cuda->benchmark)
-            of[pass].first_bytes = onv_cudnn_conv_workspace(&p, (onv_conv_pass)pass, &first);
+            of[pass].first_bytes = onv_cudnn_conv_workspace_range(&p, (onv_conv_pass)pass,
+                                                                  ONV_CUDNN_HEURISTICS_A, &first)
+                                       .bytes;
     }
     onv_emit_workspace(e, of[ONV_CONV_FORWARD]);
     onv_emit_grad_workspace(e, x, of[ONV_CONV_BACKWARD_DATA]);

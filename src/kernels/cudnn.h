@@ -46,10 +46,6 @@ onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *proble
 bool onv_is_native_depthwise(const onv_conv_problem *problem,
                              const onv_cuda_library_settings *settings);
 
-/* Its bytes as PyTorch asks for them. */
-uint64_t onv_cudnn_conv_workspace(const onv_conv_problem *problem, onv_conv_pass pass,
-                                  const onv_cuda_library_settings *settings);
-
 /* All layers of a recurrent module, which run in one call: `input` values come in, `hidden` go out in each of
  * one or two directions. */
 typedef enum onv_rnn_cell { ONV_RNN_LSTM, ONV_RNN_GRU, ONV_RNN_PLAIN } onv_rnn_cell;

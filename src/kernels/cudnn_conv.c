@@ -556,9 +556,3 @@ onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv
     if (settings->device_bytes > 0) pass_over(&s.found, &c, settings->device_bytes);
     return s.found;
 }
-
-uint64_t onv_cudnn_conv_workspace(const onv_conv_problem *p, onv_conv_pass pass,
-                                  const onv_cuda_library_settings *settings)
-{
-    return onv_cudnn_conv_workspace_range(p, pass, ONV_CUDNN_HEURISTICS_A, settings).bytes;
-}
