@@ -552,9 +552,21 @@ class Row:
             return self.forward(*args, **kwargs)
         if self.is_reentrant:
             return self.run_reentrant(args, kwargs)
+        has_lists = any(isinstance(x, (list, dict)) for x in (*args, *kwargs.values()))
+        forward = self.with_lists_as_given(args, kwargs) if has_lists else self.forward
         if self.save is not None or (any(moves_statistics(m) for m in self.inside()) and not torch.compiler.is_compiling()):
             kwargs["context_fn"] = self.contexts
-        return torch.utils.checkpoint.checkpoint(self.forward, *args, use_reentrant=False, **kwargs)
+        return torch.utils.checkpoint.checkpoint(forward, *args, use_reentrant=False, **kwargs)
+
+    def with_lists_as_given(self, *given):
+        """A module may put other tensors into a list that it is given (HRNet): the second run has the list as the first one had it."""
+        given, runs = tree_map_only(torch.Tensor, lambda x: x, given), []
+
+        def forward(*args, **kwargs):
+            runs.append(None)
+            args, kwargs = (args, kwargs) if len(runs) == 1 else tree_map_only(torch.Tensor, lambda x: x, given)
+            return self.forward(*args, **kwargs)
+        return forward
 
     def inside(self):
         return [m for module in self.modules for m in module.modules()]

@@ -35,6 +35,18 @@ if HAS_TORCH:
                 x = layer(x, scale=0.5)
             return self.head(x)
 
+    class Branches(nn.Module):
+        """Puts its results into the list that it is given."""
+
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleList(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(2))
+
+        def forward(self, x):
+            for i, part in enumerate(self.parts):
+                x[i] = part(x[i])
+            return [x[0] + x[1], x[1]]
+
 SINGLE = {"form": "modules", "modules": ["layers.0", "layers.1", "layers.2", "layers.3"]}
 NESTED = {"form": "modules", "modules": ["layers.0 layers.1", "layers.1", "layers.2"]}
 OPERATIONS = {"form": "operations", "segments": [["enter layers.0 1", "enter layers.1 1"], ["enter layers.1 1", "op layers.3 sub 1"]],
@@ -93,6 +105,18 @@ def rank_of_two(rank, folder):
 
 @unittest.skipUnless(HAS_TORCH, "not installed: torch")
 class Plans(unittest.TestCase):
+    def test_lists_that_modules_change(self):
+        torch.manual_seed(0)
+        grads = []
+        for stages in (made := nn.ModuleList(Branches() for _ in range(3)).double()), recompute.apply(copy.deepcopy(made), {"form": "modules", "modules": ["0", "1"]}):
+            x = [batch(0), batch(1)]
+            for stage in stages:
+                x = stage(x)
+            (x[0] * x[1]).sum().backward()
+            grads.append([p.grad for p in stages.parameters()])
+        for a, b in zip(*grads):
+            self.assertTrue(torch.equal(a, b))
+
     def expect_same(self, plan, model, x=None, context=contextlib.nullcontext, dtype="float64"):
         x = batch(dtype=dtype) if x is None else x
         for a, b in zip(left(network(dtype=dtype), x, context), left(model, x, context)):
