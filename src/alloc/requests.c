@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/quota.h"
 
-/* Segments and blocks in order of address. */
+/* Segments and blocks in order of address: what two iterations leave is compared. */
 typedef ONV_VEC(uint64_t) memory_image;
 
 typedef struct again {
@@ -66,7 +66,7 @@ static onv_status serve(onv_allocator *a, const onv_requests *r, const onv_alloc
     return a->out_of_memory ? ONV_OK : onv_allocator_free(a, r->n_ids, err);
 }
 
-/* `shift`: of ids of the last iteration, under which they count as those of the one before. */
+/* Ids of the last iteration count as those of the one before. */
 static bool see(const onv_allocator *a, const again *g, memory_image *image)
 {
     image->count = 0;
