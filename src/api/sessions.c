@@ -445,11 +445,11 @@ static onv_status try_processes(process *p, uint64_t taken, unsigned *fit, unsig
         ONV_TRY(onv_ort_orders_init(&l->orders, &p->sessions[i].analysis->rewritten.model,
                                     &l->made.timeline, count_initializers(l), &none, err));
     }
-    for (uint16_t i = 0; i < PROCESSES; i++) {
+    for (int i = 0; i < PROCESSES; i++) {
         bool fits = true;
         p->device.left_bytes = (ONV_DEVICE_PAGE - taken % ONV_DEVICE_PAGE) % ONV_DEVICE_PAGE;
         p->device.taken_bytes = taken + p->device.left_bytes;
-        ONV_TRY(try_process(p, i, &fits, err));
+        ONV_TRY(try_process(p, (uint16_t)i, &fits, err));
         *fit += fits;
         *tried += 1;
     }
