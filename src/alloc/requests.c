@@ -87,7 +87,8 @@ static bool see(const onv_allocator *a, const again *g, memory_image *image)
 
 static bool is_equal(const memory_image *a, const memory_image *b)
 {
-    return a->count == b->count && memcmp(a->at, b->at, a->count * sizeof *a->at) == 0;
+    return a->count == b->count && a->count > 0 &&
+           memcmp(a->at, b->at, a->count * sizeof *a->at) == 0;
 }
 
 static onv_status repeat(onv_allocator *a, const onv_requests *r, const again *g, unsigned which,

@@ -87,7 +87,7 @@ static onv_status take_last(last_iterations *l, const onv_timeline *t, const onv
     uint32_t from = first_step_of(t, last - 1);
     l->before = first_step_of(t, last) - 1;
     l->first = first_buffer_of(t, l->before + 1);
-    l->shift = 2 * (uint64_t)(n - l->first) <= n ? n - l->first : 0;
+    l->shift = n - l->first <= l->first ? n - l->first : 0;
     l->of.n_ids = n;
     bool fits = onv_requests_mark(&l->of, 0) && onv_requests_mark(&l->of, first_buffer_of(t, from));
     for (size_t i = 0; i < p->events.count && fits && l->shift > 0; i++) {
