@@ -513,7 +513,7 @@ static void packed_scratch(kernel *k)
         !onv_dtype_bytes(dtype, elems, &bytes))
         return;
     bool has_groups = node->n_inputs > 4 && onv_is_value(node->inputs[4]);
-    if (!is_bnb && !has_groups && bytes > most && n > 2 * COLUMNS)
+    if (!is_bnb && !has_groups && bytes > most && n > INT64_C(2) * COLUMNS)
         bytes = bytes / (uint64_t)n * COLUMNS;
     add(k, bytes);
 }
