@@ -127,7 +127,7 @@ static onv_status serve_events(onv_allocator *a, const onv_timeline *t, const la
     uint32_t step = 0;
     for (size_t i = 0; i < p->events.count && !a->out_of_memory; i++) {
         const onv_timeline_event *e = &p->events.at[i];
-        if (i % SERVED_AT_ONCE == 0) ONV_WORK(4 * SERVED_AT_ONCE);
+        if (i % SERVED_AT_ONCE == 0) ONV_WORK(UINT64_C(4) * SERVED_AT_ONCE);
         while (step < e->step) {
             uint8_t ends = t->steps.at[step].ends;
             if (ends != 0) ONV_TRY(onv_allocator_end_streams(a, ends));

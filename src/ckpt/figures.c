@@ -215,7 +215,7 @@ onv_status onv_figures_of_program(const onv_network *n, const onv_training_optio
     if (status == ONV_OK) status = find_peaks(&program.timeline, figures, err);
     if (status == ONV_OK) status = serve(&program.timeline, options, plan, figures, err);
     if (most != NULL) *most = *figures;
-    if (status == ONV_OK && program.holds.count > 0)
+    if (status == ONV_OK && most != NULL && program.holds.count > 0)
         status = find_most(&program, options, most, err);
     if (status == ONV_OK && timeline != NULL) {
         *timeline = program.timeline;
