@@ -19,7 +19,7 @@ COUNTS = ("batch", "effort", "margin_percent", "accumulate", "zero_stage", "worl
 SIZES = ("pool", "align", "buffers", "measured", "workspace")
 FLAGS = ("expandable_segments", "max_batch", "master_weights", "ema", "as_exported", "no_external_data", "locals", "ort_advise",
          "ort_partition", "channels_last", "no_tf32", "cudnn_benchmark", "folded_norms", "graph_module", "no_fast_path",
-         "example", "formulas", "onnx_out", "savings", "remedies", "timelines", "strict")
+         "answer_alone", "example", "formulas", "onnx_out", "savings", "remedies", "timelines", "strict")
 LISTS = ("freeze", "train_only", "inplace", "ort")
 # Fields that have no keyword of their name: they go with the one named, or are the library's business.
 OTHERWISE = {"struct_size": "", "n_dims": "dims", "n_shapes": "shapes", "n_input_values": "input_values", "n_freeze": "freeze",
