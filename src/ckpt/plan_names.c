@@ -115,7 +115,7 @@ onv_status onv_plan_snap(onv_places *places, onv_ckpt_plan *plan, onv_error *err
 
 /* --- Reading ----------------------------------------------------------------------------------- */
 
-enum { MOST_NAMED = 5, MOST_NESTED = 8 };
+enum { MOST_NAMED = 5, MOST_NESTED = 64 };
 
 typedef struct reader {
     onv_places *places;
@@ -215,7 +215,7 @@ static onv_status check_nesting(const onv_ckpt_plan *plan, onv_error *err)
                             "segment %u of the plan %s: segments are one behind the other or one "
                             "inside the other",
                             (unsigned)i + 1,
-                            crosses ? "ends where that is not possible" : "is inside of 8 others");
+                            crosses ? "ends where that is not possible" : "is inside of 64 others");
         ends[depth++] = s->last_op;
     }
     return ONV_OK;

@@ -49,7 +49,7 @@ class PlanFiles(unittest.TestCase):
                 (10, "resnet18-train", "all", "--batch", "16"), (20, "mobilenet_v2-train", "blocks,optimal", "--batch", "16"),
                 (8, "vit-small-train", "all", "--batch", "16"), (10, "bert-dynamo", "all", "-b2", "-dsequence=32"),
                 (30, "unet-train", "sqrt,optimal", "--batch", "16", "--dim", "height=64", "--dim", "width=64"),
-                (50, "vit-small-train", "offload,joint", "--batch", "16"),
+                (50, "vit-small-train", "offload,joint", "--batch", "16"), (100, "densenet201", "optimal", "--batch", "8"),
                 (22, "resnet18-train", "modules=layer[12].*/2,modules=layer?,save=convolution,save=convolution+relu,reentrant", "--batch", "16"),
                 (10, "bert-dynamo", "modules=*.layer.*/2,save=product,reentrant", "-b2", "-dsequence=32"), (1, "resnet18-train", "optimal", "--batch", "16", "--compile")):
             plans, n_places = training(sample, *options, "--checkpoint", checkpoint)["plans"], 0
