@@ -145,11 +145,13 @@ static uint32_t merge_masks(onv_tape *t, const masks *m, const onv_shape *in, in
     uint32_t own = onv_tape_tensor(t, m->own), padding = onv_tape_tensor(t, m->padding);
     if (own == ONV_NO_TENSOR) return padding;
     onv_eager_tensor mask = onv_tensor_at(&t->emit, own);
-    const int64_t *s = mask.strides, dims[] = {in->dims[0], heads, in->dims[1], in->dims[1]};
-    const int64_t of_all[] = {0, 0, s[0], s[1]}, of_each[] = {heads * s[0], s[0], s[1], s[2]};
-    if (mask.rank != 2 && mask.rank != 3) return ONV_NO_TENSOR;
-    own = onv_emit_view(&t->emit, "expand", own, 4, dims, mask.rank == 2 ? of_all : of_each,
-                        ONV_GRAD_NONE);
+    const int64_t dims[] = {in->dims[0], heads, in->dims[1], in->dims[1]};
+    bool of_each = mask.rank == 3 && mask.dims[0] > 0 && mask.dims[0] % heads == 0;
+    if (mask.rank != 2 && !of_each) return ONV_NO_TENSOR;
+    const int64_t *s = mask.strides, of_all[] = {0, 0, s[0], s[1]};
+    int64_t strides[] = {of_each ? heads * s[0] : 0, s[0], s[1], of_each ? s[2] : 0};
+    own =
+        onv_emit_view(&t->emit, "expand", own, 4, dims, of_each ? strides : of_all, ONV_GRAD_NONE);
     if (padding == ONV_NO_TENSOR) return own;
     onv_emit_begin(&t->emit, "add");
     onv_emit_in(&t->emit, own, ONV_GRAD_NONE);
@@ -189,7 +191,7 @@ static bool describe_scores(onv_tape *t, uint32_t first, uint32_t end, bool is_l
         if (!onv_tape_shape(t, onv_call_value(&calls[at], "self"), &query)) return false;
         call->heads = in.dims[0] > 0 ? query.dims[0] / in.dims[0] : 1;
     }
-    return call->heads % 2 == 0;
+    return call->heads > 0 && call->heads % 2 == 0;
 }
 
 /* Modules take it for the same queries, keys and values, [batch, rows, values], and an even number of heads. If not, no call
