@@ -59,9 +59,13 @@ static onv_status add_ends_of(onv_model *model, const onv_live *live, onv_runtim
     bool ends = differs(how->tape, choice), shares = how->tape->regions.count == 0;
     how->lower.keeps_open = ends && shares;
     if (with_likely) ONV_TRY(add_end(model, live, how, &made, result, err));
-    if (with_likely && ends && shares) onv_inference_choose(how->tape, choice, &made.timeline);
-    if (!shares) onv_execution_cleanup(&made);
-    if (!shares) made = (onv_execution){0};
+    if (with_likely && ends && shares)
+        shares = onv_inference_choose(how->tape, choice, &made.timeline);
+    if (!shares) {
+        onv_execution_cleanup(&made);
+        made = (onv_execution){0};
+        how->lower.keeps_open = false;
+    }
     how->lower.cuda.choice = choice;
     onv_status status = ends ? add_end(model, live, how, &made, result, err) : ONV_OK;
     if (status == ONV_OK) onv_execution_cleanup(&made);

@@ -17,7 +17,8 @@ onv_status onv_inference_build(onv_model *model, const onv_eager *eager,
                                const onv_lower_options *how, onv_timeline *timeline,
                                onv_error *err);
 
-/* Changes what was built with `keeps_open` to other workspaces; it has all steps, those of all branches. */
-void onv_inference_choose(const onv_eager *eager, onv_workspace_choice choice, onv_timeline *t);
+/* Changes what was built with `keeps_open` to other workspaces; it has all steps, those of all branches. False: not all of them
+ * are one operation's, and nothing is changed. */
+bool onv_inference_choose(const onv_eager *eager, onv_workspace_choice choice, onv_timeline *t);
 
 #endif

@@ -248,6 +248,24 @@ TEST(recordings_leave_open_what_cudnn_takes)
     assert_true(train->has_open_workspaces);
 }
 
+/* Quantized products have steps of their own, so that steps are not operations: the ends of what cuDNN takes are built apart. */
+TEST(ends_of_quantized_networks_have_their_own_steps)
+{
+    onv_options options = onv_options_default();
+    onv_error err = {0};
+    OWNED_ANALYSIS analysis = NULL;
+    options.batch = 8;
+    options.weights = "int8";
+    options.runtimes = "torch";
+    assert_int_equal(
+        onv_analysis_new(ONV_SOURCE_DIR "/samples/vit_b_16.onnx", &options, &analysis, &err),
+        ONV_OK);
+    const onv_runtime_result *r = &analysis->runtimes[0];
+    assert_true(r->has_open_workspaces);
+    assert_true(r->allocated_ends.low <= r->allocated_peak_bytes &&
+                r->allocated_peak_bytes < r->allocated_ends.high);
+}
+
 /* The copy that an activation keeps of what it overwrites is what one that makes a new tensor keeps of its input: plans are as small
  * as those of the default export, where all make new ones. */
 TEST(plans_of_what_is_in_place_are_as_small)
