@@ -270,9 +270,8 @@ static const char *parameters_note(const onv_training *t)
 {
     if (t->is_unlisted) return "that operations read: the export lists none";
     bool trains_all = t->figures.gradient_bytes == t->figures.parameter_bytes;
-    return trains_all && t->model->program == NULL
-               ? "all trained: --freeze names those that are not"
-               : "";
+    return trains_all && t->model->program == NULL ? "all trained: --freeze PATTERN freezes some"
+                                                   : "";
 }
 
 void onv_write_training(const onv_view *view, const onv_page *page, bool verbose)

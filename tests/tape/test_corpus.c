@@ -7,21 +7,28 @@
 
 enum { BATCH = 4 };
 
-static onv_analysis *analyse_in(const char *file, int64_t batch, const char *train,
-                                const char *loss, onv_precision amp)
+static onv_analysis *analyse_with(const char *file, const onv_options *options)
 {
     char path[600];
     onv_analysis *analysis;
     onv_error err = {0};
+    snprintf(path, sizeof path, "%s/%s", ONV_SOURCE_DIR, file);
+    assert_int_equal(onv_analysis_new(path, options, &analysis, &err), ONV_OK);
+    return analysis;
+}
+
+static onv_analysis *analyse_in(const char *file, int64_t batch, const char *train,
+                                const char *loss, onv_precision amp)
+{
+    char path[400];
     onv_options options = onv_options_default();
     options.batch = batch;
     options.train = train;
     options.loss = loss;
     options.amp = amp;
     options.runtimes = "torch";
-    snprintf(path, sizeof path, "%s/tests/%s.json.gz", ONV_SOURCE_DIR, file);
-    assert_int_equal(onv_analysis_new(path, &options, &analysis, &err), ONV_OK);
-    return analysis;
+    snprintf(path, sizeof path, "tests/%s.json.gz", file);
+    return analyse_with(path, &options);
 }
 
 static onv_analysis *analyse_at(const char *file, int64_t batch, const char *train,
@@ -252,14 +259,10 @@ TEST(recordings_leave_open_what_cudnn_takes)
 TEST(ends_of_quantized_networks_have_their_own_steps)
 {
     onv_options options = onv_options_default();
-    onv_error err = {0};
-    OWNED_ANALYSIS analysis = NULL;
     options.batch = 8;
     options.weights = "int8";
     options.runtimes = "torch";
-    assert_int_equal(
-        onv_analysis_new(ONV_SOURCE_DIR "/samples/vit_b_16.onnx", &options, &analysis, &err),
-        ONV_OK);
+    OWNED_ANALYSIS analysis = analyse_with("samples/vit_b_16.onnx", &options);
     const onv_runtime_result *r = &analysis->runtimes[0];
     assert_true(r->has_open_workspaces);
     assert_true(r->allocated_ends.low <= r->allocated_peak_bytes &&
@@ -272,15 +275,11 @@ TEST(plans_of_what_is_in_place_are_as_small)
 {
     enum { EXPORTED = 9678740 };
     onv_options options = onv_options_default();
-    onv_error err = {0};
-    OWNED_ANALYSIS analysis = NULL;
     options.batch = BATCH;
     options.train = "sgd";
     options.checkpoint = "optimal";
-    assert_int_equal(onv_analysis_new(ONV_SOURCE_DIR
-                                      "/tests/truth/programs/timm_mobilevit_xxs.recording.json.gz",
-                                      &options, &analysis, &err),
-                     ONV_OK);
+    OWNED_ANALYSIS analysis =
+        analyse_with("tests/truth/programs/timm_mobilevit_xxs.recording.json.gz", &options);
     uint64_t least = analysis->training.plans[analysis->training.n_plans - 1].figures.peak_bytes;
     assert_in_range(least, EXPORTED - EXPORTED / 100, EXPORTED + EXPORTED / 100);
 }
@@ -289,15 +288,11 @@ TEST(plans_of_what_is_in_place_are_as_small)
 TEST(plans_leave_open_what_cudnn_takes)
 {
     onv_options options = onv_options_default();
-    onv_error err = {0};
-    OWNED_ANALYSIS analysis = NULL;
     options.batch = BATCH;
     options.train = "momentum";
     options.checkpoint = "sqrt";
-    assert_int_equal(onv_analysis_new(ONV_SOURCE_DIR
-                                      "/tests/truth/programs/resnet18.recording.json.gz",
-                                      &options, &analysis, &err),
-                     ONV_OK);
+    OWNED_ANALYSIS analysis =
+        analyse_with("tests/truth/programs/resnet18.recording.json.gz", &options);
     const onv_training_figures *f = &analysis->training.figures;
     const onv_runtime_result *train = &analysis->runtimes[analysis->n_runtimes - 1];
     assert_string_equal(train->runtime->name, "train");
