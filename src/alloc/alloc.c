@@ -94,17 +94,12 @@ onv_status onv_record_mapping(onv_allocator *a, uint32_t block, uint64_t bytes, 
     return onv_vec_push(&a->record->mappings, mapping) ? ONV_OK : onv_fail_memory(err);
 }
 
-static uint64_t round_up(uint64_t bytes, uint64_t unit)
-{
-    return (bytes + unit - 1) / unit * unit;
-}
-
 /* Takes pages for a request. */
 static void take_pages(onv_shared_device *device, uint64_t bytes)
 {
-    uint64_t small = round_up(bytes, 512);
+    uint64_t small = onv_round_up(bytes, 512);
     bool is_small = bytes < ONV_MIB, is_shared = is_small && small <= device->left_bytes;
-    if (!is_shared) device->taken_bytes += round_up(bytes, ONV_DEVICE_PAGE);
+    if (!is_shared) device->taken_bytes += onv_round_up(bytes, ONV_DEVICE_PAGE);
     if (is_small) device->left_bytes = (is_shared ? device->left_bytes : ONV_DEVICE_PAGE) - small;
 }
 
@@ -143,7 +138,7 @@ void onv_device_free(onv_allocator *a, uint32_t block)
     const onv_segment *segment = onv_space_segment_of(&a->space, block);
     unsigned pool = segment->pool;
     if (a->device != NULL && b->bytes >= ONV_MIB)
-        a->device->taken_bytes -= round_up(b->bytes, ONV_DEVICE_PAGE);
+        a->device->taken_bytes -= onv_round_up(b->bytes, ONV_DEVICE_PAGE);
     onv_record_return(a, segment->recorded);
     onv_stats_remove(&a->stats, ONV_STAT_SEGMENTS, pool, 1);
     onv_stats_remove(&a->stats, ONV_STAT_RESERVED_BYTES, pool, b->bytes);

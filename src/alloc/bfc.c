@@ -40,11 +40,6 @@ typedef struct bfc_state {
     onv_bfc_image *image;          /* whose holes are the first segments; NULL: not resumed */
 } bfc_state;
 
-static uint64_t round_up(uint64_t bytes)
-{
-    return (bytes + QUANTUM_BYTES - 1) / QUANTUM_BYTES * QUANTUM_BYTES;
-}
-
 static onv_status bfc_init(onv_allocator *a, onv_error *err)
 {
     bfc_state *s = a->state;
@@ -58,7 +53,8 @@ static onv_status bfc_init(onv_allocator *a, onv_error *err)
         return onv_fail(err, ONV_ERR_USAGE, "bfc: a chunk size is more than any device");
     uint64_t initial = o->initial_chunk_bytes;
     s->image = NULL;
-    s->region_bytes = round_up(initial < o->limit_bytes ? initial : o->limit_bytes);
+    s->region_bytes =
+        onv_round_up(initial < o->limit_bytes ? initial : o->limit_bytes, QUANTUM_BYTES);
     for (int i = 0; i < ONV_N_STREAMS; i++) {
         onv_block_set_init(&s->free[i], false);
         s->ended[i] = 0;
@@ -100,7 +96,7 @@ static onv_status extend(onv_allocator *a, uint64_t rounded, uint32_t *block, on
     if (rounded > available) return ONV_OK;
     uint64_t bytes = extension(a, rounded, available);
     while (!onv_device_has(a, bytes)) {
-        bytes = round_up((uint64_t)((float)bytes * BACKPEDAL_FACTOR));
+        bytes = onv_round_up((uint64_t)((float)bytes * BACKPEDAL_FACTOR), QUANTUM_BYTES);
         if (bytes < rounded || bytes < MIN_BACKPEDAL_BYTES) return ONV_OK;
     }
     return onv_device_alloc(a, bytes, ONV_POOL_ALL, block, err);
@@ -181,7 +177,7 @@ static void bound_holes(const onv_allocator *a, uint64_t rounded, uint32_t found
 static onv_status bfc_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
 {
     const bfc_state *s = a->state;
-    uint64_t rounded = round_up(bytes);
+    uint64_t rounded = onv_round_up(bytes, QUANTUM_BYTES);
     *block = find_free(a, rounded, 0);
     if (s->image != NULL) bound_holes(a, rounded, *block);
     if (*block != ONV_NO_BLOCK)
@@ -306,7 +302,7 @@ static onv_status cut_hole(onv_allocator *a, hole_list *holes, size_t at, uint64
 static onv_status keep(onv_allocator *a, hole_list *holes, uint64_t bytes, bool *is_kept,
                        onv_error *err)
 {
-    uint64_t rounded = round_up(bytes);
+    uint64_t rounded = onv_round_up(bytes, QUANTUM_BYTES);
     if (bytes == 0) return ONV_OK;
     size_t at = find_hole(&a->space, holes, rounded);
     if (at == holes->count) { /* none is as large, so the new one is the last */

@@ -223,28 +223,28 @@ static onv_status trace_shapes(const onv_request *from, const onv_options *optio
 enum { MOST_SESSIONS = 1024, ROUNDS = 3 };
 
 /* A session in a process with others. */
-typedef struct lodger {
+typedef struct hosted_session {
     onv_execution made;
     onv_ort_requests runs[2]; /* the first, and every later one */
     uint32_t n_weights;
     onv_ort_orders orders; /* of its initializers */
     onv_ort_service arena; /* of its own */
-} lodger;
+} hosted_session;
 
-static onv_status move_in(onv_analysis *analysis, lodger *l, onv_error *err)
+static onv_status open_hosted(onv_analysis *analysis, hosted_session *h, onv_error *err)
 {
     onv_runtime_result result;
-    ONV_TRY(execute(analysis, &analysis->ort, &result, &l->made, err));
-    l->n_weights = count_weights(&l->made.timeline);
-    return onv_ort_list_requests(&l->made.timeline, l->n_weights, l->runs, 2, err);
+    ONV_TRY(execute(analysis, &analysis->ort, &result, &h->made, err));
+    h->n_weights = count_weights(&h->made.timeline);
+    return onv_ort_list_requests(&h->made.timeline, h->n_weights, h->runs, 2, err);
 }
 
-static void move_out(lodger *l)
+static void close_hosted(hosted_session *h)
 {
-    onv_execution_cleanup(&l->made);
-    onv_vec_cleanup(&l->runs[0]);
-    onv_vec_cleanup(&l->runs[1]);
-    onv_ort_orders_cleanup(&l->orders);
+    onv_execution_cleanup(&h->made);
+    onv_vec_cleanup(&h->runs[0]);
+    onv_vec_cleanup(&h->runs[1]);
+    onv_ort_orders_cleanup(&h->orders);
 }
 
 static const onv_runtime_result *session_of(const onv_analysis *analysis)
@@ -273,28 +273,28 @@ static onv_status add_session(const onv_runtime_result *r, unsigned times, onv_t
     return ONV_OK;
 }
 
-static onv_status share_arena(lodger *l, const unsigned *instances, size_t count,
+static onv_status share_arena(hosted_session *h, const unsigned *instances, size_t count,
                               onv_ort_service *arena, onv_error *err)
 {
     for (size_t i = 0; i < count; i++)
         for (unsigned k = 0; k < instances[i]; k++)
-            ONV_TRY(onv_ort_service_load(arena, &l[i].made.timeline, NULL, l[i].n_weights, err));
+            ONV_TRY(onv_ort_service_load(arena, &h[i].made.timeline, NULL, h[i].n_weights, err));
     for (int round = 0; round < ROUNDS; round++)
         for (size_t i = 0; i < count; i++)
             for (unsigned k = 0; k < instances[i]; k++)
-                ONV_TRY(onv_ort_service_run(arena, l[i].runs, round > 0, err));
+                ONV_TRY(onv_ort_service_run(arena, h[i].runs, round > 0, err));
     return ONV_OK;
 }
 
 static onv_status find_shared(onv_analysis *const *analyses, const unsigned *instances,
-                              size_t count, lodger *l, uint64_t *bytes, onv_error *err)
+                              size_t count, hosted_session *h, uint64_t *bytes, onv_error *err)
 {
     onv_alloc_options alloc = {0};
     onv_ort_settings_arena(&analyses[0]->ort, &alloc.bfc);
-    for (size_t i = 0; i < count; i++) ONV_TRY(move_in(analyses[i], &l[i], err));
+    for (size_t i = 0; i < count; i++) ONV_TRY(open_hosted(analyses[i], &h[i], err));
     onv_ort_service arena;
     ONV_TRY(onv_ort_service_init(&arena, &alloc, err));
-    onv_status status = share_arena(l, instances, count, &arena, err);
+    onv_status status = share_arena(h, instances, count, &arena, err);
     *bytes = arena.arena.out_of_memory ? UINT64_MAX : onv_ort_service_reserved(&arena);
     onv_ort_service_cleanup(&arena);
     return status;
@@ -315,11 +315,11 @@ static onv_status add_up(onv_analysis *const *analyses, const unsigned *instance
     if (count == 0 || info->sessions > MOST_SESSIONS)
         return onv_fail(err, ONV_ERR_USAGE, "from 1 to %d sessions, not %llu", MOST_SESSIONS,
                         (unsigned long long)info->sessions);
-    lodger *l = onv_heap_calloc(count, sizeof *l);
-    if (l == NULL) return onv_fail_memory(err);
-    onv_status status = find_shared(analyses, instances, count, l, &info->shared_arena, err);
-    for (size_t i = 0; i < count; i++) move_out(&l[i]);
-    onv_heap_free(l);
+    hosted_session *h = onv_heap_calloc(count, sizeof *h);
+    if (h == NULL) return onv_fail_memory(err);
+    onv_status status = find_shared(analyses, instances, count, h, &info->shared_arena, err);
+    for (size_t i = 0; i < count; i++) close_hosted(&h[i]);
+    onv_heap_free(h);
     bool fits = onv_u64_add(info->arenas_low, info->driver_bytes, &info->total_low) &&
                 onv_u64_add(info->total_low, info->context_low, &info->total_low) &&
                 onv_u64_add(info->arenas_high, info->driver_bytes, &info->total_high) &&
@@ -345,7 +345,7 @@ typedef struct process {
     const onv_session_run *sessions;
     const onv_event *events;
     size_t n_sessions, n_events;
-    lodger *lodgers;
+    hosted_session *hosted;
     onv_ort_service beside;
     onv_shared_device device;
 } process;
@@ -378,9 +378,9 @@ static onv_status serve_request(process *p, bool is_later, bool *fits, onv_error
     size_t next = 0;
     for (size_t i = 0; i <= p->n_events && *fits; i++) {
         for (; next < p->n_sessions && p->sessions[next].before == i && *fits; next++) {
-            lodger *l = &p->lodgers[next];
-            ONV_TRY(onv_ort_service_run(&l->arena, l->runs, is_later, err));
-            *fits = !l->arena.arena.out_of_memory;
+            hosted_session *h = &p->hosted[next];
+            ONV_TRY(onv_ort_service_run(&h->arena, h->runs, is_later, err));
+            *fits = !h->arena.arena.out_of_memory;
         }
         if (i == p->n_events || !*fits) continue;
         ONV_TRY(onv_allocator_alloc(&p->beside.arena, (uint32_t)i, p->events[i].bytes, err));
@@ -394,9 +394,9 @@ static onv_status serve_request(process *p, bool is_later, bool *fits, onv_error
 static onv_status serve_process(process *p, bool *fits, onv_error *err)
 {
     for (size_t i = 0; i < p->n_sessions && *fits; i++) {
-        lodger *l = &p->lodgers[i];
-        ONV_TRY(onv_ort_service_load(&l->arena, &l->made.timeline, &l->orders, l->n_weights, err));
-        *fits = !l->arena.arena.out_of_memory;
+        hosted_session *h = &p->hosted[i];
+        ONV_TRY(onv_ort_service_load(&h->arena, &h->made.timeline, &h->orders, h->n_weights, err));
+        *fits = !h->arena.arena.out_of_memory;
     }
     for (int i = 0; i < REQUESTS_ALIKE && *fits; i++) ONV_TRY(serve_request(p, i > 0, fits, err));
     return ONV_OK;
@@ -418,19 +418,19 @@ static onv_status try_process(process *p, uint16_t seed, bool *fits, onv_error *
     onv_status status = open_arena(&p->beside, NULL, p, err);
     size_t n = 0;
     for (; n < p->n_sessions && status == ONV_OK; n++) {
-        onv_ort_orders_draw(&p->lodgers[n].orders, seed);
-        status = open_arena(&p->lodgers[n].arena, p->sessions[n].analysis, p, err);
+        onv_ort_orders_draw(&p->hosted[n].orders, seed);
+        status = open_arena(&p->hosted[n].arena, p->sessions[n].analysis, p, err);
     }
     if (status == ONV_OK) status = serve_process(p, fits, err);
     onv_ort_service_cleanup(&p->beside);
-    for (size_t i = 0; i < n; i++) onv_ort_service_cleanup(&p->lodgers[i].arena);
+    for (size_t i = 0; i < n; i++) onv_ort_service_cleanup(&p->hosted[i].arena);
     return status;
 }
 
-static uint32_t count_initializers(const lodger *l)
+static uint32_t count_initializers(const hosted_session *h)
 {
     uint32_t n = 0;
-    while (n < l->n_weights && onv_is_value(l->made.timeline.buffers.at[n].value)) n++;
+    while (n < h->n_weights && onv_is_value(h->made.timeline.buffers.at[n].value)) n++;
     return n;
 }
 
@@ -440,10 +440,10 @@ static onv_status try_processes(process *p, uint64_t taken, unsigned *fit, unsig
     const onv_alloc_options none = {0};
     ONV_TRY(check_process(p, err));
     for (size_t i = 0; i < p->n_sessions; i++) {
-        lodger *l = &p->lodgers[i];
-        ONV_TRY(move_in(p->sessions[i].analysis, l, err));
-        ONV_TRY(onv_ort_orders_init(&l->orders, &p->sessions[i].analysis->rewritten.model,
-                                    &l->made.timeline, count_initializers(l), &none, err));
+        hosted_session *h = &p->hosted[i];
+        ONV_TRY(open_hosted(p->sessions[i].analysis, h, err));
+        ONV_TRY(onv_ort_orders_init(&h->orders, &p->sessions[i].analysis->rewritten.model,
+                                    &h->made.timeline, count_initializers(h), &none, err));
     }
     for (int i = 0; i < PROCESSES; i++) {
         bool fits = true;
@@ -464,14 +464,14 @@ onv_status onv_process_fits(const onv_session_run *sessions, size_t n_sessions,
                  .events = events,
                  .n_sessions = n_sessions,
                  .n_events = n_events,
-                 .lodgers = onv_heap_calloc(n_sessions + 1, sizeof(lodger)),
+                 .hosted = onv_heap_calloc(n_sessions + 1, sizeof(hosted_session)),
                  .device.bytes = bytes};
     *fit = *tried = 0;
     if (err != NULL) *err = (onv_error){0};
-    if (p.lodgers == NULL) return onv_fail_memory(err);
+    if (p.hosted == NULL) return onv_fail_memory(err);
     onv_status status = try_processes(&p, taken, fit, tried, err);
-    for (size_t i = 0; i < n_sessions; i++) move_out(&p.lodgers[i]);
-    onv_heap_free(p.lodgers);
+    for (size_t i = 0; i < n_sessions; i++) close_hosted(&p.hosted[i]);
+    onv_heap_free(p.hosted);
     return status;
 }
 

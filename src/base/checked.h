@@ -52,4 +52,10 @@ static inline bool onv_u64_round_up(uint64_t bytes, uint64_t quantum, uint64_t *
     return true;
 }
 
+/* The same where the caller knows that it fits. */
+static inline uint64_t onv_round_up(uint64_t count, uint64_t quantum)
+{
+    return (count + quantum - 1) / quantum * quantum;
+}
+
 #endif

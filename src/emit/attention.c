@@ -27,16 +27,11 @@ static rows rows_of(const onv_eager_tensor *query)
     return r;
 }
 
-static uint64_t round_up(uint64_t n, uint64_t step)
-{
-    return (n + step - 1) / step * step;
-}
-
 /* Floats, `each` for every row, rows of a group rounded up to `step`. What does not fit is caught
  * where it is counted. */
 static uint64_t float_bytes(rows r, uint64_t step, uint64_t each)
 {
-    uint64_t bytes, count = round_up(r.count, step);
+    uint64_t bytes, count = onv_round_up(r.count, step);
     bool fits = onv_u64_mul(r.groups, count, &bytes) && onv_u64_mul(bytes, each, &bytes) &&
                 onv_u64_mul(bytes, sizeof(float), &bytes);
     return fits ? bytes : UINT64_MAX;
@@ -98,15 +93,15 @@ static uint64_t tiles_bytes(const onv_emitter *e, rows r, uint64_t n_keys, bool 
     uint32_t device = e->options->cuda.compute_capability;
     bool is_small = device == 86 || device == 89;
     uint64_t block = r.head <= TILE || (!low && is_small) ? TILE : 2 * TILE;
-    uint64_t width = round_up(r.head, r.head <= TILE || r.head > 128 ? TILE : 128);
-    uint64_t tiles = round_up(r.count, block) / block, locks;
+    uint64_t width = onv_round_up(r.head, r.head <= TILE || r.head > 128 ? TILE : 128);
+    uint64_t tiles = onv_round_up(r.count, block) / block, locks;
     if (!low || r.head > 128) tiles *= width / TILE;
     bool fits = onv_u64_mul(r.groups, tiles, &locks) && onv_u64_mul(locks, TILE_LOCK, &locks) &&
                 onv_u64_add(float_bytes(r, block, width), locks, &bytes);
     /* Heads that no block holds whole: tiles of the gradients of keys and values, too. */
     rows keys = {.groups = r.groups, .count = n_keys};
     if (fits && low && r.head > (is_small ? 96 : 128))
-        fits = onv_u64_add(bytes, float_bytes(keys, 128, 2 * round_up(r.head, 128)), &bytes);
+        fits = onv_u64_add(bytes, float_bytes(keys, 128, 2 * onv_round_up(r.head, 128)), &bytes);
     return fits ? bytes : UINT64_MAX;
 }
 
@@ -127,7 +122,7 @@ static void emit_backward_temps(onv_emitter *e, kernel chosen, uint32_t query, u
         tiles = onv_u64_plus(float_bytes(r, 1, r.head + 1), CUDNN_BYTES);
     } else if (chosen == FLASH) {
         temps[DENSE_SUMS] = (onv_backward_temp){float_bytes(r, 128, 1), N};
-        tiles = float_bytes(r, 128, round_up(r.head, 32));
+        tiles = float_bytes(r, 128, onv_round_up(r.head, 32));
     } else {
         temps[PRODUCT] = (onv_backward_temp){low ? 0 : float_bytes(r, 1, r.head), TILES};
         temps[SUMS] = (onv_backward_temp){low ? 0 : float_bytes(r, 1, 1), TILES};
@@ -208,7 +203,7 @@ static uint32_t padded(onv_emitter *e, uint32_t x)
     int64_t dims[ONV_MAX_RANK];
     if (x == ONV_NO_TENSOR || t.rank == 0) return x;
     for (uint32_t i = 0; i < t.rank; i++) dims[i] = t.dims[i];
-    dims[t.rank - 1] = (int64_t)round_up((uint64_t)t.dims[t.rank - 1], HEAD_STEP);
+    dims[t.rank - 1] = (int64_t)onv_round_up((uint64_t)t.dims[t.rank - 1], HEAD_STEP);
     return onv_emit_of(e, "pad", x, ONV_GRAD_NEW, t.rank, dims, NULL);
 }
 
@@ -221,7 +216,7 @@ uint32_t onv_emit_attention(onv_emitter *e, uint32_t query, uint32_t key, uint32
     if (chosen != FLASH || rows_of(&q).head % HEAD_STEP == 0 || shape->rank == 0)
         return emit_kernel(e, chosen, query, key, value, mask, shape);
     onv_shape wide = *shape;
-    wide.dims[wide.rank - 1] = (int64_t)round_up((uint64_t)wide.dims[wide.rank - 1], HEAD_STEP);
+    wide.dims[wide.rank - 1] = (int64_t)onv_round_up((uint64_t)wide.dims[wide.rank - 1], HEAD_STEP);
     uint32_t out =
         emit_kernel(e, chosen, padded(e, query), padded(e, key), padded(e, value), mask, &wide);
     if (out == ONV_NO_TENSOR) return out;
