@@ -3,7 +3,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from .common import Network, image, numbers, timm, transformer, values
+from .common import Network, image, numbers, picked, timm, together, transformer, values, vision
 
 
 class Capsules(nn.Module):
@@ -169,6 +169,87 @@ class Inverted(nn.Module):
         return self.head(x.mean((2, 3)))
 
 
+class Board(nn.Module):
+    """Scales that lie in a dictionary: each step reads it, writes into it, and leaves a skip in a list that the way back pops."""
+
+    class Step(nn.Module):
+        def __init__(self, before, width, stride):
+            super().__init__()
+            self.conv, self.norm = nn.Conv2d(before, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
+            self.gate = nn.Conv2d(width, width, 1)
+
+        def forward(self, board):
+            x = F.silu(self.norm(self.conv(board["x"])))
+            board["skips"].append(x)
+            board["x"] = x * torch.sigmoid(self.gate(x))
+            return board
+
+    class Back(nn.Module):
+        def __init__(self, before, width):
+            super().__init__()
+            self.join, self.norm = nn.Conv2d(before + width, width, 3, 1, 1, bias=False), nn.GroupNorm(4, width)
+
+        def forward(self, board):
+            skip = board["skips"].pop()
+            x = F.interpolate(board["x"], size=skip.shape[2:], mode="nearest")
+            board["x"] = F.relu(self.norm(self.join(torch.cat([x, skip], 1))), inplace=True)
+            return board
+
+    def __init__(self, widths=(16, 24, 32, 48)):
+        super().__init__()
+        pairs = list(zip((3, *widths), widths))
+        self.down = nn.ModuleList(step for a, b in pairs for step in (self.Step(a, b, 2), self.Step(b, b, 1)))
+        self.up = nn.ModuleList(self.Back(b, a) for a, b in ((16, 16), (16, 24), (24, 24), (24, 32), (32, 32), (32, 48), (48, 48), (48, 48))[::-1])
+        self.head = nn.Conv2d(16, 5, 1)
+
+    def forward(self, x):
+        board = {"x": x, "skips": []}
+        for step in (*self.down, *self.up):
+            board = step(board)
+        return self.head(board["x"])
+
+
+class Reader(nn.Module):
+    """Slots that read a sequence: blocks are called by keywords alone and return two tensors; classes and a reconstruction come out."""
+
+    class Block(nn.Module):
+        def __init__(self, d, heads=4):
+            super().__init__()
+            self.heads, self.norms = heads, nn.ModuleList(nn.LayerNorm(d) for _ in range(3))
+            self.q, self.kv, self.out = nn.Linear(d, d), nn.Linear(d, 2 * d), nn.Linear(d, d)
+            self.slots, self.tokens, self.drop = nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d)), nn.Linear(d, d), nn.Dropout(0.1)
+
+        def forward(self, *, slots, tokens, scale=1.0):
+            q = self.q(self.norms[0](slots)).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            k, v = self.kv(self.norms[1](tokens)).unflatten(-1, (2, self.heads, -1)).permute(2, 0, 3, 1, 4)
+            read = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+            slots = slots + scale * self.drop(self.out(read))
+            slots = slots + self.slots(self.norms[2](slots))
+            return slots, tokens + scale * torch.tanh(self.tokens(tokens)) * slots.mean(1, keepdim=True)
+
+    def __init__(self, d=64, slots=16, layers=6):
+        super().__init__()
+        self.embed, self.start = nn.Linear(16, d), nn.Parameter(0.1 * torch.randn(slots, d))
+        self.blocks = nn.ModuleList(self.Block(d) for _ in range(layers))
+        self.classes, self.rebuilt = nn.Linear(d, 10), nn.Linear(d, 16)
+
+    def forward(self, x):
+        tokens, slots = self.embed(x), self.start.expand(x.shape[0], -1, -1)
+        for block in self.blocks:
+            slots, tokens = block(slots=slots, tokens=tokens, scale=0.5)
+        return self.classes(slots), self.rebuilt(tokens)
+
+
+def diffusers(name, **options):
+    def make():
+        import diffusers as library
+        return picked(getattr(library, name)(**options), 0, {"return_dict": False})
+    return make
+
+
+CONDITIONED = diffusers("UNet2DConditionModel", sample_size=32, block_out_channels=(32, 64), layers_per_block=1, cross_attention_dim=32,
+                        down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"), up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
+                        attention_head_dim=8, norm_num_groups=8)
 NETWORKS = [
     Network("capsules", Capsules, image(32)),
     Network("source_split", SourceSplit, values(1, 1024), loss="mse"),
@@ -186,4 +267,10 @@ NETWORKS = [
     Network("hrnet", timm("hrnet_w18_small"), image(64)),
     Network("gpt_neox", transformer("GPTNeoXForCausalLM", "GPTNeoXConfig"), numbers(24)),
     Network("codegen", transformer("CodeGenForCausalLM", "CodeGenConfig", rotary_dim=8), numbers(24)),
+    Network("board", Board, image(64), loss="mse"),
+    Network("reader", Reader, values(96, 16), loss="mse"),
+    Network("tiny_vit", timm("tiny_vit_5m_224"), image(224), batch=2, other=3),
+    Network("gemma2", transformer("Gemma2ForCausalLM", "Gemma2Config", query_pre_attn_scalar=16), numbers(24)),
+    Network("unet2d", CONDITIONED, together(values(4, 32, 32), numbers(), values(20, 32)), loss="mse"),
+    Network("raft", vision("raft_small", "optical_flow"), together(image(128), image(128)), loss="mse"),
 ]
