@@ -188,6 +188,7 @@ def composites() -> Iterator[None]:
                             "grid_sampler": grid_sampler, "one_hot": one_hot,
                             **{f"{name}.vec": resize(name) for name in RESIZED}}.items():
             library.impl(name, parts, "AutogradCUDA")
+        library.impl("cudnn_grid_sampler", lambda data, grid: data.new_empty((*data.shape[:2], *grid.shape[1:3])), "Meta")
         yield
     finally:
         common.amp_definitely_not_available, torch.cuda.is_bf16_supported = lacks_cuda, has_bfloat16

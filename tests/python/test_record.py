@@ -304,6 +304,26 @@ class Recordings(unittest.TestCase):
         self.assertEqual([s["parameter"]["parameter_name"] for s in specs if "parameter" in s], ["0.weight"])
         self.assertIs(network[0].mask, network[1].mask)
 
+    def test_tables_that_can_only_be_read(self):
+        class Frozen(dict):
+            def refuse(self, *args):
+                raise TypeError("cannot be changed")
+            clear = update = refuse
+
+        network = nn.Linear(4, 4)
+        network.config = Frozen(size=4)
+        self.assertEqual(calls(record(network, torch.rand(2, 4), modes=["inference"])["inference"])[-1], "aten.addmm.default")
+        self.assertEqual(network.config, {"size": 4})
+
+    def test_sampling_by_a_grid(self):
+        class Sampled(nn.Module):
+            def forward(self, x, grid):
+                return F.grid_sample(x, grid, align_corners=True)
+
+        program = record(Sampled(), torch.rand(2, 3, 8, 8), torch.rand(2, 4, 5, 2), modes=["inference"])["inference"]
+        self.assertEqual(calls(program)[-1], "aten.cudnn_grid_sampler.default")
+        self.assertEqual(sizes(program)[value_of(program, "aten.cudnn_grid_sampler.default")], [[2, 3, 4, 5], [60, 20, 5, 1]])
+
     def test_hooks_of_the_network(self):
         """One that a network registers when it first runs, as transformers does for hidden states, is there once in each mode."""
         class Hooked(nn.Module):
