@@ -236,6 +236,8 @@ static onv_status build_scope(onv_builder *b, onv_scope *scope, const onv_scan_g
     ONV_TRY(define_initializers(b, scope, record));
     ONV_TRY(define_inputs(b, scope, record, graph));
     ONV_TRY(onv_build_outputs(b, scope, record->nodes));
+    if (scope->outer != NULL) /* the main graph's get sizes by name (infer/bind.c) */
+        ONV_TRY(onv_build_declared(b, scope, record->inputs, ONV_FREE_UNKNOWN, 0));
     /* What the graph says of its outputs goes before what it says of values on the way. */
     ONV_TRY(onv_build_declared(b, scope, record->outputs, ONV_FREE_UNKNOWN, 0));
     ONV_TRY(onv_build_declared(b, scope, record->declared, ONV_FREE_UNKNOWN, 0));

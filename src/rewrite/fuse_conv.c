@@ -9,14 +9,16 @@ static const onv_type *type_of(const onv_edit *e, onv_value_id value)
     return &onv_edit_value_at(e, value)->type;
 }
 
-/* A new weight of the same type, with other numbers, or as a vector. */
-static onv_value_id weight_like(onv_edit *e, onv_value_id weight, onv_dtype dtype, bool is_vector)
+/* A new weight of the node's graph, of the same type with other numbers, or as a vector. */
+static onv_value_id weight_like(onv_edit *e, onv_node_id node, onv_value_id weight, onv_dtype dtype,
+                                bool is_vector)
 {
     int64_t dims[ONV_MAX_RANK];
     const onv_value *value = onv_edit_value_at(e, weight);
     for (int i = 0; i < value->type.rank; i++) dims[i] = value->type.dims[i].raw;
     int rank = is_vector ? 1 : value->type.rank;
-    return onv_edit_add_weight(e, value->graph, value->name, dtype, dims, rank, NULL);
+    return onv_edit_add_weight(e, onv_edit_node_at(e, node)->graph, value->name, dtype, dims, rank,
+                               NULL);
 }
 
 static bool is_floating(uint8_t dtype)
@@ -88,10 +90,11 @@ static bool absorb(onv_edit *e, onv_node_id conv, onv_op_name op)
     const int64_t channels = type->dims[0].raw;
     const onv_value *value = onv_edit_value_at(e, other);
     if (is_sum)
-        b = onv_edit_add_weight(e, value->graph, value->name, dtype, &channels, 1, NULL);
+        b = onv_edit_add_weight(e, onv_edit_node_at(e, conv)->graph, value->name, dtype, &channels,
+                                1, NULL);
     else if (is_norm || onv_is_value(b))
-        b = weight_like(e, is_norm ? onv_edit_in(e, next, 2) : b, dtype, true);
-    if (!is_sum) w = weight_like(e, w, dtype, false);
+        b = weight_like(e, conv, is_norm ? onv_edit_in(e, next, 2) : b, dtype, true);
+    if (!is_sum) w = weight_like(e, conv, w, dtype, false);
     onv_value_id inputs[] = {onv_edit_in(e, conv, 0), w, b};
     onv_edit_set_inputs(e, conv, inputs, onv_is_value(b) ? 3 : 2);
     onv_edit_bypass(e, next, 0);
@@ -140,10 +143,10 @@ bool onv_rule_matmul_bn(onv_edit *e, onv_node_id matmul)
     if (!is_vector_norm(e, norm, type->dims[1], false, dtype)) return false;
     const onv_type *a = onv_edit_seen(e, onv_edit_in(e, matmul, 0));
     if (onv_type_has_rank(a) && a->rank != 2) return false;
-    onv_value_id bias = weight_like(e, onv_edit_in(e, norm, 2),
+    onv_value_id bias = weight_like(e, matmul, onv_edit_in(e, norm, 2),
                                     (onv_dtype)type_of(e, onv_edit_in(e, norm, 2))->dtype, true);
-    onv_value_id inputs[] = {onv_edit_in(e, matmul, 0), weight_like(e, b, (onv_dtype)dtype, false),
-                             bias};
+    onv_value_id inputs[] = {onv_edit_in(e, matmul, 0),
+                             weight_like(e, matmul, b, (onv_dtype)dtype, false), bias};
     onv_value_id out = onv_edit_out(e, matmul, 0);
     bool makes_result = onv_edit_makes_result(e, norm);
     if (!makes_result || onv_edit_in_node(e, norm, 0).index != matmul.index) {

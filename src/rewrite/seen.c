@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "base/quota.h"
 #include "load/load.h"
+#include "rewrite/fuse.h"
 
 /* --- Contents ---------------------------------------------------------------------------------- */
 
@@ -99,17 +101,9 @@ static void store(onv_edit *e, onv_value_id id, const onv_dim *dims, int rank)
     to->seen.rank = (int16_t)rank;
 }
 
-/* --- One node ---------------------------------------------------------------------------------- */
+static void see_owner(onv_edit *e, const onv_node *node);
 
-/* What comes out of control flow: its rank, and what the file says. */
-static void see_owner(onv_edit *e, const onv_node *node)
-{
-    for (uint32_t k = 0; k < node->n_outputs; k++) {
-        if (!onv_is_value(node->outputs[k])) continue;
-        const onv_type *bound = &onv_edit_value_at(e, node->outputs[k])->type;
-        store(e, node->outputs[k], NULL, onv_type_has_rank(bound) ? bound->rank : -1);
-    }
-}
+/* --- One node ---------------------------------------------------------------------------------- */
 
 /* The axis that a Split divides where its size is not known: then ONNX knows no size of a part, either,
  * though they are given. -1: none. */
@@ -293,17 +287,123 @@ void onv_seen_node(onv_edit *e, onv_node_id id)
     onv_arena_reset(&e->driver.scratch);
 }
 
+/* --- Subgraphs --------------------------------------------------------------------------------- */
+
+static void see_nodes(onv_edit *e, onv_graph_id graph);
+
+static void store_type(onv_edit *e, onv_value_id id, const onv_type *type)
+{
+    bool has_rank = onv_type_has_rank(type);
+    store(e, id, has_rank ? type->dims : NULL, has_rank ? type->rank : -1);
+}
+
+/* A type without an axis; with `length`, one more there. */
+static void store_slice(onv_edit *e, onv_value_id id, const onv_type *of, int64_t axis,
+                        const onv_dim *length)
+{
+    onv_dim dims[ONV_MAX_RANK];
+    int rank = of->rank + (length != NULL ? 1 : -1);
+    bool fits = onv_type_has_rank(of) && rank >= 0 && rank <= ONV_MAX_RANK;
+    if (axis < 0) axis += length != NULL ? rank : of->rank;
+    for (int i = 0; fits && i < rank; i++)
+        dims[i] = length == NULL ? of->dims[i + (i >= axis)]
+                  : i == axis    ? *length
+                                 : of->dims[i - (i > axis)];
+    store(e, id, fits ? dims : NULL, fits ? rank : -1);
+}
+
+/* The first of two branches, where both have the same; a branch that never runs has none. */
+static void see_branches(onv_edit *e, const onv_node *node)
+{
+    for (uint32_t k = 0; k < node->n_outputs; k++) {
+        onv_dim dims[ONV_MAX_RANK];
+        onv_type both = {.kind = ONV_TYPE_UNKNOWN, .rank = -1};
+        for (uint32_t i = 0; i < node->n_attrs; i++) {
+            const onv_attr *attr = &node->attrs[i];
+            if (attr->kind != ONV_ATTR_GRAPH) continue;
+            const onv_graph *branch = onv_model_graph(e->model, attr->graph);
+            if (branch->never_runs) continue;
+            const onv_type *made = onv_edit_seen(e, branch->outputs[k]);
+            bool is_first = both.kind == ONV_TYPE_UNKNOWN;
+            if (is_first) both = *made;
+            if (!onv_type_has_rank(made) || made->rank != both.rank) both.rank = -1;
+            for (int axis = 0; axis < both.rank; axis++)
+                if (is_first || !onv_dim_same(dims[axis], made->dims[axis]))
+                    dims[axis] = is_first ? made->dims[axis] : ONV_DIM_UNKNOWN;
+            both.dims = dims;
+        }
+        if (onv_is_value(node->outputs[k])) store_type(e, node->outputs[k], &both);
+    }
+}
+
+/* A Scan hands the types of its states on, those of sequences without their axis; a Loop none, whose states may change. */
+static void see_iterations(onv_edit *e, const onv_node *node, const onv_attr *attr)
+{
+    const onv_graph *body = onv_model_graph(e->model, attr->graph);
+    bool scans = node->code == ONV_OP_Scan;
+    uint32_t n_others = scans ? (uint32_t)onv_node_int(node, "num_scan_inputs", 0) : 2;
+    uint32_t n_states = node->n_inputs - n_others;
+    onv_dim length = ONV_DIM_UNKNOWN;
+    for (uint32_t k = 0; scans && k < node->n_inputs; k++) {
+        const onv_type *in = onv_edit_seen(e, node->inputs[k]);
+        if (k < n_states) {
+            store_type(e, body->inputs[k], in);
+            continue;
+        }
+        int64_t axis = onv_node_int_at(node, "scan_input_axes", k - n_states, 0);
+        store_slice(e, body->inputs[k], in, axis, NULL);
+        if (k == n_states) length = onv_fuse_dim(e, node->inputs[k], (int)axis);
+    }
+    see_nodes(e, attr->graph);
+    for (uint32_t k = 0; k < node->n_outputs; k++) {
+        if (!onv_is_value(node->outputs[k])) continue;
+        if (k >= n_states)
+            store_slice(e, node->outputs[k], onv_edit_seen(e, body->outputs[k + !scans]),
+                        onv_node_int_at(node, "scan_output_axes", k - n_states, 0), &length);
+        else if (scans)
+            store_type(e, node->outputs[k], onv_edit_seen(e, node->inputs[k]));
+        else
+            store(e, node->outputs[k], NULL, -1);
+    }
+}
+
+/* Subgraphs, and what comes out of them. Of operators that are not known, and of the first Scan: their rank, and what the file says. */
+static void see_owner(onv_edit *e, const onv_node *node)
+{
+    bool is_known = node->op != NULL && !(node->code == ONV_OP_Scan && node->version < 9);
+    const onv_attr *body = onv_node_attr(node, "body");
+    if (is_known && body != NULL && body->kind == ONV_ATTR_GRAPH) {
+        see_iterations(e, node, body);
+        return;
+    }
+    for (uint32_t i = 0; i < node->n_attrs; i++) {
+        const onv_attr *attr = &node->attrs[i];
+        if (attr->kind == ONV_ATTR_GRAPH) see_nodes(e, attr->graph);
+        for (uint32_t k = 0; attr->kind == ONV_ATTR_GRAPHS && k < attr->count; k++)
+            see_nodes(e, attr->graphs[k]);
+    }
+    if (is_known) {
+        see_branches(e, node);
+        return;
+    }
+    for (uint32_t k = 0; k < node->n_outputs; k++) {
+        if (!onv_is_value(node->outputs[k])) continue;
+        const onv_type *bound = &onv_edit_value_at(e, node->outputs[k])->type;
+        store(e, node->outputs[k], NULL, onv_type_has_rank(bound) ? bound->rank : -1);
+    }
+}
+
 /* --- All of them ------------------------------------------------------------------------------- */
 
 /* Inputs of the model are as the file declares them, with the numbers that the user put in place of
- * its own; those of subgraphs have a rank. */
+ * its own; of subgraphs what they declare, and a number or a flag has a rank. */
 static void see_input(onv_edit *e, onv_value_id id)
 {
     const onv_value *value = onv_edit_value_at(e, id);
     const onv_type *type = &value->type, *declared = value->declared;
     int rank = onv_type_has_rank(type) ? type->rank : -1;
     if (value->graph.index != 0 || rank < 0) {
-        store(e, id, NULL, rank);
+        store(e, id, NULL, rank == 0 ? 0 : -1);
         return;
     }
     onv_dim *dims = onv_edit_checked(e, ONV_ARENA_ARRAY(&e->driver.scratch, onv_dim, (size_t)rank));
@@ -331,17 +431,17 @@ static void see_sources(onv_edit *e)
     onv_arena_reset(&e->driver.scratch);
 }
 
+/* Recursion is as deep as graphs nest, which the loader bounds. */
 static void see_nodes(onv_edit *e, onv_graph_id graph)
 {
+    if (!onv_work(1 + onv_edit_n_nodes(e, graph))) onv_edit_fail(e, ONV_ERR_CANCELLED);
     for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id); id = onv_edit_next(e, id))
         onv_seen_node(e, id);
 }
 
-/* Graphs come after the graph of their owner, so what a subgraph reads from outside is there. */
 void onv_seen_graph(onv_edit *e)
 {
     see_sources(e);
-    for (uint32_t g = 0; g < e->graphs.count && e->status == ONV_OK; g++)
-        if (!e->graphs.at[g].is_removed) see_nodes(e, (onv_graph_id){g});
+    see_nodes(e, (onv_graph_id){0});
     e->is_seen = true;
 }

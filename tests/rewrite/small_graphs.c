@@ -42,7 +42,15 @@ static void add_node(model *m, const char *op, char *rest)
 static void add_statement(model *m, char *text)
 {
     char *rest = strchr(text, ' ');
+    if (rest == NULL) { /* end */
+        model_end(m);
+        return;
+    }
     *rest++ = '\0';
+    if (strcmp(text, "begin") == 0) {
+        model_begin(m, rest);
+        return;
+    }
     char *type = strchr(rest, ' ');
     const char *const words[] = {"in", "out", "weight", "ints", "int", "bool", "float"};
     size_t word = 0;

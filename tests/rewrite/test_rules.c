@@ -287,6 +287,54 @@ TEST(a_size_with_a_name_hides_the_others)
                "[?, ?]");
 }
 
+/* Bodies are rewritten by what ONNX hands them: a Scan the sizes of its states and of a step, a Loop none beside those that its body
+ * declares. As ONNX Runtime 1.31 saves them. */
+static const rewrite_case bodies[] = {
+    {17, ONV_REWRITE_ALL,
+     "weight w f32[8,8]; in h f32[4,8]; in x f32[16,4,8]; begin body; in s f32; in r f32; MatMul "
+     "s,w -> m; Add m,r -> t; "
+     "Relu t -> u; out t f32; out u f32; end; Scan h,x -> hn,y num_scan_inputs=1; out y f32",
+     "Gemm Relu Scan", "MatMulAddFusion"},
+    {17, ONV_REWRITE_ALL,
+     "weight w f32[8,8]; weight b f32[8]; int n 5; bool go 1; in h f32[2,4,8]; begin body; in i "
+     "i64[]; in c bool[]; "
+     "in s f32[2,4,8]; Identity c -> d; MatMul s,w -> m; Add m,b -> t; out d bool; out t f32; end; "
+     "Loop n,go,h -> y; out y f32",
+     "Gemm Identity Loop Reshape Reshape", "MatMulAddFusion"},
+    {17, ONV_REWRITE_ALL,
+     "weight w f32[8,8]; weight b f32[8]; int n 5; bool go 1; in h f32[2,4,8]; begin body; in i "
+     "i64[]; in c bool[]; "
+     "in s f32; Identity c -> d; MatMul s,w -> m; Add m,b -> t; out d bool; out t f32; end; Loop "
+     "n,go,h -> y; out y f32",
+     "Add Identity Loop MatMul", ""},
+};
+
+#define SCANNED(sizes, axes)                                                                       \
+    "in h f32[4,8]; in x f32[" sizes                                                               \
+    "]; begin body; in s f32; in r f32; Add s,r -> t; Relu t -> u; "                               \
+    "out t f32; out u f32; end; Scan h,x -> hn,y num_scan_inputs=1" axes "; out hn f32; out y f32"
+#define LOOPED(type)                                                                               \
+    "int n 5; bool go 1; in h f32[4,8]; begin body; in i i64[]; in c bool[]; in s " type           \
+    "; Identity c -> d; Add s,s -> t; Relu t -> u; out d bool; out t f32; out u f32; end; "        \
+    "Loop n,go,h -> hn,y; out hn f32; out y f32"
+#define BRANCHES(no)                                                                               \
+    "in c bool[]; in h f32[4,8]; ints one 1; ints zero 0; begin then_branch; Add h,h -> p; out p " \
+    "f32; end; begin "                                                                             \
+    "else_branch; " no " -> q; out q f32; end; If c -> y; out y f32"
+
+TEST(bodies_are_rewritten_by_what_they_are_given)
+{
+    check_rewrites(ONV_PROVIDER_CUDA, bodies, sizeof bodies / sizeof bodies[0]);
+    check_seen(SCANNED("16,4,8", ""), "[16, 4, 8]");
+    check_seen(SCANNED("4,16,8", " scan_input_axes=[1] scan_output_axes=[-1]"), "[4, 8, 16]");
+    check_seen(LOOPED("f32[4,8]"), "[?, 4, 8]");
+    check_seen(LOOPED("f32"), "[...]");
+    check_seen(BRANCHES("Mul h,h"), "[4, 8]");
+    check_seen(BRANCHES("Slice h,zero,one"), "[?, 8]");
+    check_seen(BRANCHES("Gather h,zero"), "[?, 8]");
+    check_seen(BRANCHES("Unsqueeze h,zero"), "[...]");
+}
+
 /* Rules start at numbers of names. */
 /* Backend test test_constant: an edit would leave no node. */
 TEST(constants_alone_are_taken_as_they_are)
