@@ -224,44 +224,48 @@ static bool is_torch(const onv_runtime *runtime)
     return runtime->allocator != NULL && strcmp(runtime->allocator, "torch") == 0;
 }
 
-static onv_status take_figures(const onv_execution *made, const onv_runtime_options *options,
-                               onv_runtime_result *result, onv_error *err)
+static onv_status take_figures(const onv_live *live, const onv_execution *made,
+                               const onv_runtime_options *options, onv_runtime_result *result,
+                               onv_error *err)
 {
     const onv_held_figures *figures = &made->placement.figures;
+    const onv_timeline *t = &made->timeline;
     onv_peak peak = {0};
     result->reused_values = made->reused_values;
     result->driver_bytes = made->driver_bytes;
     result->time = made->time;
     result->driver_least_bytes =
         made->driver_least_bytes > 0 ? made->driver_least_bytes : made->driver_bytes;
-    result->weight_bytes = sum_weights(&made->timeline);
+    result->weight_bytes = sum_weights(t);
     result->held_bytes = figures->reserved_peak;
     switch ((onv_runtime_consumer)result->runtime->consumer) {
-    case ONV_CONSUMER_SWEEP:
-        ONV_TRY(onv_timeline_peak(&made->timeline, &peak, NULL, err));
-        result->held_bytes = peak.bytes;
+    case ONV_CONSUMER_SWEEP: /* of the lifetimes, whose sums are known */
+        t = &live->timeline;
+        peak.step = live->peak_step;
+        result->weight_bytes = live->weight_bytes;
+        if (!onv_u64_add(live->weight_bytes, live->peak_bytes, &result->held_bytes))
+            return onv_fail(err, ONV_ERR_OVERFLOW,
+                            "the bytes of weights and values do not fit 64 bits");
         break;
     case ONV_CONSUMER_PLANNER:
         result->lower_bound_bytes = made->plan.lower_bound;
         result->optimal = made->plan.optimal;
-        ONV_TRY(onv_timeline_peak(&made->timeline, &peak, NULL, err));
+        ONV_TRY(onv_timeline_peak(t, &peak, NULL, err));
         break;
     case ONV_CONSUMER_ALLOCATOR:
         result->allocated_peak_bytes = figures->allocated_peak;
         result->reserved_peak_bytes = figures->reserved_peak;
         result->out_of_memory = figures->out_of_memory;
         result->oom_bytes = figures->oom_bytes;
-        ONV_TRY(onv_timeline_peak_without(&made->timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL,
-                                          err));
+        ONV_TRY(onv_timeline_peak_without(t, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL, err));
         result->tensor_peak_bytes = peak.bytes;
         take_runs(made, result);
         break;
     }
-    take_peak(&made->timeline, peak.step, result);
+    take_peak(t, peak.step, result);
     if (options->room_bytes > made->driver_bytes && is_torch(result->runtime))
-        ONV_TRY(onv_release_find(&made->timeline, &options->alloc,
-                                 options->room_bytes - made->driver_bytes, figures,
-                                 &result->release, err));
+        ONV_TRY(onv_release_find(t, &options->alloc, options->room_bytes - made->driver_bytes,
+                                 figures, &result->release, err));
     result->low_bytes = made->least_bytes > 0 ? made->least_bytes : result->held_bytes;
     result->low_bytes -= made->spare_bytes;
     result->high_bytes = result->held_bytes;
@@ -331,13 +335,14 @@ static onv_status execute(onv_model *model, const onv_live *live,
                           onv_runtime_result *result, onv_execution *made, onv_error *err)
 {
     const onv_runtime *runtime = result->runtime;
-    if (made->timeline.steps.count == 0) {
-        ONV_TRY(runtime->produce(model, live, options, made, err));
-        ONV_TRY(onv_timeline_check(&made->timeline, err));
-    }
-    if (is_placed || runtime->consumer != ONV_CONSUMER_SWEEP)
+    if (is_placed || runtime->consumer != ONV_CONSUMER_SWEEP) {
+        if (made->timeline.steps.count == 0) {
+            ONV_TRY(runtime->produce(model, live, options, made, err));
+            ONV_TRY(onv_timeline_check(&made->timeline, err));
+        }
         ONV_TRY(onv_runtime_place(runtime, options, made, err));
-    ONV_TRY(take_figures(made, options, result, err));
+    }
+    ONV_TRY(take_figures(live, made, options, result, err));
     return onv_runtime_add_up(result, err);
 }
 

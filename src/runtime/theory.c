@@ -25,8 +25,7 @@ onv_status onv_runtime_values(onv_model *model, const onv_live *live,
         if (!onv_op_attr_weights(node, &bytes, &elems) || bytes == 0) continue; /* sums fit */
         ONV_TRY(onv_execution_add_weight_bytes(made, bytes, node->name, err));
     }
-    ONV_TRY(onv_execution_add(made, live->timeline.buffers.at, live->timeline.buffers.count, err));
-    return onv_execution_share_outputs(model, made, err);
+    return onv_execution_add(made, live->timeline.buffers.at, live->timeline.buffers.count, err);
 }
 
 const onv_runtime onv_runtime_ideal = {
