@@ -410,10 +410,7 @@ void onv_edit_move(onv_edit *e, onv_node_id node, onv_node_id at)
     onv_node_id next = onv_edit_next(e, at);
     for (; onv_is_node(next) && next.index != node.index; next = onv_edit_next(e, next))
         if (!onv_work(1)) onv_edit_fail(e, ONV_ERR_CANCELLED);
-    if (!onv_is_node(next) || e->status != ONV_OK) return;
-    unlink_node(e, node);
-    link_node(e, node, at);
-    changed(e);
+    if (onv_is_node(next)) onv_edit_delay(e, node, at);
 }
 
 void onv_edit_delay(onv_edit *e, onv_node_id node, onv_node_id at)

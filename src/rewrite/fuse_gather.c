@@ -18,26 +18,22 @@ typedef struct part {
 } part;
 
 /* An end far beyond any size counts as one. */
-static bool read_number(onv_edit *e, onv_value_id value, int64_t *number, int *rank)
+static bool read_number(onv_edit *e, onv_value_id value, int64_t *number)
 {
-    if (!onv_is_value(value) || !onv_edit_is_constant(e, value)) return false;
-    const onv_type *type = &onv_edit_value_at(e, value)->type;
-    if (type->dtype != ONV_INT64 || !onv_type_has_rank(type) || type->rank > 1) return false;
-    const onv_known *known = onv_edit_constant(e, value);
-    if (known == NULL || known->count != 1) return false;
-    onv_dim element = known->elems[0].i;
-    if (!onv_dim_is_const(element) && !onv_dim_is_infinite(element)) return false;
-    *number = element.raw;
-    *rank = type->rank;
+    const onv_scalar *list;
+    uint32_t n;
+    if (onv_edit_seen(e, value)->dtype != ONV_INT64 || onv_fuse_rank(e, value) > 1 ||
+        !onv_edit_ints(e, value, &list, &n) || n != 1)
+        return false;
+    *number = list[0].i.raw;
     return true;
 }
 
 static bool read_axis(onv_edit *e, onv_node_id node, int rank, int64_t *axis)
 {
-    int unused;
     if (onv_fuse_is(e, node, ONV_OP_Gather))
         *axis = onv_edit_int(e, node, "axis", 0);
-    else if (!read_number(e, onv_edit_in(e, node, 3), axis, &unused))
+    else if (!read_number(e, onv_edit_in(e, node, 3), axis))
         return false;
     if (*axis < 0) *axis += rank;
     return *axis >= 0 && *axis < rank;
@@ -52,18 +48,17 @@ static int64_t clamp_index(int64_t index, int64_t size)
 static bool read_part(onv_edit *e, onv_node_id node, int rank, int64_t axis, int64_t size, part *p)
 {
     int64_t own, end, step = 1;
-    int index_rank, unused;
     *p = (part){.node = node, .size = 1};
     if (!read_axis(e, node, rank, &own) || own != axis) return false;
-    if (!read_number(e, onv_edit_in(e, node, 1), &p->start, &index_rank)) return false;
+    if (!read_number(e, onv_edit_in(e, node, 1), &p->start)) return false;
     if (onv_fuse_is(e, node, ONV_OP_Gather)) {
         if (p->start < 0) p->start += size;
-        p->is_squeezed = index_rank == 0;
+        p->is_squeezed = onv_fuse_rank(e, onv_edit_in(e, node, 1)) == 0;
         return p->start >= 0 && p->start < size;
     }
-    if (!read_number(e, onv_edit_in(e, node, 2), &end, &unused)) return false;
+    if (!read_number(e, onv_edit_in(e, node, 2), &end)) return false;
     onv_value_id steps = onv_edit_in(e, node, 4);
-    if (onv_is_value(steps) && (!read_number(e, steps, &step, &unused) || step != 1)) return false;
+    if (onv_is_value(steps) && (!read_number(e, steps, &step) || step != 1)) return false;
     p->start = clamp_index(p->start, size);
     p->size = clamp_index(end, size) - p->start;
     return p->size > 0;

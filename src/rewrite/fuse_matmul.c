@@ -1,7 +1,6 @@
 /* What a MatMul takes over: Transposes before it, scales around it. */
 #include "rewrite/fuse.h"
-
-#include <string.h>
+#include "rewrite/transpose.h"
 
 /* --- FusedMatMul ------------------------------------------------------------------------------- */
 
@@ -41,31 +40,22 @@ static bool add_fused(onv_edit *e, const matmul *m, const onv_value_id inputs[2]
 
 /* --- MatmulTransposeFusion --------------------------------------------------------------------- */
 
-/* Whether a permutation leaves the last axis among the last two and the batch axes next to each other:
+/* Whether it leaves the last axis among the last two and the batch axes next to each other:
  * [b, m, k] -> [b, k, m] (`trans`), [m, b, k] -> [b, m, k] (`batch`), or both. */
-static bool is_taken_perm(const int64_t *perm, int64_t rank, bool *trans, bool *batch)
-{
-    if (rank < 2) return false;
-    bool is_last = perm[rank - 1] == rank - 1, is_before = perm[rank - 2] == rank - 1;
-    if (!is_last && !is_before) return false;
-    if (rank >= 3 && perm[0] != 0 && perm[0] != 1) return false;
-    for (int64_t i = 0; i < rank - 3; i++)
-        if (perm[i] + 1 != perm[i + 1]) return false;
-    *trans = !is_last;
-    *batch = rank >= 3 && perm[0] == 1;
-    return true;
-}
-
 static bool is_taken_transpose(const onv_edit *e, onv_node_id node, bool *trans, bool *batch)
 {
-    if (!onv_fuse_is(e, node, ONV_OP_Transpose) || onv_edit_makes_result(e, node)) return false;
-    const onv_attr *attr = onv_node_attr(onv_edit_node_at(e, node), "perm");
-    if (attr != NULL && attr->kind == ONV_ATTR_INTS)
-        return is_taken_perm(attr->ints, attr->count, trans, batch);
-    int64_t reversed[ONV_MAX_RANK];
-    int rank = onv_fuse_rank(e, onv_edit_in(e, node, 0));
-    for (int i = 0; i < rank; i++) reversed[i] = rank - 1 - i;
-    return rank > 0 && is_taken_perm(reversed, rank, trans, batch);
+    onv_perm p;
+    if (!onv_fuse_is(e, node, ONV_OP_Transpose) || onv_edit_makes_result(e, node) ||
+        !onv_perm_of(e, node, &p) || p.rank < 2)
+        return false;
+    bool is_last = p.at[p.rank - 1] == p.rank - 1;
+    if (!is_last && p.at[p.rank - 2] != p.rank - 1) return false;
+    if (p.rank >= 3 && p.at[0] > 1) return false;
+    for (int i = 0; i < p.rank - 3; i++)
+        if (p.at[i] + 1 != p.at[i + 1]) return false;
+    *trans = !is_last;
+    *batch = p.rank >= 3 && p.at[0] == 1;
+    return true;
 }
 
 /* Transpose -> Cast becomes Cast -> Transpose; the new Transpose. */

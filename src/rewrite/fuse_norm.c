@@ -1,32 +1,13 @@
 /* Layer normalization: its parts, and the additions before it. */
 #include "rewrite/fuse.h"
+#include "rewrite/transpose.h"
 
-#include <string.h>
-
-/* --- Axes -------------------------------------------------------------------------------------- */
-
-/* The single axis that a ReduceMean reduces, where that is the last one; of the sign that the new attribute
- * gets. */
-static bool reduces_last_axis(onv_edit *e, onv_node_id mean, int64_t *axis)
+static bool reduces_last_axis(onv_edit *e, onv_node_id mean)
 {
-    const onv_attr *attr = onv_node_attr(onv_edit_node_at(e, mean), "axes");
-    onv_value_id in = onv_edit_in(e, mean, 1);
-    const onv_scalar *list;
-    uint32_t count;
-    if (attr != NULL && attr->kind == ONV_ATTR_INTS) {
-        if (attr->count != 1) return false;
-        *axis = attr->ints[0];
-    } else if (onv_is_value(in) && onv_edit_is_constant(e, in) &&
-               onv_edit_ints(e, in, &list, &count) && count == 1 && onv_dim_is_const(list[0].i)) {
-        *axis = list[0].i.raw;
-    } else {
-        return false;
-    }
-    if (*axis == -1) return true;
+    onv_axes axes;
     int rank = onv_fuse_rank(e, onv_edit_in(e, mean, 0));
-    if (*axis <= 0 || rank < 0 || *axis != rank - 1) return false;
-    *axis = -1;
-    return true;
+    return onv_push_read_axes(e, mean, 1, &axes) && axes.count == 1 &&
+           (axes.at[0] == -1 || (axes.at[0] > 0 && axes.at[0] == rank - 1));
 }
 
 /* The input of rank 1, the second one if both are. */
@@ -61,8 +42,7 @@ static const char *const norms[] = {NORM(CENTRED, "*Sub(xm)"), NORM("c=Cast(" CE
 static bool replace_norm(onv_edit *e, const onv_form_match *m, const char *op_type, int32_t version,
                          const onv_value_id *inputs, uint32_t n_inputs)
 {
-    int64_t axis;
-    if (!reduces_last_axis(e, onv_fuse_form_node(e, m, 'v'), &axis)) return false;
+    if (!reduces_last_axis(e, onv_fuse_form_node(e, m, 'v'))) return false;
     for (uint32_t k = 1; k < n_inputs; k++)
         if (!onv_is_value(inputs[k])) return false;
     if (onv_edit_node_at(e, m->nodes[0])->provider == ONV_PROVIDER_CPU &&
@@ -73,19 +53,18 @@ static bool replace_norm(onv_edit *e, const onv_form_match *m, const char *op_ty
         ONV_NEW_NODE(.op_type = op_type, .version = version, .inputs = inputs, .n_inputs = n_inputs,
                      ONV_ATTRS(
                          onv_fuse_float(e, "epsilon", epsilon_of(e, onv_fuse_form_node(e, m, 'e'))),
-                         onv_fuse_int(e, "axis", axis))));
+                         onv_fuse_int(e, "axis", -1))));
 }
 
 /* ai.onnx has the operator since 17: then it is made at level 1. */
 bool onv_fuse_layer_norm(onv_edit *e, onv_node_id mean)
 {
     onv_form_match m;
-    int64_t axis;
     bool found = false;
     if ((onv_edit_node_at(e, mean)->version >= 17) != (e->level == 1)) return false;
     for (size_t i = 0; i < sizeof norms / sizeof norms[0] && !found; i++)
         found = onv_fuse_form(e, mean, norms[i], &m);
-    if (!found || !reduces_last_axis(e, onv_fuse_form_node(e, &m, 'm'), &axis)) return false;
+    if (!found || !reduces_last_axis(e, onv_fuse_form_node(e, &m, 'm'))) return false;
     onv_fuse_form_cast(e, &m, 'x');
     onv_value_id inputs[3] = {onv_form_value(&m, 'x'),
                               vector_input(e, onv_fuse_form_node(e, &m, 'w')),

@@ -2,6 +2,7 @@
  * place (0), and of at most one number that is computed in another way (-1): to a constant. */
 #include "rewrite/fuse.h"
 #include "rewrite/seen.h"
+#include "rewrite/transpose.h"
 
 enum { MOST_PARTS = 64 };
 
@@ -20,24 +21,16 @@ static bool same_dim(const onv_type *a, const onv_type *b, uint32_t axis)
            (int)axis < b->rank && onv_dim_same(a->dims[axis], b->dims[axis]);
 }
 
-/* Axes: an attribute, since opset 13 an input. */
-static bool has_axis_0(onv_edit *e, onv_node_id node)
-{
-    const onv_attr *axes = onv_node_attr(onv_edit_node_at(e, node), "axes");
-    double axis;
-    if (onv_edit_scalar(e, onv_edit_in(e, node, 1), &axis)) return axis == 0;
-    return axes != NULL && axes->kind == ONV_ATTR_INTS && axes->count == 1 && axes->ints[0] == 0;
-}
-
 /* Dim `axis` of what is reshaped. */
 static bool is_dim(onv_edit *e, onv_value_id root, onv_node_id unsqueeze, uint32_t axis)
 {
     onv_form_match m;
+    onv_axes axes;
     double index;
     if (!onv_is_node(unsqueeze) ||
-        !onv_fuse_form(e, unsqueeze, "^Unsqueeze(!Gather(!Shape(x)i))", &m))
+        !onv_fuse_form(e, unsqueeze, "^Unsqueeze(!Gather(!Shape(x)i))", &m) ||
+        !onv_push_read_axes(e, unsqueeze, 1, &axes) || axes.count != 1 || axes.at[0] != 0)
         return false;
-    if (!has_axis_0(e, unsqueeze)) return false;
     if (!onv_edit_scalar(e, onv_form_value(&m, 'i'), &index) || index != axis) return false;
     onv_value_id of = onv_form_value(&m, 'x');
     return of.index == root.index || same_dim(onv_edit_seen(e, of), onv_edit_seen(e, root), axis);

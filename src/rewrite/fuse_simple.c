@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "rewrite/fuse.h"
+#include "rewrite/transpose.h"
 
 /* The node after one that is read once, where it is that operator. */
 static onv_node_id next_of(const onv_edit *e, onv_node_id node, onv_op_name op)
@@ -76,13 +77,9 @@ bool onv_rule_gemm_sum(onv_edit *e, onv_node_id node)
 
 static bool is_matrix_transpose(const onv_edit *e, onv_node_id node)
 {
-    if (!onv_edit_is(e, node, ONV_OP_Transpose, 0)) return false;
-    const onv_type *in = onv_edit_seen(e, onv_edit_in(e, node, 0));
-    const onv_attr *perm = onv_node_attr(onv_edit_node_at(e, node), "perm");
-    if (onv_type_has_rank(in) && in->rank != 2) return false;
-    if (perm == NULL) return onv_type_has_rank(in);
-    return perm->kind == ONV_ATTR_INTS && perm->count == 2 && perm->ints[0] == 1 &&
-           perm->ints[1] == 0;
+    onv_perm p;
+    return onv_fuse_is(e, node, ONV_OP_Transpose) && onv_perm_of(e, node, &p) && p.rank == 2 &&
+           p.at[0] == 1;
 }
 
 /* Whether such operators alone read what the node makes, in its graph. */
@@ -159,13 +156,11 @@ bool onv_rule_not_where(onv_edit *e, onv_node_id node)
 
 static bool takes_pads(const onv_edit *e, onv_node_id node)
 {
-    static const uint16_t ops[] = {ONV_OP_Conv, ONV_OP_AveragePool, ONV_OP_MaxPool};
     const onv_node *at = onv_edit_node_at(e, node);
     const onv_attr *mode = onv_node_attr(at, "auto_pad"), *pads = onv_node_attr(at, "pads");
-    bool is_listed = false;
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        is_listed |= onv_edit_is(e, node, ops[i], 21);
-    if (!is_listed || at->n_outputs > 1) return false;
+    if (!ONV_IS_ANY(at, ONV_OP_Conv, ONV_OP_AveragePool, ONV_OP_MaxPool) ||
+        !onv_edit_is(e, node, (onv_op_name)at->code, 21) || at->n_outputs > 1)
+        return false;
     if (mode != NULL && mode->kind == ONV_ATTR_STRING && strcmp(mode->s, "NOTSET") != 0)
         return false;
     if (pads == NULL || pads->kind != ONV_ATTR_INTS || pads->ints == NULL) return false;

@@ -11,6 +11,7 @@
 #include "base/quota.h"
 #include "rewrite/fuse.h"
 #include "rewrite/rules.h"
+#include "rewrite/transpose.h"
 
 #define NCHWC_DOMAIN "com.microsoft.nchwc"
 #define POOLS        "MaxPool AveragePool GlobalMaxPool GlobalAveragePool"
@@ -227,16 +228,12 @@ static void block_conv(blocking *b, onv_node_id node, const image *in)
         inputs[2] = make_weight(b, inputs[2], dims, 1, &b->images[inputs[2].index].bias);
     if (f.reads_plain && in != NULL) inputs[0] = in->plain;
     if (!f.reads_plain) inputs[0] = reorder(b, node, inputs[0], f.in * f.groups);
-    onv_attr *attrs =
-        onv_edit_checked(e, ONV_ARENA_ARRAY(&e->model->arena, onv_attr, at.n_attrs + (size_t)1));
-    uint32_t n = 0;
-    if (attrs == NULL) return;
-    for (uint32_t i = 0; i < at.n_attrs; i++)
-        if (strcmp(at.attrs[i].name, "group") != 0) attrs[n++] = at.attrs[i];
-    attrs[n++] = onv_fuse_int(e, "group", f.made_groups);
+    const onv_attr group = onv_fuse_int(e, "group", f.made_groups);
+    onv_edit_set_attr(e, node, "group", &group);
     image *made = replace(b, node,
                           ONV_NEW_NODE(.op_type = "Conv", .inputs = inputs, .n_inputs = at.n_inputs,
-                                       .attrs = attrs, .n_attrs = n),
+                                       .attrs = onv_edit_node_at(e, node)->attrs,
+                                       .n_attrs = onv_edit_node_at(e, node)->n_attrs),
                           f.out);
     if (made == NULL) return;
     made->is_active = is_active;
@@ -341,13 +338,6 @@ static void block_resize(blocking *b, onv_node_id node, const image *in)
 
 /* --- Transposes -------------------------------------------------------------------------------- */
 
-static bool has_perm(const onv_node *node, const int64_t perm[RANK])
-{
-    const onv_attr *attr = onv_node_attr(node, "perm");
-    return attr != NULL && attr->kind == ONV_ATTR_INTS && attr->count == RANK &&
-           memcmp(attr->ints, perm, RANK * sizeof *perm) == 0;
-}
-
 /* The image in plain order, before the node that wants channels last, or behind the one that makes it. */
 static onv_node_id add_reorder(onv_edit *e, onv_value_id in, int64_t channels, bool is_last,
                                onv_node_id at, onv_value_id out)
@@ -363,13 +353,15 @@ static onv_node_id add_reorder(onv_edit *e, onv_value_id in, int64_t channels, b
 /* To channels last, a reorder of its own; from there, a part of the one that follows. */
 static void block_transpose(blocking *b, onv_node_id node, const image *known)
 {
-    static const int64_t to_last[RANK] = {0, 2, 3, 1}, from_last[RANK] = {0, 3, 1, 2};
     onv_edit *e = b->e;
-    const onv_node *at = onv_edit_node_at(e, node);
+    const onv_perm to_last = onv_perm_channels_last(RANK), from_last = onv_perm_inverse(&to_last);
+    onv_perm perm;
     onv_value_id in = onv_edit_in(e, node, 0), out = onv_edit_out(e, node, 0);
-    if (has_perm(at, from_last) && !onv_edit_is_result(e, out) && onv_edit_n_uses(e, out) == 1)
+    if (!onv_perm_of(e, node, &perm)) return;
+    if (onv_perm_same(&perm, &from_last) && !onv_edit_is_result(e, out) &&
+        onv_edit_n_uses(e, out) == 1)
         b->to_plain = node;
-    if (known == NULL || !has_perm(at, to_last)) return;
+    if (known == NULL || !onv_perm_same(&perm, &to_last)) return;
     onv_node_id made = add_reorder(e, in, known->channels, true, node, out);
     if (e->status != ONV_OK) return;
     b->is_blocked[made.index] = true;

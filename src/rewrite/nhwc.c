@@ -18,9 +18,7 @@ static bool is_symmetric(onv_edit *e, onv_node_id node)
     onv_value_id zero = onv_edit_in(e, node, ZERO_POINT), w = onv_edit_in(e, node, WEIGHT);
     const onv_scalar *list;
     uint32_t n;
-    if (!onv_is_value(w) || onv_edit_value_at(e, w)->type.dtype != ONV_INT8 ||
-        !onv_is_value(zero) || !onv_edit_is_constant(e, zero) || !onv_edit_ints(e, zero, &list, &n))
-        return false;
+    if (onv_edit_seen(e, w)->dtype != ONV_INT8 || !onv_edit_ints(e, zero, &list, &n)) return false;
     for (uint32_t i = 0; i < n; i++)
         if (!onv_dim_is(list[i].i, 0)) return false;
     return true;
@@ -36,22 +34,20 @@ static bool move_channels(onv_edit *e, onv_node_id node)
         (is_fused && (!onv_edit_is_of(e, node, ONV_MS_DOMAIN, ONV_OP_QLinearConv) ||
                       onv_edit_int(e, node, "channels_last", 0) != 0)))
         return false;
+    onv_attr is_last = onv_fuse_int(e, "channels_last", 1),
+             symmetric = onv_fuse_int(e, "symmetric", is_symmetric(e, node));
+    onv_edit_set_attr(e, node, "channels_last", &is_last);
+    onv_edit_set_attr(e, node, "symmetric", &symmetric);
     onv_node old = *at;
     onv_perm last = onv_perm_channels_last(rank), first = onv_perm_inverse(&last);
     onv_value_id inputs[9], out = onv_edit_out(e, node, 0);
     for (uint32_t k = 0; k < old.n_inputs; k++) inputs[k] = old.inputs[k];
     inputs[0] = ONV_MAKE(e, node, "Transpose", .version = onv_edit_opset(e), ONV_INPUTS(inputs[0]),
                          ONV_ATTRS(onv_fuse_ints(e, "perm", last.at, (uint32_t)rank)));
-    onv_attr *attrs =
-        onv_edit_checked(e, ONV_ARENA_ARRAY(&e->model->arena, onv_attr, old.n_attrs + (size_t)2));
-    if (attrs == NULL) return false;
-    for (uint32_t i = 0; i < old.n_attrs; i++) attrs[i] = old.attrs[i];
-    attrs[old.n_attrs] = onv_fuse_int(e, "channels_last", 1);
-    attrs[old.n_attrs + 1] = onv_fuse_int(e, "symmetric", is_symmetric(e, node));
     onv_node_id made = onv_edit_add(
         e, &ONV_NEW_NODE(.op_type = "QLinearConv", .domain = ONV_MS_DOMAIN, .version = 1,
                          .at = node, .inputs = inputs, .n_inputs = old.n_inputs, ONV_OUTPUTS(out),
-                         .attrs = attrs, .n_attrs = old.n_attrs + 2));
+                         .attrs = old.attrs, .n_attrs = old.n_attrs));
     if (e->status != ONV_OK) return false;
     onv_edit_remove(e, node);
     onv_push_outputs(e, made, &first);

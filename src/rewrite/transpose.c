@@ -374,7 +374,7 @@ static bool try_push(const walk *w, onv_node_id node, uint32_t k)
         !onv_perm_of(e, p.transpose, &p.perm))
         return false;
     const onv_pusher *how = p.how = onv_pusher_find(e, node);
-    if (how == NULL || !pushed_inputs(e, node, how, &p)) return false;
+    if (how == NULL || how->move == NULL || !pushed_inputs(e, node, how, &p)) return false;
     bool is_listed = false;
     for (uint32_t i = 0; i < p.n_inputs; i++) is_listed |= p.inputs[i] == k;
     if (!is_listed || !is_cheaper(w, &p, how)) return false;

@@ -397,13 +397,6 @@ static bool move_reshape(onv_push *p)
     return onv_is_value(shape) && onv_edit_is_constant(p->e, shape) && move_split_axes(p);
 }
 
-/* Only once a node is assigned to a provider that takes both layouts. */
-static bool move_nothing(onv_push *p)
-{
-    (void)p;
-    return false;
-}
-
 static bool is_from_channels_last(const onv_push *p)
 {
     onv_perm last = onv_perm_channels_last(p->perm.rank);
@@ -477,7 +470,8 @@ static const onv_pusher pushers[] = {
     ROW("QuantizeLinear DequantizeLinear", ONV_PUSH_FIRST, true, move_quantize, .axis = 1),
     ROW("Reshape", ONV_PUSH_FIRST, false, move_reshape),
     ROW("MaxPool", ONV_PUSH_FIRST, true, move_max_pool),
-    ROW("Resize", ONV_PUSH_FIRST, true, move_nothing),
+    /* Only once a node is assigned to a provider that takes both layouts. */
+    ROW("Resize", ONV_PUSH_FIRST, true, NULL),
     ROW("QLinearAdd QLinearMul", ONV_PUSH_OPERANDS, true, move_broadcast, .is_fused = true),
     ROW("QLinearConcat", ONV_PUSH_PARTS, true, move_axis, .axis = INT64_MIN, .is_fused = true),
     ROW("QLinearSigmoid QLinearLeakyRelu", ONV_PUSH_FIRST, true, move_all, .is_fused = true),
