@@ -78,23 +78,21 @@ static onv_dim declared_dim(const onv_value *value, int axis, int rank)
     return differs ? bound->dims[axis] : dim;
 }
 
-/* `dims` may be the rule's, or NULL where only the rank is known. */
+/* `dims` may be the rule's, or NULL where only the rank is known; without a rank (-1) they are not read. */
 static void store(onv_edit *e, onv_value_id id, const onv_dim *dims, int rank)
 {
     const onv_value *value = onv_edit_value_at(e, id);
     onv_edit_value *to = &e->values.at[id.index];
     const onv_type *declared = value->declared;
+    bool has_dims = dims != NULL && rank >= 0;
     if (rank < 0 && declared != NULL && is_tensor(declared)) rank = declared->rank;
     to->seen = (onv_type){.kind = value->type.kind, .dtype = value->type.dtype, .rank = -1};
-    if (!is_tensor(&to->seen) || rank < 0) {
-        if (!is_tensor(&to->seen))
-            to->seen = value->type; /* sequences and the like: no rule cares */
-        return;
-    }
+    if (!is_tensor(&to->seen)) to->seen = value->type; /* sequences and the like: no rule cares */
+    if (!is_tensor(&to->seen) || rank < 0) return;
     onv_dim *own = onv_edit_checked(e, ONV_ARENA_ARRAY(&e->model->arena, onv_dim, (size_t)rank));
     if (own == NULL) return;
     for (int i = 0; i < rank; i++) {
-        own[i] = dims != NULL ? dims[i] : ONV_DIM_UNKNOWN;
+        own[i] = has_dims ? dims[i] : ONV_DIM_UNKNOWN;
         if (!onv_dim_is_known(own[i])) own[i] = declared_dim(value, i, rank);
     }
     to->seen.dims = own;
@@ -293,8 +291,7 @@ static void see_nodes(onv_edit *e, onv_graph_id graph);
 
 static void store_type(onv_edit *e, onv_value_id id, const onv_type *type)
 {
-    bool has_rank = onv_type_has_rank(type);
-    store(e, id, has_rank ? type->dims : NULL, has_rank ? type->rank : -1);
+    store(e, id, type->dims, onv_type_has_rank(type) ? type->rank : -1);
 }
 
 /* A type without an axis; with `length`, one more there. */
@@ -309,37 +306,29 @@ static void store_slice(onv_edit *e, onv_value_id id, const onv_type *of, int64_
         dims[i] = length == NULL ? of->dims[i + (i >= axis)]
                   : i == axis    ? *length
                                  : of->dims[i - (i > axis)];
-    store(e, id, fits ? dims : NULL, fits ? rank : -1);
+    store(e, id, dims, fits ? rank : -1);
 }
 
-/* The first of two branches, where both have the same; a branch that never runs has none. */
-static void see_branches(onv_edit *e, const onv_node *node)
+/* Outputs have what the branches have in common. */
+static void see_branch(onv_edit *e, const onv_node *node, const onv_graph *branch, bool is_first)
 {
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         onv_dim dims[ONV_MAX_RANK];
-        onv_type both = {.kind = ONV_TYPE_UNKNOWN, .rank = -1};
-        for (uint32_t i = 0; i < node->n_attrs; i++) {
-            const onv_attr *attr = &node->attrs[i];
-            if (attr->kind != ONV_ATTR_GRAPH) continue;
-            const onv_graph *branch = onv_model_graph(e->model, attr->graph);
-            if (branch->never_runs) continue;
-            const onv_type *made = onv_edit_seen(e, branch->outputs[k]);
-            bool is_first = both.kind == ONV_TYPE_UNKNOWN;
-            if (is_first) both = *made;
-            if (!onv_type_has_rank(made) || made->rank != both.rank) both.rank = -1;
-            for (int axis = 0; axis < both.rank; axis++)
-                if (is_first || !onv_dim_same(dims[axis], made->dims[axis]))
-                    dims[axis] = is_first ? made->dims[axis] : ONV_DIM_UNKNOWN;
-            both.dims = dims;
-        }
-        if (onv_is_value(node->outputs[k])) store_type(e, node->outputs[k], &both);
+        if (!onv_is_value(node->outputs[k])) continue;
+        const onv_type *made = onv_edit_seen(e, branch->outputs[k]),
+                       *before = is_first ? made : onv_edit_seen(e, node->outputs[k]);
+        bool is_same = onv_type_has_rank(made) && before->rank == made->rank;
+        for (int i = 0; is_same && i < made->rank; i++)
+            dims[i] =
+                onv_dim_same(before->dims[i], made->dims[i]) ? made->dims[i] : ONV_DIM_UNKNOWN;
+        store(e, node->outputs[k], dims, is_same ? made->rank : -1);
     }
 }
 
 /* A Scan hands the types of its states on, those of sequences without their axis; a Loop none, whose states may change. */
-static void see_iterations(onv_edit *e, const onv_node *node, const onv_attr *attr)
+static void see_iterations(onv_edit *e, const onv_node *node, onv_graph_id graph)
 {
-    const onv_graph *body = onv_model_graph(e->model, attr->graph);
+    const onv_graph *body = onv_model_graph(e->model, graph);
     bool scans = node->code == ONV_OP_Scan;
     uint32_t n_others = scans ? (uint32_t)onv_node_int(node, "num_scan_inputs", 0) : 2;
     uint32_t n_states = node->n_inputs - n_others;
@@ -354,7 +343,7 @@ static void see_iterations(onv_edit *e, const onv_node *node, const onv_attr *at
         store_slice(e, body->inputs[k], in, axis, NULL);
         if (k == n_states) length = onv_fuse_dim(e, node->inputs[k], (int)axis);
     }
-    see_nodes(e, attr->graph);
+    see_nodes(e, graph);
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         if (!onv_is_value(node->outputs[k])) continue;
         if (k >= n_states)
@@ -367,26 +356,27 @@ static void see_iterations(onv_edit *e, const onv_node *node, const onv_attr *at
     }
 }
 
-/* Subgraphs, and what comes out of them. Of operators that are not known, and of the first Scan: their rank, and what the file says. */
+/* Subgraphs, and what comes out of them. Of the first Scan, and of other operators: their rank, and what the file says. */
 static void see_owner(onv_edit *e, const onv_node *node)
 {
-    bool is_known = node->op != NULL && !(node->code == ONV_OP_Scan && node->version < 9);
-    const onv_attr *body = onv_node_attr(node, "body");
-    if (is_known && body != NULL && body->kind == ONV_ATTR_GRAPH) {
-        see_iterations(e, node, body);
-        return;
-    }
+    bool is_known = node->op != NULL && node->domain[0] == '\0', is_first = true;
+    bool is_if = is_known && node->code == ONV_OP_If;
+    bool iterates = is_known && (node->code == ONV_OP_Loop ||
+                                 (node->code == ONV_OP_Scan && node->version >= 9));
     for (uint32_t i = 0; i < node->n_attrs; i++) {
         const onv_attr *attr = &node->attrs[i];
-        if (attr->kind == ONV_ATTR_GRAPH) see_nodes(e, attr->graph);
-        for (uint32_t k = 0; attr->kind == ONV_ATTR_GRAPHS && k < attr->count; k++)
-            see_nodes(e, attr->graphs[k]);
+        if (attr->kind != ONV_ATTR_GRAPH) continue;
+        const onv_graph *graph = onv_model_graph(e->model, attr->graph);
+        if (iterates) {
+            see_iterations(e, node, attr->graph);
+            return;
+        }
+        see_nodes(e, attr->graph);
+        if (!is_if || graph->never_runs) continue;
+        see_branch(e, node, graph, is_first);
+        is_first = false;
     }
-    if (is_known) {
-        see_branches(e, node);
-        return;
-    }
-    for (uint32_t k = 0; k < node->n_outputs; k++) {
+    for (uint32_t k = 0; !is_if && k < node->n_outputs; k++) {
         if (!onv_is_value(node->outputs[k])) continue;
         const onv_type *bound = &onv_edit_value_at(e, node->outputs[k])->type;
         store(e, node->outputs[k], NULL, onv_type_has_rank(bound) ? bound->rank : -1);
