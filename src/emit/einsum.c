@@ -2,32 +2,17 @@
  * multiplied: permuted, reshaped to three dims (which copies what is permuted) and given to bmm. */
 #include "emit/product.h"
 
-#include <ctype.h>
 #include <string.h>
 
-enum { MAX_OPERANDS = 8, MAX_EQUATION = (MAX_OPERANDS + 1) * (ONV_MAX_RANK + 2) };
+#include "ops/equation.h"
 
 typedef struct einsum {
-    char terms[MAX_OPERANDS][ONV_MAX_RANK + 1], out[ONV_MAX_RANK + 1];
-    char labels[ONV_MAX_RANK +
-                1]; /* those of the result first, then others in the order of letters */
+    onv_equation of;
+    char labels[ONV_MAX_RANK + 1];
     uint32_t n_operands, n_labels, n_out;
 } einsum;
 
 /* --- The equation ------------------------------------------------------------------------------ */
-
-static const char *read_term(const char *at, char *term)
-{
-    uint32_t n = 0;
-    for (; *at != '\0' && *at != ',' && *at != '-'; at++) {
-        if (*at == ' ') continue;
-        if (!isalpha((unsigned char)*at) || n == ONV_MAX_RANK) return NULL;
-        if (n > 0 && memchr(term, *at, n) != NULL) return NULL; /* a diagonal */
-        term[n++] = *at;
-    }
-    term[n] = '\0';
-    return at;
-}
 
 static bool add_labels(einsum *m, const char *term)
 {
@@ -39,64 +24,15 @@ static bool add_labels(einsum *m, const char *term)
     return true;
 }
 
-/* With its result and ellipses spelt out, without diagonals. */
-static bool parse(const char *equation, einsum *m)
+/* Those of the result, then the others in the order of characters. */
+static bool list_labels(einsum *m)
 {
-    *m = (einsum){0};
-    const char *at = equation;
-    for (;;) {
-        if (m->n_operands == MAX_OPERANDS) return false;
-        at = read_term(at, m->terms[m->n_operands++]);
-        if (at == NULL) return false;
-        if (*at != ',') break;
-        at++;
-    }
-    if (at[0] != '-' || at[1] != '>') return false;
-    at = read_term(at + 2, m->out);
-    if (at == NULL || *at != '\0' || !add_labels(m, m->out)) return false;
+    if (!add_labels(m, m->of.result)) return false;
     m->n_out = m->n_labels;
-    for (int c = 'A'; c <= 'z'; c++)
-        for (uint32_t i = 0; i < m->n_operands && isalpha(c); i++)
-            if (strchr(m->terms[i], c) != NULL && !add_labels(m, (const char[]){(char)c, '\0'}))
+    for (char c = 1; c <= 'z'; c++)
+        for (uint32_t i = 0; i < m->n_operands; i++)
+            if (strchr(m->of.terms[i], c) != NULL && !add_labels(m, (const char[]){c, '\0'}))
                 return false;
-    return true;
-}
-
-/* Labels that the equation does not use, `count` of them. */
-static bool free_labels(const char *equation, uint32_t count, char *labels)
-{
-    for (char c = 'A'; c <= 'z' && count > 0; c++)
-        if (isalpha((unsigned char)c) && strchr(equation, c) == NULL) labels[--count] = c;
-    return count == 0;
-}
-
-/* The equation with labels for the dims that an ellipsis stands for: the last ones of those of the widest. */
-static bool spell_out(const onv_emitter *e, const uint32_t *in, uint32_t n_in, const char *equation,
-                      char *text)
-{
-    uint32_t hidden[MAX_OPERANDS] = {0}, most = 0, operand = 0, n = 0;
-    char labels[ONV_MAX_RANK];
-    const char *at = equation;
-    for (uint32_t k = 0; k < n_in && k < MAX_OPERANDS; k++, at += *at == ',') {
-        uint32_t named = 0;
-        for (; *at != '\0' && *at != ',' && *at != '-'; at++)
-            named += isalpha((unsigned char)*at) != 0;
-        uint32_t rank = onv_tensor_at(e, in[k]).rank;
-        hidden[k] = rank > named ? rank - named : 0;
-        if (hidden[k] > most) most = hidden[k];
-    }
-    if (most > ONV_MAX_RANK || !free_labels(equation, most, labels)) return false;
-    for (at = equation; *at != '\0'; at++) {
-        operand += *at == ',';
-        if (*at == '>') operand = MAX_OPERANDS;
-        bool dots = strncmp(at, "...", 3) == 0;
-        uint32_t count = !dots ? 1 : operand < MAX_OPERANDS ? hidden[operand] : most;
-        if (n + count >= MAX_EQUATION || operand > MAX_OPERANDS) return false;
-        memcpy(text + n, dots ? labels + most - count : at, count);
-        n += count;
-        at += dots ? 2 : 0;
-    }
-    text[n] = '\0';
     return true;
 }
 
@@ -105,7 +41,7 @@ static bool is_needed(const einsum *m, uint32_t label, uint32_t first)
 {
     if (label < m->n_out) return true;
     for (uint32_t i = first; i < m->n_operands; i++)
-        if (strchr(m->terms[i], m->labels[label]) != NULL) return true;
+        if (strchr(m->of.terms[i], m->labels[label]) != NULL) return true;
     return false;
 }
 
@@ -116,11 +52,11 @@ static uint32_t arrange(onv_emitter *e, const einsum *m, uint32_t operand, uint3
 {
     onv_eager_tensor t = onv_tensor_at(e, x);
     int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
-    if (x == ONV_NO_TENSOR || t.rank != strlen(m->terms[operand])) return ONV_NO_TENSOR;
+    if (x == ONV_NO_TENSOR || t.rank != strlen(m->of.terms[operand])) return ONV_NO_TENSOR;
     for (uint32_t i = 0; i < m->n_labels; i++) {
-        const char *at = strchr(m->terms[operand], m->labels[i]);
-        dims[i] = at != NULL ? t.dims[at - m->terms[operand]] : 1;
-        strides[i] = at != NULL ? t.strides[at - m->terms[operand]] : 0;
+        const char *at = strchr(m->of.terms[operand], m->labels[i]);
+        dims[i] = at != NULL ? t.dims[at - m->of.terms[operand]] : 1;
+        strides[i] = at != NULL ? t.strides[at - m->of.terms[operand]] : 0;
     }
     return onv_emit_view(e, "permute", x, m->n_labels, dims, strides, ONV_GRAD_ALIAS);
 }
@@ -246,14 +182,15 @@ static uint32_t emit_pair(onv_emitter *e, uint32_t a, uint32_t b, const bool *su
 
 uint32_t onv_emit_einsum(onv_emitter *e, const char *equation, const uint32_t *in, uint32_t n_in)
 {
-    einsum m;
-    uint32_t operands[MAX_OPERANDS] = {0};
+    einsum m = {.n_operands = n_in};
+    uint32_t operands[ONV_MOST_TERMS] = {0}, ranks[ONV_MOST_TERMS];
     bool summed[ONV_MAX_RANK];
-    char text[MAX_EQUATION];
-    bool plain = spell_out(e, in, n_in, equation, text) && parse(text, &m) && m.n_operands == n_in;
-    for (uint32_t k = 0; plain && k < m.n_operands; k++)
-        plain = in[k] != ONV_NO_TENSOR && onv_tensor_at(e, in[k]).rank == strlen(m.terms[k]);
-    if (!plain) return ONV_NO_TENSOR;
+    for (uint32_t k = 0; k < n_in; k++) {
+        if (k == ONV_MOST_TERMS || in[k] == ONV_NO_TENSOR) return ONV_NO_TENSOR;
+        ranks[k] = onv_tensor_at(e, in[k]).rank;
+    }
+    if (n_in == 0 || !onv_equation_read(equation, ranks, n_in, &m.of) || !list_labels(&m))
+        return ONV_NO_TENSOR;
     for (uint32_t k = 0; k < m.n_operands; k++)
         operands[k] = arrange(e, &m, k, onv_amp_low(e, in[k]));
     uint32_t result = operands[0];

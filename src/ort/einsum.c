@@ -1,20 +1,19 @@
 /* What an Einsum takes: operands with their axes in the order of the equation, then as matrices, the product, and the
  * result in its own order. Read in source (core/providers/cpu/math/einsum_utils) and measured, CUDA build without a GPU. */
-#include <ctype.h>
 #include <string.h>
 
+#include "ops/equation.h"
 #include "ort/scratch.h"
 
-enum { MOST_LABELS = 24, RESULT = 2, TERMS };
+enum { MOST_LABELS = 24, OPERANDS = 2 };
 
-/* Labels are letters; axes of an ellipsis are numbered from 1 on, as characters. */
 typedef struct einsum {
     onv_dtype dtype;
     onv_ort_kernel *kernel;
-    char terms[TERMS][MOST_LABELS + 1];
-    char labels[MOST_LABELS + 1]; /* as operands first use them, those of an ellipsis first */
+    onv_equation of;
+    char labels[MOST_LABELS + 1]; /* as operands first use them */
     int n_labels;
-    onv_dim dims[RESULT][MOST_LABELS]; /* of an operand, by label; 1 where it has none */
+    onv_dim dims[OPERANDS][MOST_LABELS]; /* of an operand, by label; 1 where it has none */
 } einsum;
 
 static void add(const einsum *e, uint64_t elems, bool is_early)
@@ -27,63 +26,28 @@ static void add(const einsum *e, uint64_t elems, bool is_early)
 
 /* --- The equation ------------------------------------------------------------------------------ */
 
-static bool is_end(char c)
-{
-    return c == '\0' || c == ',' || c == '-';
-}
-
-/* Moves behind the term. Its ellipsis stands for `n_axes` less those that letters name. Not for a diagonal. */
-static bool read_term(const char **at, int n_axes, char *term)
-{
-    int n = 0;
-    for (const char *c = *at; !is_end(*c); c++) n_axes -= isalpha((unsigned char)*c) != 0;
-    for (; !is_end(**at); (*at)++) {
-        bool is_ellipsis = strncmp(*at, "...", 3) == 0, is_letter = isalpha((unsigned char)**at);
-        if (is_ellipsis) *at += 2;
-        if (n + (is_ellipsis ? n_axes : 1) > MOST_LABELS ||
-            (is_letter && strchr(term, **at) != NULL))
-            return false;
-        for (int i = 0; is_ellipsis && i < n_axes; i++) term[n++] = (char)(1 + i);
-        if (is_letter) term[n++] = **at;
-    }
-    *at += **at == ',';
-    return true;
-}
-
-/* Without a result in the equation: what one operand alone has, by letter. */
-static void make_result(einsum *e)
-{
-    char *to = e->terms[RESULT];
-    for (char c = 1; c <= 'z' && c > 0; c++) {
-        bool first = strchr(e->terms[0], c) != NULL, second = strchr(e->terms[1], c) != NULL;
-        if ((first || second) && (c < 'A' || first != second)) *to++ = c;
-    }
-}
-
 static bool read_equation(einsum *e, const onv_model *model, const onv_node *node)
 {
     const onv_attr *attr = onv_node_attr(node, "equation");
-    if (attr == NULL || attr->kind != ONV_ATTR_STRING || node->n_inputs > RESULT) return false;
-    const char *at = attr->s;
+    uint32_t ranks[OPERANDS] = {0};
+    if (attr == NULL || attr->kind != ONV_ATTR_STRING || node->n_inputs > OPERANDS) return false;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
-        const onv_type *in = &onv_model_value(model, node->inputs[k])->type;
-        if (!read_term(&at, in->rank, e->terms[k]) || (int)strlen(e->terms[k]) != in->rank)
-            return false;
-        for (const char *c = e->terms[k]; *c != '\0'; c++)
+        if (!onv_type_has_rank(onv_ort_input(e->kernel, k))) return false;
+        ranks[k] = (uint32_t)onv_ort_input(e->kernel, k)->rank;
+    }
+    if (!onv_equation_read(attr->s, ranks, node->n_inputs, &e->of)) return false;
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        for (const char *c = e->of.terms[k]; *c != '\0'; c++)
             if (strchr(e->labels, *c) == NULL && e->n_labels < MOST_LABELS)
                 e->labels[e->n_labels++] = *c;
-    }
-    const onv_type *out = &onv_model_value(model, node->outputs[0])->type;
-    if (strncmp(at, "->", 2) != 0) make_result(e);
-    if (strncmp(at, "->", 2) == 0 && (at += 2, !read_term(&at, out->rank, e->terms[RESULT])))
-        return false;
-    for (uint32_t k = 0; k < RESULT; k++)
+    for (uint32_t k = 0; k < OPERANDS; k++)
         for (int i = 0; i < e->n_labels; i++) {
-            const char *axis = strchr(e->terms[k], e->labels[i]);
+            const char *axis = strchr(e->of.terms[k], e->labels[i]);
             bool has = axis != NULL && k < node->n_inputs;
             e->dims[k][i] = onv_dim_const(1);
             if (!has) continue;
-            e->dims[k][i] = onv_model_value(model, node->inputs[k])->type.dims[axis - e->terms[k]];
+            e->dims[k][i] =
+                onv_model_value(model, node->inputs[k])->type.dims[axis - e->of.terms[k]];
             if (!onv_dim_is_const(e->dims[k][i]) || e->dims[k][i].raw < 1) return false;
         }
     return true;
@@ -149,8 +113,8 @@ static void permute(const einsum *e, uint32_t operand, bool is_own, const permut
 static void multiply(einsum *e, const bool *goes, char *product)
 {
     permutation both = {.n = 0}, left = both, right = both, summed = both;
-    bool alone[MOST_LABELS] = {false}, is_own[RESULT] = {false};
-    for (uint32_t k = 0; k < RESULT; k++) {
+    bool alone[MOST_LABELS] = {false}, is_own[OPERANDS] = {false};
+    for (uint32_t k = 0; k < OPERANDS; k++) {
         for (int i = 0; i < e->n_labels; i++) alone[i] = goes[i] && e->dims[1 - k][i].raw == 1;
         is_own[k] = sum(e, k, alone);
     }
@@ -174,8 +138,7 @@ static void multiply(einsum *e, const bool *goes, char *product)
     for (int i = 0; i < made.n; i++) {
         const onv_dim *dims = e->dims[i < both.n + left.n ? 0 : 1];
         elems *= (uint64_t)dims[made.at[i]].raw;
-        if (strchr(e->terms[RESULT], e->labels[made.at[i]]) != NULL)
-            *product++ = e->labels[made.at[i]];
+        if (strchr(e->of.result, e->labels[made.at[i]]) != NULL) *product++ = e->labels[made.at[i]];
     }
     add(e, elems, true);
 }
@@ -190,15 +153,15 @@ void onv_ort_einsum(onv_ort_kernel *k)
     e.dtype = (onv_dtype)out->dtype;
     if (!read_equation(&e, k->model, node)) return;
     for (uint32_t i = 0; i < node->n_inputs; i++)
-        if (!is_ordered(&e, e.terms[i])) add(&e, elements(e.dims[i], e.n_labels), true);
+        if (!is_ordered(&e, e.of.terms[i])) add(&e, elements(e.dims[i], e.n_labels), true);
     for (int i = 0; i < e.n_labels; i++) {
-        goes[i] = strchr(e.terms[RESULT], e.labels[i]) == NULL;
-        first[i] = goes[i] && strchr(e.terms[1], e.labels[i]) == NULL;
+        goes[i] = strchr(e.of.result, e.labels[i]) == NULL;
+        first[i] = goes[i] && strchr(e.of.terms[1], e.labels[i]) == NULL;
         goes[i] &= !first[i];
     }
     sum(&e, 0, first);
-    if (node->n_inputs == RESULT) multiply(&e, goes, made);
-    for (int i = 0, n = 0; node->n_inputs < RESULT && i < e.n_labels; i++)
+    if (node->n_inputs == OPERANDS) multiply(&e, goes, made);
+    for (int i = 0, n = 0; node->n_inputs < OPERANDS && i < e.n_labels; i++)
         if (!first[i]) made[n++] = e.labels[i];
-    if (strcmp(made, e.terms[RESULT]) != 0) add(&e, elements(out->dims, out->rank), false);
+    if (strcmp(made, e.of.result) != 0) add(&e, elements(out->dims, out->rank), false);
 }

@@ -206,7 +206,6 @@ typedef struct session {
     size_t ends[ONV_ORT_RUNS]; /* by run */
     size_t n_requests;         /* with those that change nothing */
     uint32_t n_runs;
-    bool repeats;     /* the last run asks for what the one before asked for and gave back */
     uint32_t *blocks; /* by place */
 } session;
 
@@ -227,43 +226,6 @@ static onv_status add_run(session *s, const onv_ort_requests *run, uint32_t *pla
     return ONV_OK;
 }
 
-/* Behind all its requests: what is free is joined, and has no stream. */
-static bool ends_streams(const session *s, uint32_t run)
-{
-    const onv_ort_request *last = &s->all.at[s->ends[run] - 1];
-    return last->buffer == ONV_NO_BUFFER && last->stream <= 1;
-}
-
-static bool is_alike(const onv_ort_request *a, const onv_ort_request *b, size_t apart)
-{
-    bool is_end = a->buffer == ONV_NO_BUFFER || b->buffer == ONV_NO_BUFFER;
-    return a->bytes == b->bytes && a->stream == b->stream && a->is_free == b->is_free &&
-           a->bypasses == b->bypasses &&
-           (is_end ? a->buffer == b->buffer : a->buffer + apart == b->buffer);
-}
-
-/* Where the run before added no region, it left the arena as it found it: it gave back all that it took, and no more. The
- * last run then adds none either. What frees and ends at its end do is of no interest, and goes. */
-static void end_runs(session *s)
-{
-    size_t first = s->n_runs > 1 ? s->ends[s->n_runs - 2] : 0, n_held = 0;
-    while (s->all.count > first && (s->all.at[s->all.count - 1].is_free ||
-                                    s->all.at[s->all.count - 1].buffer == ONV_NO_BUFFER))
-        s->all.count--;
-    s->ends[s->n_runs - 1] = s->all.count;
-    if (s->n_runs < 3) return;
-    size_t before = s->ends[s->n_runs - 3], apart = first - before;
-    s->repeats = s->all.count - first <= apart && before > 0 && apart > 0 &&
-                 ends_streams(s, s->n_runs - 3) && ends_streams(s, s->n_runs - 2);
-    for (size_t i = before; i < first && s->repeats; i++) {
-        const onv_ort_request *r = &s->all.at[i];
-        if (r->buffer != ONV_NO_BUFFER) n_held += r->is_free ? SIZE_MAX : 1;
-        s->repeats = r->buffer >= before &&
-                     (i + apart >= s->all.count || is_alike(r, &s->all.at[i + apart], apart));
-    }
-    s->repeats &= n_held == 0;
-}
-
 static onv_status open_session(session *s, const onv_ort_orders *o, const onv_timeline *t,
                                onv_error *err)
 {
@@ -280,7 +242,6 @@ static onv_status open_session(session *s, const onv_ort_orders *o, const onv_ti
         if (status == ONV_OK) status = add_run(s, &runs[i], places, err);
         onv_vec_cleanup(&runs[i]);
     }
-    if (status == ONV_OK) end_runs(s);
     onv_heap_free(places);
     return status;
 }
@@ -326,12 +287,14 @@ static onv_status try_order(onv_ort_orders *o, session *s, onv_ort_loaded *loade
         return ONV_OK;
     }
     loaded->is_served = true;
+    /* The runs behind the first one ask for the same. One that adds no region leaves the arena as it found it, since all that
+     * it took is given back and joined at its end: then those behind it add none either. */
     ONV_TRY(onv_bfc_resume(&o->arena, image, err));
     for (uint32_t run = 0; run < s->n_runs && loaded->bytes < UINT64_MAX; run++) {
         const uint64_t before = o->arena.stats.device_allocs;
         ONV_TRY(
             serve(&o->arena, s, run > 0 ? s->ends[run - 1] : 0, s->ends[run], &loaded->bytes, err));
-        if (s->repeats && run == s->n_runs - 2 && o->arena.stats.device_allocs == before) break;
+        if (run > 0 && o->arena.stats.device_allocs == before) break;
     }
     return ONV_OK;
 }

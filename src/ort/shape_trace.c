@@ -7,19 +7,11 @@
 #include "base/sort.h"
 
 const onv_ort_policy onv_ort_policies[ONV_ORT_MOST_POLICIES] = {
-    {ONV_BFC_NEXT_POWER_OF_TWO, false},
-    {ONV_BFC_SAME_AS_REQUESTED, false},
-    {ONV_BFC_NEXT_POWER_OF_TWO, true},
-    {ONV_BFC_SAME_AS_REQUESTED, true},
+    {ONV_BFC_NEXT_POWER_OF_TWO, false, "kNextPowerOfTwo"},
+    {ONV_BFC_SAME_AS_REQUESTED, false, "kSameAsRequested"},
+    {ONV_BFC_NEXT_POWER_OF_TWO, true, "kNextPowerOfTwo, shrunk after each run"},
+    {ONV_BFC_SAME_AS_REQUESTED, true, "kSameAsRequested, shrunk after each run"},
 };
-
-const char *onv_ort_policy_name(uint32_t policy)
-{
-    static const char *const names[ONV_ORT_MOST_POLICIES] = {
-        "kNextPowerOfTwo", "kSameAsRequested", "kNextPowerOfTwo, shrunk after each run",
-        "kSameAsRequested, shrunk after each run"};
-    return names[policy];
-}
 
 /* Other orders: as many as these requests to the arena allow. */
 enum { WORK = 1 << 22, LEAST_ORDERS = 4, MOST_ORDERS = 100 };

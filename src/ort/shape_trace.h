@@ -15,12 +15,10 @@ enum { ONV_ORT_MOST_POLICIES = 4 };
 typedef struct onv_ort_policy {
     onv_bfc_extend extend;
     bool shrinks;
+    const char *name;
 } onv_ort_policy;
 
 extern const onv_ort_policy onv_ort_policies[ONV_ORT_MOST_POLICIES];
-
-/* "kNextPowerOfTwo", "kSameAsRequested, shrunk after each run". */
-const char *onv_ort_policy_name(uint32_t policy);
 
 /* What is reserved after each request, by policy; what is in use at most while it runs. */
 typedef struct onv_ort_shape_figures {

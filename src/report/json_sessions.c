@@ -47,7 +47,7 @@ static void write_requests(const onv_shape_requests *r, onv_json *json)
     onv_json_put_open(json, "shape_trace", '{', ONV_JSON_LINES);
     onv_json_put_open(json, "policies", '[', ONV_JSON_INLINE);
     for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++)
-        onv_json_string(json, onv_ort_policy_name(p));
+        onv_json_string(json, onv_ort_policies[p].name);
     onv_json_close(json);
     onv_json_put_numbers(json, "created_bytes", r->result.created, ONV_ORT_MOST_POLICIES);
     onv_json_put_numbers(json, "most_bytes", r->result.most, ONV_ORT_MOST_POLICIES);

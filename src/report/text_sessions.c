@@ -155,11 +155,11 @@ void onv_write_requests(const onv_view *view, const onv_page *page, bool verbose
     for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++) {
         if (r->result.out_of_memory[p]) {
             onv_write_format(page->out, "  %s: gpu_mem_limit is not enough\n",
-                             onv_ort_policy_name(p));
+                             onv_ort_policies[p].name);
             continue;
         }
         uint64_t end = r->result.requests[r->n_requests - 1].reserved[p];
-        onv_write_format(page->out, "  %s: %s at most, ", onv_ort_policy_name(p),
+        onv_write_format(page->out, "  %s: %s at most, ", onv_ort_policies[p].name,
                          onv_label_bytes(r->result.most[p]).text);
         onv_write_format(page->out, "%s at the end", onv_label_bytes(end).text);
         onv_write_format(page->out, "; in other orders %s",

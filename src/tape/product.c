@@ -1,6 +1,7 @@
 /* Products of matrices. */
 #include "emit/product.h"
 
+#include "ops/equation.h"
 #include "tape/state.h"
 
 void onv_tape_linear(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
@@ -114,11 +115,10 @@ void onv_tape_vectors(onv_tape *t, const onv_program_call *c, const onv_aten_op 
 
 void onv_tape_einsum(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
 {
-    enum { MAX_OPERANDS = 8 };
-    uint32_t in[MAX_OPERANDS], out = ONV_NO_TENSOR, n = 0;
+    uint32_t in[ONV_MOST_TERMS], out = ONV_NO_TENSOR, n = 0;
     const char *equation = onv_call_text(c, "equation");
     onv_tape_operands(t, c, op);
-    for (size_t i = 0; i < t->operands.count && n < MAX_OPERANDS; i++)
+    for (size_t i = 0; i < t->operands.count && n < ONV_MOST_TERMS; i++)
         in[n++] = t->operands.at[i].tensor;
     if (equation != NULL && n == t->operands.count)
         out = onv_emit_einsum(&t->emit, equation, in, n);
