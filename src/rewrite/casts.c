@@ -60,8 +60,7 @@ bool onv_rule_duplicate_casts(onv_edit *e, onv_node_id node)
     ONV_EACH_USE(e, out, u)
     {
         bool is_cast =
-            onv_edit_is(e, u->node, ONV_OP_Cast, 0) &&
-            onv_edit_node_at(e, u->node)->graph.index == onv_edit_node_at(e, node)->graph.index;
+            onv_edit_is(e, u->node, ONV_OP_Cast, 0) && onv_edit_is_beside(e, u->node, node);
         only_casts &= is_cast;
         if (is_cast && !may_follow(e, node, u->node)) return false;
     }

@@ -224,8 +224,7 @@ bool onv_edit_bypass(onv_edit *e, onv_node_id node, uint32_t k)
         return true;
     }
     onv_node_id maker = onv_edit_producer(e, in);
-    if (!onv_is_node(maker) || onv_edit_is_result(e, in) ||
-        onv_edit_node_at(e, maker)->graph.index != onv_edit_node_at(e, node)->graph.index)
+    if (!onv_is_node(maker) || onv_edit_is_result(e, in) || !onv_edit_is_beside(e, maker, node))
         return false;
     uint32_t index = onv_edit_value_at(e, in)->output_index;
     onv_edit_remove(e, node);

@@ -84,6 +84,18 @@ static inline onv_value *onv_edit_value_at(const onv_edit *e, onv_value_id id)
     return &e->model->values.at[id.index];
 }
 
+/* What inference knows; ONV_UNDEFINED for ONV_NO_VALUE. */
+static inline onv_dtype onv_edit_dtype(const onv_edit *e, onv_value_id id)
+{
+    return onv_is_value(id) ? (onv_dtype)onv_edit_value_at(e, id)->type.dtype : ONV_UNDEFINED;
+}
+
+/* Whether both nodes are of one graph. */
+static inline bool onv_edit_is_beside(const onv_edit *e, onv_node_id a, onv_node_id b)
+{
+    return onv_edit_node_at(e, a)->graph.index == onv_edit_node_at(e, b)->graph.index;
+}
+
 static inline bool onv_edit_is_there(const onv_edit *e, onv_node_id id)
 {
     return onv_is_node(id) && !e->nodes.at[id.index].is_removed;

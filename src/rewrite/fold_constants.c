@@ -42,7 +42,7 @@ static bool has_cpu_kernel(const onv_edit *e, onv_node_id id)
     bool is_half = false;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         if (!onv_is_value(node->inputs[k])) continue;
-        uint8_t dtype = onv_edit_value_at(e, node->inputs[k])->type.dtype;
+        onv_dtype dtype = onv_edit_dtype(e, node->inputs[k]);
         is_half |= dtype == ONV_FLOAT16 || dtype == ONV_BFLOAT16;
     }
     return !is_half ||

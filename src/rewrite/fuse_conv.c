@@ -171,8 +171,7 @@ bool onv_fuse_conv_activation(onv_edit *e, onv_node_id activation)
     const onv_node *act = onv_edit_node_at(e, activation);
     snprintf(form, sizeof form, "^%s(Conv(?))", act->op_type);
     if (act->provider != ONV_PROVIDER_CPU || !onv_fuse_form(e, activation, form, &m) ||
-        m.nodes[0].index != activation.index ||
-        onv_edit_value_at(e, act->inputs[0])->type.dtype != ONV_FLOAT)
+        m.nodes[0].index != activation.index || onv_edit_dtype(e, act->inputs[0]) != ONV_FLOAT)
         return false;
     for (uint32_t k = 1; k < act->n_inputs; k++)
         if (onv_is_value(act->inputs[k]) && !onv_edit_is_constant(e, act->inputs[k])) return false;

@@ -196,7 +196,7 @@ bool onv_fuse_gather_to_slice(onv_edit *e, onv_node_id range)
     onv_form_match m;
     if (!onv_fuse_form(e, range, "^Gather(xRange(?))", &m)) return false;
     const int64_t zero = 0, one = 1, axis = onv_edit_int(e, m.nodes[0], "axis", 0);
-    onv_dtype dtype = (onv_dtype)onv_edit_value_at(e, onv_edit_out(e, range, 0))->type.dtype;
+    onv_dtype dtype = onv_edit_dtype(e, onv_edit_out(e, range, 0));
     onv_value_id lengths[3];
     for (uint32_t i = 0; i < 3; i++)
         lengths[i] = onv_fuse_squeeze(e, range, "Unsqueeze", onv_edit_in(e, range, i), &zero, 1,

@@ -145,7 +145,7 @@ static bool is_scalable(const onv_edit *e, onv_node_id node)
     for (uint32_t k = 0; k < 2; k++) {
         onv_value_id in = onv_edit_in(e, node, k);
         if (!onv_fuse_is_float(e, in)) return false;
-        onv_dtype dtype = (onv_dtype)onv_edit_value_at(e, in)->type.dtype;
+        onv_dtype dtype = onv_edit_dtype(e, in);
         if (is_cpu && dtype != ONV_FLOAT && dtype != ONV_DOUBLE) return false;
     }
     return true;

@@ -22,8 +22,7 @@ static double epsilon_of(onv_edit *e, onv_node_id add)
 {
     double epsilon;
     onv_value_id in = onv_edit_in(e, add, 1);
-    bool is_there = onv_edit_is_constant(e, in) &&
-                    onv_edit_value_at(e, in)->type.dtype == ONV_FLOAT &&
+    bool is_there = onv_edit_is_constant(e, in) && onv_edit_dtype(e, in) == ONV_FLOAT &&
                     onv_edit_scalar(e, in, &epsilon);
     return is_there ? epsilon : 1e-5;
 }
@@ -46,7 +45,7 @@ static bool replace_norm(onv_edit *e, const onv_form_match *m, const char *op_ty
     for (uint32_t k = 1; k < n_inputs; k++)
         if (!onv_is_value(inputs[k])) return false;
     if (onv_edit_node_at(e, m->nodes[0])->provider == ONV_PROVIDER_CPU &&
-        onv_edit_value_at(e, inputs[0])->type.dtype == ONV_FLOAT16)
+        onv_edit_dtype(e, inputs[0]) == ONV_FLOAT16)
         return false;
     return onv_fuse_form_by(
         e, m,
@@ -96,8 +95,7 @@ static bool is_half_or_float(const onv_edit *e, onv_node_id node)
 {
     for (uint32_t k = 0; k < onv_edit_node_at(e, node)->n_inputs; k++) {
         onv_value_id in = onv_edit_in(e, node, k);
-        if (!onv_fuse_is_float(e, in) || onv_edit_value_at(e, in)->type.dtype == ONV_DOUBLE)
-            return false;
+        if (!onv_fuse_is_float(e, in) || onv_edit_dtype(e, in) == ONV_DOUBLE) return false;
     }
     return true;
 }
@@ -126,9 +124,8 @@ static bool is_skip(const onv_edit *e, const onv_form_match *m)
 /* A value of 16 bits where the result has 32 is cast first. */
 static onv_value_id cast_to_float(onv_edit *e, onv_value_id in, onv_node_id norm)
 {
-    onv_dtype to = (onv_dtype)onv_edit_value_at(e, onv_edit_out(e, norm, 0))->type.dtype;
-    if (!onv_is_value(in) || to != ONV_FLOAT || onv_edit_value_at(e, in)->type.dtype == ONV_FLOAT)
-        return in;
+    onv_dtype to = onv_edit_dtype(e, onv_edit_out(e, norm, 0));
+    if (!onv_is_value(in) || to != ONV_FLOAT || onv_edit_dtype(e, in) == ONV_FLOAT) return in;
     return ONV_MAKE(e, norm, "Cast", ONV_INPUTS(in), ONV_ATTRS(onv_fuse_int(e, "to", ONV_FLOAT)));
 }
 

@@ -89,7 +89,7 @@ static bool is_only_for(const onv_edit *e, onv_node_id node, onv_op_name op)
     if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
     ONV_EACH_USE(e, out, u)
     if (!onv_edit_is(e, u->node, op, 0) || (op == ONV_OP_Where && u->input != 0) ||
-        onv_edit_node_at(e, u->node)->graph.index != onv_edit_node_at(e, node)->graph.index)
+        !onv_edit_is_beside(e, u->node, node))
         return false;
     return !onv_edit_makes_result(e, node);
 }

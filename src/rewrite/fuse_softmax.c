@@ -36,8 +36,7 @@ bool onv_fuse_bias_softmax(onv_edit *e, onv_node_id add)
     softmax s = {.in = {onv_form_value(&m, 'x'), onv_form_value(&m, 'y')}};
     for (uint32_t k = 0; k < 2; k++) {
         s.rank[k] = onv_fuse_rank(e, s.in[k]);
-        if (s.rank[k] < 1 || onv_edit_value_at(e, s.in[k])->type.dtype == ONV_BFLOAT16)
-            return false;
+        if (s.rank[k] < 1 || onv_edit_dtype(e, s.in[k]) == ONV_BFLOAT16) return false;
     }
     onv_node_id node = m.nodes[0];
     bool is_13 = onv_edit_node_at(e, node)->version >= 13;

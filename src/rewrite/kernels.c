@@ -233,7 +233,7 @@ static bool takes_types(const onv_edit *e, onv_node_id id, const onv_node *node)
     if (node->code == ONV_OP_Gather) types = ints;
     if (node->code == ONV_OP_Cast) return onv_edit_int(e, id, "to", 0) != ONV_STRING;
     if (types == UINT32_MAX || k >= node->n_inputs || !onv_is_value(node->inputs[k])) return true;
-    return (types >> onv_edit_value_at(e, node->inputs[k])->type.dtype & 1) != 0;
+    return (types >> onv_edit_dtype(e, node->inputs[k]) & 1) != 0;
 }
 
 const onv_kernel *onv_kernel_find(const onv_edit *e, onv_node_id id)
@@ -248,7 +248,7 @@ const onv_kernel *onv_kernel_find(const onv_edit *e, onv_node_id id)
         row = find_contrib(node);
     if (row == NULL || row->types == (uint32_t)ANY) return row;
     onv_value_id in = node->n_inputs > 0 ? node->inputs[0] : ONV_NO_VALUE;
-    uint8_t dtype = onv_is_value(in) ? onv_edit_value_at(e, in)->type.dtype : ONV_UNDEFINED;
+    onv_dtype dtype = onv_edit_dtype(e, in);
     if (dtype == ONV_UNDEFINED) return row; /* in a branch that never runs */
     if (dtype >= 32 || (row->types >> dtype & 1) == 0) return NULL;
     return takes_types(e, id, node) ? row : NULL;

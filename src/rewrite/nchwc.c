@@ -250,7 +250,7 @@ static void block_pool(blocking *b, onv_node_id node, const image *known)
     onv_value_id in = onv_edit_in(e, node, 0);
     if (!onv_is_value(in) || (at.n_outputs > 1 && onv_is_value(at.outputs[1]))) return;
     onv_dim channels = known != NULL ? onv_dim_const(known->channels) : onv_fuse_dim(e, in, 1);
-    if (onv_edit_value_at(e, in)->type.dtype != ONV_FLOAT || onv_fuse_rank(e, in) != RANK ||
+    if (onv_edit_dtype(e, in) != ONV_FLOAT || onv_fuse_rank(e, in) != RANK ||
         !onv_dim_is_const(channels) || channels.raw % BLOCK != 0)
         return;
     if (is_global && known == NULL && onv_is_node(onv_edit_producer(e, in))) return;

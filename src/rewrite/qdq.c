@@ -25,21 +25,16 @@ static onv_node_id dq_of(const group *g, uint32_t k)
     return onv_edit_in_node(g->e, g->node, k);
 }
 
-static onv_dtype dtype_of(const onv_edit *e, onv_value_id value)
-{
-    return onv_is_value(value) ? (onv_dtype)onv_edit_value_at(e, value)->type.dtype : ONV_UNDEFINED;
-}
-
 /* What the integers of input k / of the output are. */
 static onv_dtype dtype_in(const group *g, uint32_t k)
 {
     onv_node_id dq = dq_of(g, k);
-    return onv_is_node(dq) ? dtype_of(g->e, onv_edit_in(g->e, dq, 0)) : ONV_UNDEFINED;
+    return onv_is_node(dq) ? onv_edit_dtype(g->e, onv_edit_in(g->e, dq, 0)) : ONV_UNDEFINED;
 }
 
 static onv_dtype dtype_out(const group *g)
 {
-    return dtype_of(g->e, onv_edit_out(g->e, g->q, 0));
+    return onv_edit_dtype(g->e, onv_edit_out(g->e, g->q, 0));
 }
 
 static bool is_8_bit(onv_dtype dtype)
@@ -270,9 +265,10 @@ bool onv_rule_quantize_unsigned(onv_edit *e, onv_node_id q)
 {
     onv_value_id out = onv_edit_out(e, q, 0);
     onv_node_id dq = onv_edit_only_user(e, out);
-    if (onv_edit_node_at(e, q)->provider != ONV_PROVIDER_CPU || dtype_of(e, out) != ONV_INT8 ||
-        !onv_is_node(dq) || !onv_fuse_is(e, dq, ONV_OP_DequantizeLinear) ||
-        !onv_is_value(onv_edit_in(e, q, 2)) || !has_same_params(e, q, dq))
+    if (onv_edit_node_at(e, q)->provider != ONV_PROVIDER_CPU ||
+        onv_edit_dtype(e, out) != ONV_INT8 || !onv_is_node(dq) ||
+        !onv_fuse_is(e, dq, ONV_OP_DequantizeLinear) || !onv_is_value(onv_edit_in(e, q, 2)) ||
+        !has_same_params(e, q, dq))
         return false;
     onv_value_id zero = onv_edit_add_weight(e, onv_edit_node_at(e, q)->graph, "zero_point",
                                             ONV_UINT8, NULL, 0, (const int64_t[]){128});

@@ -80,8 +80,7 @@ void onv_push_permute_numbers(onv_edit *e, onv_node_id node, uint32_t k, const i
     int64_t numbers[2 * ONV_MAX_RANK];
     if (onv_edit_is_constant(e, in) && onv_edit_ints(e, in, &list, &n) && n == count) {
         for (uint32_t i = 0; i < n; i++) numbers[i] = list[order[i]].i.raw;
-        onv_push_set_numbers(e, node, k, (onv_dtype)onv_edit_value_at(e, in)->type.dtype, numbers,
-                             n);
+        onv_push_set_numbers(e, node, k, onv_edit_dtype(e, in), numbers, n);
         return;
     }
     onv_value_id order_in = onv_edit_add_ints(e, node, "perm", order, count);
@@ -148,8 +147,7 @@ static bool share_transpose(onv_edit *e, onv_node_id node, uint32_t k, const onv
         if (!onv_work(1)) onv_edit_fail(e, ONV_ERR_CANCELLED);
         if (e->status != ONV_OK) return true;
         if (!onv_fuse_is(e, other, ONV_OP_Transpose) || !onv_perm_of(e, other, &own) ||
-            !onv_perm_same(&own, perm) ||
-            onv_edit_node_at(e, other)->graph.index != onv_edit_node_at(e, node)->graph.index)
+            !onv_perm_same(&own, perm) || !onv_edit_is_beside(e, other, node))
             continue;
         onv_edit_move(e, other, node);
         onv_edit_set_input(e, node, k, onv_edit_out(e, other, 0));
@@ -370,8 +368,7 @@ static bool try_push(const walk *w, onv_node_id node, uint32_t k)
     onv_edit *e = w->e;
     onv_push p = {.e = e, .node = node, .transpose = onv_edit_in_node(e, node, k)};
     if (!onv_is_node(p.transpose) || !onv_fuse_is(e, p.transpose, ONV_OP_Transpose) ||
-        onv_edit_node_at(e, p.transpose)->graph.index != onv_edit_node_at(e, node)->graph.index ||
-        !onv_perm_of(e, p.transpose, &p.perm))
+        !onv_edit_is_beside(e, p.transpose, node) || !onv_perm_of(e, p.transpose, &p.perm))
         return false;
     const onv_pusher *how = p.how = onv_pusher_find(e, node);
     if (how == NULL || how->move == NULL || !pushed_inputs(e, node, how, &p)) return false;

@@ -42,7 +42,7 @@ static void set_axes(onv_push *p, uint32_t k, const onv_axes *a)
         onv_edit_set_attr(e, p->node, "axes", &attr);
         return;
     }
-    onv_dtype dtype = (onv_dtype)onv_edit_value_at(e, in)->type.dtype;
+    onv_dtype dtype = onv_edit_dtype(e, in);
     onv_push_set_numbers(e, p->node, k, dtype, a->at, a->count);
 }
 
@@ -228,7 +228,7 @@ static bool move_slice(onv_push *p)
         set_axes(p, 3, &a);
     } else {
         onv_value_id starts = onv_edit_in(e, p->node, 1);
-        onv_dtype dtype = (onv_dtype)onv_edit_value_at(e, starts)->type.dtype;
+        onv_dtype dtype = onv_edit_dtype(e, starts);
         onv_push_set_numbers(e, p->node, 3, dtype, a.at, a.count);
     }
     return move_all(p);
@@ -252,8 +252,7 @@ static void drop_both(onv_push *p)
         onv_edit_replace(e, out, in);
         onv_edit_remove(e, p->node);
     } else if (onv_is_node(before) && onv_push_is_inner(e, in) &&
-               onv_edit_node_at(e, before)->graph.index ==
-                   onv_edit_node_at(e, p->node)->graph.index) {
+               onv_edit_is_beside(e, before, p->node)) {
         uint32_t k = onv_edit_value_at(e, in)->output_index;
         onv_edit_remove(e, p->node);
         onv_edit_take_output(e, before, k, out);
@@ -408,7 +407,7 @@ static bool move_max_pool(onv_push *p)
 {
     onv_edit *e = p->e;
     const onv_node at = *onv_edit_node_at(e, p->node);
-    onv_dtype dtype = (onv_dtype)onv_edit_value_at(e, at.inputs[0])->type.dtype;
+    onv_dtype dtype = onv_edit_dtype(e, at.inputs[0]);
     if (e->level < 3 || (dtype != ONV_INT8 && dtype != ONV_UINT8) || !is_from_channels_last(p) ||
         (at.n_outputs > 1 && onv_is_value(at.outputs[1])))
         return false;
