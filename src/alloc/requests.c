@@ -37,10 +37,12 @@ static bool is_same(const onv_requests *r, const again *g, const onv_alloc_reque
                                    : later->id >= before && earlier->id < before;
 }
 
-/* From the second iteration of training on all ask for the same. */
+/* From the second iteration of training on all ask for the same; a pass asks for what it frees. */
 static bool comes_again(const onv_requests *r, again *g)
 {
     size_t n = r->marks.count;
+    *g = (again){.shift = 0};
+    if (r->is_pass) return true;
     if (n < 3) return false;
     const onv_iteration_mark *before = &r->marks.at[n - 2];
     g->last = r->marks.at[n - 1];

@@ -35,6 +35,7 @@ typedef struct onv_requests {
     ONV_VEC(onv_passing) passing;
     ONV_VEC(onv_iteration_mark) marks;
     uint32_t n_ids;
+    bool is_pass; /* all is one pass, which frees what it allocates; it has no marks */
 } onv_requests;
 
 /* The next iteration begins with this id. False: no memory. */

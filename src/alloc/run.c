@@ -45,15 +45,16 @@ static onv_status serve(onv_allocator *a, const onv_timeline *t, const onv_timel
     return onv_allocator_alloc(a, e->buffer, b->bytes, err);
 }
 
-/* --- Later iterations of training ------------------------------------------------------------------ */
+/* --- Later iterations of training, later passes of inference ----------------------------------------- */
 
 /* Where what an iteration leaves is in other places than it found, a later one may still need another segment: the last one
- * is served again. */
+ * is served again. A pass of inference finds the segments of the one before, and no results of it. */
 typedef struct last_iterations {
-    onv_requests of; /* the last two */
+    onv_requests of; /* the last two, or the pass */
     uint32_t first,
-        shift; /* the last one's first buffer; the iteration before has each `shift` earlier. 0: none is repeated */
+        shift; /* the last one's first buffer; the iteration before has each `shift` earlier */
     uint32_t before; /* the step before it */
+    bool is_repeated;
 } last_iterations;
 
 static uint32_t first_step_of(const onv_timeline *t, uint32_t iteration)
@@ -73,34 +74,50 @@ static uint32_t first_buffer_of(const onv_timeline *t, uint32_t step)
 /* Freed only because the timeline ends. */
 static bool stays(const last_iterations *l, const onv_timeline *t, uint32_t id)
 {
-    if (l->shift == 0 || t->buffers.at[id].last + 1 < t->steps.count) return false;
+    const onv_buffer *b = &t->buffers.at[id];
+    if (!l->is_repeated || b->last + 1 < t->steps.count) return false;
+    if (l->of.is_pass)
+        return b->first == 0 && (b->kind == ONV_BUFFER_WEIGHT || b->kind == ONV_BUFFER_STATISTIC ||
+                                 b->kind == ONV_BUFFER_INPUT);
     if (id < l->first) return id < l->first - l->shift;
     return t->buffers.at[id - l->shift].last != l->before;
+}
+
+/* *from: the first step that counts. False: no memory. */
+static bool find_last(last_iterations *l, const onv_timeline *t, uint32_t *from)
+{
+    uint32_t last = t->steps.at[t->steps.count - 1].iteration;
+    l->of.n_ids = (uint32_t)t->buffers.count;
+    l->of.is_pass = last == 0;
+    l->is_repeated = last != 1;
+    l->before = UINT32_MAX;
+    *from = 0;
+    if (last < 2) return true;
+    *from = first_step_of(t, last - 1);
+    l->before = first_step_of(t, last) - 1;
+    l->first = first_buffer_of(t, l->before + 1);
+    l->shift = l->of.n_ids - l->first;
+    l->is_repeated = l->shift > 0 && l->shift <= l->first;
+    return onv_requests_mark(&l->of, 0) && onv_requests_mark(&l->of, first_buffer_of(t, *from));
 }
 
 static onv_status take_last(last_iterations *l, const onv_timeline *t, const onv_placement *p,
                             const onv_alloc_options *options, onv_error *err)
 {
-    uint32_t n = (uint32_t)t->buffers.count;
-    uint32_t last = t->steps.count > 0 ? t->steps.at[t->steps.count - 1].iteration : 0;
-    if (options->later_iterations == 0 || last < 2) return ONV_OK;
-    uint32_t from = first_step_of(t, last - 1);
-    l->before = first_step_of(t, last) - 1;
-    l->first = first_buffer_of(t, l->before + 1);
-    l->shift = n - l->first <= l->first ? n - l->first : 0;
-    l->of.n_ids = n;
-    bool fits = onv_requests_mark(&l->of, 0) && onv_requests_mark(&l->of, first_buffer_of(t, from));
-    for (size_t i = 0; i < p->events.count && fits && l->shift > 0; i++) {
+    uint32_t from;
+    if (options->later_iterations == 0 || t->steps.count == 0) return ONV_OK;
+    bool fits = find_last(l, t, &from);
+    for (size_t i = 0; i < p->events.count && fits && l->is_repeated; i++) {
         const onv_timeline_event *e = &p->events.at[i];
         const onv_buffer *b = &t->buffers.at[e->buffer];
-        if (e->step < from || (e->is_free && stays(l, t, e->buffer))) continue;
+        if (e->step < from || ((e->is_free || l->of.is_pass) && stays(l, t, e->buffer))) continue;
         if (e->step > l->before && l->of.marks.count < 3)
             fits = onv_requests_mark(&l->of, l->first);
         onv_alloc_request request = {.bytes = e->is_free ? 0 : b->bytes,
                                      .id = e->buffer,
                                      .kind = e->is_free ? ONV_REQUEST_FREE : ONV_REQUEST_ALLOC};
         fits = fits && onv_vec_push(&l->of.at, request);
-        if (b->within != ONV_NO_BUFFER || b->bypasses_pool || b->stream > 0) l->shift = 0;
+        if (b->within != ONV_NO_BUFFER || b->bypasses_pool || b->stream > 0) l->is_repeated = false;
     }
     return fits ? ONV_OK : onv_fail_memory(err);
 }
@@ -115,7 +132,7 @@ static onv_status serve_again(onv_allocator *a, const onv_timeline *t, const las
     for (size_t i = 0; i < p->events.count && !a->out_of_memory; i++) {
         onv_timeline_event e = p->events.at[i];
         if (!e.is_free || !stays(l, t, e.buffer)) continue;
-        if (e.buffer >= l->first && served % 2 == 1) e.buffer -= l->shift;
+        if (!l->of.is_pass && e.buffer >= l->first && served % 2 == 1) e.buffer -= l->shift;
         ONV_TRY(serve(a, t, &e, p, err));
     }
     return ONV_OK;
@@ -139,13 +156,13 @@ static onv_status serve_events(onv_allocator *a, const onv_timeline *t, const la
         note(a, p, step);
     }
     while (step + 1 < p->n_steps) note(a, p, ++step);
-    return l->shift > 0 ? serve_again(a, t, l, p, err) : ONV_OK;
+    return l->is_repeated ? serve_again(a, t, l, p, err) : ONV_OK;
 }
 
 static onv_status serve_all(onv_allocator *a, const onv_timeline *t, onv_placement *p,
                             onv_error *err)
 {
-    last_iterations l = {.shift = 0};
+    last_iterations l = {.is_repeated = false};
     onv_status status = take_last(&l, t, p, &a->options, err);
     if (status == ONV_OK) status = serve_events(a, t, &l, p, err);
     onv_requests_cleanup(&l.of);

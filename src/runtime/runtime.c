@@ -173,10 +173,25 @@ static onv_status plan_all(const onv_runtime_options *options, onv_execution *ma
     return onv_fail(err, ONV_ERR_CANCELLED, "the search for a plan was cancelled");
 }
 
+static bool is_torch(const onv_runtime *runtime)
+{
+    return runtime->allocator != NULL && strcmp(runtime->allocator, "torch") == 0;
+}
+
+/* Passes of inference come again until one leaves memory as it found it: the second, mostly. */
+static onv_alloc_options allocator_of(const onv_runtime *runtime,
+                                      const onv_runtime_options *options)
+{
+    enum { MOST_PASSES = 8 };
+    onv_alloc_options alloc = options->alloc;
+    alloc.later_iterations = is_torch(runtime) ? MOST_PASSES - 1 : 0;
+    return alloc;
+}
+
 onv_status onv_runtime_place(const onv_runtime *runtime, const onv_runtime_options *options,
                              onv_execution *made, onv_error *err)
 {
-    onv_alloc_options how = options->alloc;
+    onv_alloc_options how = allocator_of(runtime, options);
     if (runtime->pack_bytes > 0)
         ONV_TRY(onv_timeline_pack_weights(&made->timeline, runtime->pack_bytes, err));
     if (runtime->allocator == NULL) return plan_all(options, made, err);
@@ -219,11 +234,6 @@ static void take_peak(const onv_timeline *t, uint32_t step, onv_runtime_result *
     result->peak_phase = (onv_phase)at->phase;
 }
 
-static bool is_torch(const onv_runtime *runtime)
-{
-    return runtime->allocator != NULL && strcmp(runtime->allocator, "torch") == 0;
-}
-
 static onv_status take_figures(const onv_live *live, const onv_execution *made,
                                const onv_runtime_options *options, onv_runtime_result *result,
                                onv_error *err)
@@ -263,9 +273,10 @@ static onv_status take_figures(const onv_live *live, const onv_execution *made,
         break;
     }
     take_peak(t, peak.step, result);
+    const onv_alloc_options alloc = allocator_of(result->runtime, options);
     if (options->room_bytes > made->driver_bytes && is_torch(result->runtime))
-        ONV_TRY(onv_release_find(t, &options->alloc, options->room_bytes - made->driver_bytes,
-                                 figures, &result->release, err));
+        ONV_TRY(onv_release_find(t, &alloc, options->room_bytes - made->driver_bytes, figures,
+                                 &result->release, err));
     result->low_bytes = made->least_bytes > 0 ? made->least_bytes : result->held_bytes;
     result->low_bytes -= made->spare_bytes;
     result->high_bytes = result->held_bytes;
