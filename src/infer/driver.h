@@ -133,6 +133,9 @@ const char *onv_deciders_text(onv_driver *driver, onv_value_id value);
 /* Diagnostics for branches and numbers of iterations that stayed open. */
 void onv_note_deciders(onv_driver *driver);
 
+/* A warning where inputs that ONNX gives one type have several (mixed_types.c). */
+onv_status onv_note_mixed_types(onv_driver *driver);
+
 /* What a symbol's name says where it is an expression of other symbols, e.g. "past + sequence";
  * unknown where it is a plain name. New symbols are made for parts that stand nowhere alone. */
 onv_dim onv_dim_from_name(onv_dims *dims, const char *name);

@@ -156,6 +156,7 @@ static onv_status run(onv_driver *driver)
     ONV_TRY(onv_drop_weights(driver));
     onv_infer_find_unknown(model, driver->info);
     onv_note_deciders(driver);
+    ONV_TRY(onv_note_mixed_types(driver));
     if (model->dims.failed || model->arena.failed) return onv_fail_memory(driver->err);
     return ONV_OK;
 }

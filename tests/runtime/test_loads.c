@@ -45,6 +45,20 @@ TEST(versions_have_limits)
     }
 }
 
+TEST(inputs_of_one_type_have_one)
+{
+    for (int mixed = 0; mixed < 2; mixed++) {
+        OWNED_MODEL m = model_read(
+            17, "in x bf16[1,3,8,8]", mixed ? "weight w f32[4,3,3,3]" : "weight w bf16[4,3,3,3]",
+            "y = Conv(x w) conv", "p = Pow(y e)", "weight e f32[1]", "out p bf16[1,4,6,6]");
+        OWNED_ANALYSIS a = model_analyse(m, NULL);
+        expect(a, "mixed-types",
+               mixed ? "inputs of Conv have one type, but 'x' is bfloat16 and 'w' float32; such "
+                       "nodes: 1."
+                     : NULL);
+    }
+}
+
 TEST(nodes_without_a_kernel_are_named)
 {
     OWNED_MODEL m = determinant(17);
