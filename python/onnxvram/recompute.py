@@ -533,6 +533,31 @@ def refuse_hooks(names, modules):
                              f"take a plan with one module a row, as --checkpoint blocks makes them")
 
 
+class Reads(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.seen = set()  # tensors, by id
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.update(id(x) for x in tree_iter((args, kwargs)) if isinstance(x, torch.Tensor))
+        return func(*args, **(kwargs or {}))
+
+
+class Unread(torch.Tensor):
+    """In place of a tensor that the first run did not read; it has no memory."""
+
+    @staticmethod
+    def __new__(cls, x):
+        return torch.Tensor._make_wrapper_subclass(cls, x.shape, dtype=x.dtype, device=x.device, requires_grad=x.requires_grad)
+
+    def __init__(self, x):
+        pass
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise RuntimeError(f"the second run of a module reads ({func}) what its first run did not read of a list: take a plan of operations")
+
+
 class Row:
     """Modules of which each takes what the one before gives: the first one runs all of them under torch.utils.checkpoint,
     the others hand on what they get."""
@@ -552,21 +577,32 @@ class Row:
             return self.forward(*args, **kwargs)
         if self.is_reentrant:
             return self.run_reentrant(args, kwargs)
-        has_lists = any(isinstance(x, (list, dict)) for x in (*args, *kwargs.values()))
-        forward = self.with_lists_as_given(args, kwargs) if has_lists else self.forward
+        if any(isinstance(x, (list, dict)) for x in (*args, *kwargs.values())):
+            return self.run_with_lists(args, kwargs)
+        return self.checkpoint(self.forward, args, kwargs)
+
+    def checkpoint(self, forward, args, kwargs):
         if self.save is not None or (any(moves_statistics(m) for m in self.inside()) and not torch.compiler.is_compiling()):
-            kwargs["context_fn"] = self.contexts
+            kwargs = {**kwargs, "context_fn": self.contexts}
         return torch.utils.checkpoint.checkpoint(forward, *args, use_reentrant=False, **kwargs)
 
-    def with_lists_as_given(self, *given):
-        """A module may put other tensors into a list that it is given (HRNet): the second run has the list as the first one had it."""
-        given, runs = tree_map_only(torch.Tensor, lambda x: x, given), []
+    @torch.compiler.disable  # it would trace both runs as one
+    def run_with_lists(self, *given):
+        """A module may put other tensors into a list that it is given (HRNet), or be given more than it reads: the second run has
+        the list as the first one had it, and holds until then what that one read."""
+        first, given_again = [given], tree_map_only(torch.Tensor, lambda x: x, given)
 
-        def forward(*args, **kwargs):
-            runs.append(None)
-            args, kwargs = (args, kwargs) if len(runs) == 1 else tree_map_only(torch.Tensor, lambda x: x, given)
-            return self.forward(*args, **kwargs)
-        return forward
+        def forward(*_, **__):
+            nonlocal given_again
+            if not first:
+                args, kwargs = tree_map_only(torch.Tensor, lambda x: x, given_again)
+                return self.forward(*args, **kwargs)
+            args, kwargs = first.pop()
+            with Reads() as reads:
+                out = self.forward(*args, **kwargs)
+            given_again = tree_map_only(torch.Tensor, lambda x: x if id(x) in reads.seen else Unread(x), given_again)
+            return out
+        return self.checkpoint(forward, *tree_map_only(torch.Tensor, Unread, given))
 
     def inside(self):
         return [m for module in self.modules for m in module.modules()]
@@ -589,6 +625,9 @@ class Row:
             with statistics_stay(self.inside()) if torch.is_grad_enabled() else contextlib.nullcontext():
                 return self.forward(*given[:n], **dict(zip(names, given[n:])))
         given = (*args, *kwargs.values())
+        if any(isinstance(x, torch.Tensor) and x.requires_grad for arg in given if not isinstance(arg, torch.Tensor) for x in tree_iter(arg)):
+            raise RuntimeError(f"module {self.names[0]} is given a list with tensors that have gradients, through which a reentrant "
+                               f"checkpoint gives none: take a plan without, as --checkpoint blocks makes them")
         if not any(isinstance(x, torch.Tensor) and x.requires_grad for x in given):
             raise RuntimeError(f"no input of module {self.names[0]} has a gradient, so that a reentrant checkpoint would give its "
                                f"parameters none: take a plan without, as --checkpoint blocks makes them")

@@ -74,10 +74,10 @@ def row(network, plan, peaks, apart):
     apply = lambda model: recompute.apply(model, plan["apply"])  # noqa: E731
     found = apart(300, lambda: measure.training(network, network.batch, "momentum", apply)) if peaks else {"result": None}
     same = apart(300, lambda: differences(network, plan))
-    wrong = [part["failed"][:150].replace(",", ";") for part in (found, same) if "failed" in part]
-    if wrong:
-        return [*start, "failed", wrong[0]]
+    if "failed" in found:
+        return [*start, "failed", found["failed"][:150].replace(",", ";")]
     measured = found["result"] or {}
     keys = (("tensors", "peak_bytes"), ("allocated", "allocated_peak_bytes"), ("reserved", "reserved_peak_bytes"))
     parts = [f"{100 * (plan[key] / measured[name] - 1):+.2f} %" if measured else "-" for name, key in keys]
-    return [*start, measured.get("tensors", "-"), *parts, *(f"{part:.1e}" for part in same["result"])]
+    left = (f"{part:.1e}" for part in same["result"]) if "result" in same else ("failed", same["failed"][:150].replace(",", ";"))
+    return [*start, measured.get("tensors", "-"), *parts, *left]

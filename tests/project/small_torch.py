@@ -473,6 +473,6 @@ def install():
     module("torch.utils")
     module("torch.utils.checkpoint", checkpoint=checkpoint, checkpoint_sequential=checkpoint_sequential)
     module("torch.nn", Sequential=Sequential)
-    module("torch.compiler", is_compiling=lambda: False)
+    module("torch.compiler", is_compiling=lambda: False, disable=lambda function: function)
     module("torch.utils._python_dispatch", TorchDispatchMode=TorchDispatchMode)
     module("torch.utils._pytree", tree_iter=tree_iter, tree_map_only=tree_map_only)

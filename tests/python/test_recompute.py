@@ -9,6 +9,7 @@ import tempfile
 import unittest
 import unittest.mock
 import warnings
+import weakref
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 if HAS_TORCH:
@@ -46,6 +47,17 @@ if HAS_TORCH:
             for i, part in enumerate(self.parts):
                 x[i] = part(x[i])
             return [x[0] + x[1], x[1]]
+
+    class Popping(nn.Module):
+        """Reads the last of a list alone, and takes it out."""
+
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Sequential(nn.Linear(8, 8), nn.Tanh())
+
+        def forward(self, board):
+            board["x"] = self.layer(board["x"] * board["skips"].pop())
+            return board
 
 SINGLE = {"form": "modules", "modules": ["layers.0", "layers.1", "layers.2", "layers.3"]}
 NESTED = {"form": "modules", "modules": ["layers.0 layers.1", "layers.1", "layers.2"]}
@@ -106,14 +118,40 @@ def rank_of_two(rank, folder):
 @unittest.skipUnless(HAS_TORCH, "not installed: torch")
 class Plans(unittest.TestCase):
     def test_lists_that_modules_change(self):
-        torch.manual_seed(0)
-        grads = []
-        for stages in (made := nn.ModuleList(Branches() for _ in range(3)).double()), recompute.apply(copy.deepcopy(made), {"form": "modules", "modules": ["0", "1"]}):
+        def run(stages):
             x = [batch(0), batch(1)]
             for stage in stages:
                 x = stage(x)
-            (x[0] * x[1]).sum().backward()
-            grads.append([p.grad for p in stages.parameters()])
+            return (x[0] * x[1]).sum()
+
+        torch.manual_seed(0)
+        made, grads = nn.ModuleList(Branches() for _ in range(3)).double(), []
+        planned = recompute.apply(copy.deepcopy(made), {"form": "modules", "modules": ["0", "1"]})
+        for stages, way in (made, run), (planned, run), (planned, torch.compile(run, backend="aot_eager")):
+            grads.append(torch.autograd.grad(way(stages), list(stages.parameters())))
+        for a, *others in zip(*grads):
+            self.assertTrue(all(torch.equal(a, b) for b in others))
+
+    def test_reentrant_modules_take_no_lists_with_gradients(self):
+        stage = recompute.apply(nn.ModuleList([Branches().double()]), {"form": "modules", "modules": ["0"], "checkpoint": "reentrant"})[0]
+        for x in [batch(0).requires_grad_()] * 2, [batch(0), batch(1).requires_grad_()]:
+            with self.assertRaisesRegex(RuntimeError, "module 0 is given a list with tensors that have gradients"):
+                stage(x)
+
+    def test_lists_hold_what_the_second_run_reads(self):
+        torch.manual_seed(0)
+        made, weights, grads = nn.ModuleList(Popping() for _ in range(3)).double(), batch(1).requires_grad_(), []
+        for stages in made, recompute.apply(copy.deepcopy(made), {"form": "modules", "modules": ["0", "1", "2"]}):
+            board, between = {"x": batch(0), "skips": [weights * (k + 1) for k in range(3)]}, []
+            last = weakref.ref(board["skips"][0])
+            for stage in stages:
+                between.append(board["x"])
+                board = stage(board)
+            loss = board["x"].square().sum()
+            del board, stage
+            grads.append(torch.autograd.grad(loss, [between[2]]))
+            self.assertIsNone(last())
+            grads[-1] += torch.autograd.grad(between[2], [weights], grads[-1])
         for a, b in zip(*grads):
             self.assertTrue(torch.equal(a, b))
 
