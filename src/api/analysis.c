@@ -252,6 +252,8 @@ void onv_analysis_destroy(onv_analysis *analysis)
     onv_infer_info_cleanup(&analysis->infer);
     onv_rewritten_cleanup(&analysis->rewritten);
     onv_rewritten_cleanup(&analysis->on_cpu);
+    onv_rewritten_cleanup(&analysis->engine);
+    onv_model_cleanup(&analysis->wide);
     onv_eager_views_cleanup(&analysis->views);
     onv_model_cleanup(&analysis->model);
     onv_heap_free(analysis);

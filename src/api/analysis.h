@@ -57,6 +57,9 @@ struct onv_analysis {
     onv_live rewritten_live; /* of it, in its order */
     onv_rewritten on_cpu;    /* the same for its CPU provider */
     onv_live on_cpu_live;
+    onv_rewritten engine; /* likewise, for TensorRT; of this model, where the build has 16 bits: */
+    onv_live engine_live;
+    onv_model wide;                    /* all floats have 32 */
     bool dumps_rewritten;              /* one of these is the only runtime that was asked for */
     uint64_t plan_alignment;           /* 1 or more */
     const uint64_t *plan_offsets;      /* arena's, of live's intervals; NULL: not asked for */

@@ -75,10 +75,14 @@ onv_status onv_ask_what_if(const onv_analysis *analysis, onv_error *err)
 
 onv_view onv_analysis_view(const onv_analysis *analysis)
 {
-    const onv_rewritten *rewritten = analysis->rewritten.model.graphs.count > 0
-                                         ? &analysis->rewritten
-                                     : analysis->on_cpu.model.graphs.count > 0 ? &analysis->on_cpu
-                                                                               : NULL;
+    const struct {
+        const onv_rewritten *graph;
+        const onv_live *live;
+    } made[] = {{&analysis->rewritten, &analysis->rewritten_live},
+                {&analysis->on_cpu, &analysis->on_cpu_live},
+                {&analysis->engine, &analysis->engine_live}};
+    size_t shown = 0; /* the first one that was asked for */
+    while (shown < 2 && made[shown].graph->model.graphs.count == 0) shown++;
     const onv_model *types = analysis->unbound != NULL ? analysis->unbound : &analysis->model;
     return (onv_view){
         .model = &analysis->model,
@@ -92,9 +96,8 @@ onv_view onv_analysis_view(const onv_analysis *analysis)
         .best_order = &analysis->best_order,
         .runtimes = analysis->runtimes,
         .n_runtimes = analysis->n_runtimes,
-        .rewritten = rewritten,
-        .rewritten_live =
-            rewritten == &analysis->on_cpu ? &analysis->on_cpu_live : &analysis->rewritten_live,
+        .rewritten = made[shown].graph->model.graphs.count > 0 ? made[shown].graph : NULL,
+        .rewritten_live = made[shown].live,
         .dumps_rewritten = analysis->dumps_rewritten,
         .plan_offsets = analysis->plan_offsets,
         .plan_alignment = analysis->plan_alignment,

@@ -71,6 +71,31 @@ static bool is_judged(const onv_options *options, const onv_runtime *runtime)
     return options->runtimes != NULL || (options->train == NULL && runtime->is_usual);
 }
 
+static onv_rewritten *rewritten_for(onv_analysis *analysis, const onv_runtime *runtime,
+                                    onv_live **live)
+{
+    bool is_cpu = runtime->provider == ONV_PROVIDER_CPU;
+    *live = runtime->is_engine ? &analysis->engine_live
+            : is_cpu           ? &analysis->on_cpu_live
+                               : &analysis->rewritten_live;
+    return runtime->is_engine ? &analysis->engine
+           : is_cpu           ? &analysis->on_cpu
+                              : &analysis->rewritten;
+}
+
+/* An engine of 16 bits is fused as one of 32. */
+static onv_status rewrite_model(onv_analysis *analysis, const onv_options *options,
+                                const onv_runtime *runtime, onv_rewritten *to, onv_error *err)
+{
+    bool is_cast = runtime->is_engine && options->precision > ONV_PRECISION_FP32;
+    if (is_cast) ONV_TRY(onv_model_copy(&analysis->model, &analysis->wide, err));
+    if (is_cast) ONV_TRY(onv_infer_cast_floats(&analysis->wide, ONV_FLOAT, err));
+    ONV_TRY(onv_rewrite_model(is_cast ? &analysis->wide : &analysis->model,
+                              (onv_provider)runtime->provider,
+                              (onv_rewrite_level)analysis->ort.graph_optimization_level, to, err));
+    return is_cast ? onv_cast_floats(options, &to->model, err) : ONV_OK;
+}
+
 /* The graph that ONNX Runtime makes of the model, where it is asked for. It needs no sizes; without them it is for dumps
  * and for what reports say of it. */
 static onv_status rewrite(onv_analysis *analysis, const onv_options *options,
@@ -84,15 +109,13 @@ static onv_status rewrite(onv_analysis *analysis, const onv_options *options,
     bool is_alone = list != NULL && onv_is_name(list, strlen(list), runtime->name);
     analysis->dumps_rewritten |= is_alone;
     if (analysis->live.unknown > 0 && !is_alone && !options->example) return ONV_OK;
-    onv_rewritten *to = is_cpu ? &analysis->on_cpu : &analysis->rewritten;
-    if (to->model.graphs.count > 0) return ONV_OK; /* of another runtime */
-    ONV_TRY(onv_rewrite_model(&analysis->model, (onv_provider)runtime->provider,
-                              (onv_rewrite_level)analysis->ort.graph_optimization_level, to, err));
+    onv_live *live;
+    onv_rewritten *to = rewritten_for(analysis, runtime, &live);
+    ONV_TRY(rewrite_model(analysis, options, runtime, to, err));
     if (!is_cpu) warn_of_not_modelled(&analysis->model, to);
     if (!is_cpu) ONV_TRY(onv_check_kernels(&analysis->model, to, err));
     ONV_TRY(onv_order_compute(onv_order_find(runtime->order), &to->model, NULL, &order, err));
-    return onv_live_compute(&to->model, order.nodes,
-                            is_cpu ? &analysis->on_cpu_live : &analysis->rewritten_live, err);
+    return onv_live_compute(&to->model, order.nodes, live, err);
 }
 
 /* What a runtime runs: the model, or what the runtime makes of it. */
@@ -115,12 +138,10 @@ static prepared prepare(onv_analysis *analysis, const onv_runtime *runtime,
     if (onv_runtime_is_eager(runtime)) return prepare_eager(analysis, ONV_PROGRAM_INFERENCE);
     if (runtime->provider == ONV_PROVIDER_NONE)
         return (prepared){&analysis->model, &analysis->live};
-    if (runtime->provider == ONV_PROVIDER_CPU) {
-        how->rewritten = &analysis->on_cpu;
-        return (prepared){&analysis->on_cpu.model, &analysis->on_cpu_live};
-    }
-    how->rewritten = &analysis->rewritten;
-    return (prepared){&analysis->rewritten.model, &analysis->rewritten_live};
+    onv_live *live;
+    onv_rewritten *rewritten = rewritten_for(analysis, runtime, &live);
+    how->rewritten = rewritten;
+    return (prepared){&rewritten->model, live};
 }
 
 /* Whether what is executed is kept, to be drawn or to be compared. */

@@ -107,6 +107,7 @@ struct onv_runtime {
     uint8_t
         provider; /* onv_provider: it runs a graph that it made of the model (src/rewrite), in that order; 0: the
                            model's own */
+    bool is_engine;     /* it fuses in 16 bits what ONNX Runtime's CPU provider fuses in 32 */
     bool is_by_name;    /* left out where no runtime is named */
     bool has_context;   /* total counts a CUDA context */
     bool is_usual;      /* judged where no runtime is named */

@@ -48,6 +48,7 @@ const onv_runtime onv_runtime_tensorrt = {
     .holder = "an estimate of TensorRT's plan",
     .order = "ort",
     .provider = ONV_PROVIDER_CPU,
+    .is_engine = true,
     .is_by_name = true,
     .has_context = true,
     .consumer = ONV_CONSUMER_PLANNER,

@@ -233,15 +233,28 @@ TEST(workspaces_of_torch_are_allocated)
 
 /* --- Precision --------------------------------------------------------------------------------- */
 
-static onv_runtime_result with_precision(model *m, onv_precision precision)
+static onv_runtime_result with_precision(model *m, onv_precision precision, const char *runtime)
 {
     onv_options options = onv_options_default();
     options.precision = precision;
-    options.runtimes = "ideal";
+    options.runtimes = runtime;
     onv_analysis *a = model_analyse(m, &options);
     onv_runtime_result info = a->runtimes[0];
     onv_analysis_destroy(a);
     return info;
+}
+
+/* Sums are parts of convolutions in both: x, h, their sum and y. */
+TEST(an_engine_of_16_bits_is_fused_as_one_of_32)
+{
+    OWNED_MODEL m =
+        model_read(17, "in x f32[1,64,8,8]", "weight w f32[64,64,1,1]", "h = Conv(x w) 0",
+                   "a = Conv(h w) 1", "s = Add(a h) 2", "y = Relu(s) 3", "out y f32");
+    onv_runtime_result wide = with_precision(m, ONV_PRECISION_FP32, "tensorrt"),
+                       half = with_precision(m, ONV_PRECISION_FP16, "tensorrt");
+    assert_int_equal(wide.activation_bytes, 4 * 64 * 64 * 4);
+    assert_int_equal(half.activation_bytes, 4 * 64 * 64 * 2);
+    assert_int_equal(half.weight_bytes, 64 * 64 * 2);
 }
 
 TEST(precision_casts_weights_and_activations_apart)
@@ -250,15 +263,15 @@ TEST(precision_casts_weights_and_activations_apart)
         model_read(17, "in ids i64[8]", "weight table f32[100,16]", "weight half f16[16]",
                    "a = Gather(table ids) 0", "y = Relu(a) 1", "out y f32");
     /* float32: the table and the float16 weight as they are; ids 64 and a 512, then a and y. */
-    onv_runtime_result r = with_precision(m, ONV_PRECISION_AS_EXPORTED);
+    onv_runtime_result r = with_precision(m, ONV_PRECISION_AS_EXPORTED, "ideal");
     assert_int_equal(r.weight_bytes, 6400 + 32);
     assert_int_equal(r.activation_bytes, 1024);
     /* All floats are cast, in whichever direction; integers are not. */
-    r = with_precision(m, ONV_PRECISION_FP32);
+    r = with_precision(m, ONV_PRECISION_FP32, "ideal");
     assert_int_equal(r.weight_bytes, 6400 + 64);
     assert_int_equal(r.activation_bytes, 1024);
     for (onv_precision p = ONV_PRECISION_FP16; p <= ONV_PRECISION_BF16; p++) {
-        r = with_precision(m, p);
+        r = with_precision(m, p, "ideal");
         assert_int_equal(r.weight_bytes, 3200 + 32);
         assert_int_equal(r.activation_bytes, 512);
     }
@@ -277,7 +290,7 @@ TEST(what_networks_cast_themselves_stays)
                  {ONV_PRECISION_FP16, 512, 1024},
                  {ONV_PRECISION_FP32, 1024, 1024}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        onv_runtime_result r = with_precision(m, cases[i].precision);
+        onv_runtime_result r = with_precision(m, cases[i].precision, "ideal");
         assert_int_equal(r.weight_bytes, cases[i].weights);
         assert_int_equal(r.activation_bytes, cases[i].activations);
     }
