@@ -133,7 +133,7 @@ static bool move_pad(onv_push *p)
 {
     onv_edit *e = p->e;
     int rank = p->perm.rank;
-    int64_t order[2 * ONV_MAX_RANK];
+    int64_t order[2 * ONV_MAX_RANK] = {0};
     for (int i = 0; i < rank; i++) {
         order[i] = p->inverse.at[i];
         order[i + rank] = p->inverse.at[i] + rank;
