@@ -1,6 +1,5 @@
 #include "ckpt/names.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,31 +26,13 @@ static const char *op_name(onv_model *model, const onv_eager_op *op)
     return name;
 }
 
-/* An export writes the second call of module "relu" as "relu_1". */
-static bool is_called_again(const onv_scopes *scopes, const char *path, uint32_t length)
-{
-    char second[256];
-    uint32_t digits = 0;
-    while (digits < length && isdigit((unsigned char)path[length - 1 - digits])) digits++;
-    bool has_number = digits > 0 && digits + 1 < length && path[length - 1 - digits] == '_';
-    if (has_number && onv_scopes_module(scopes, path, length - 1 - digits) != NULL) return true;
-    int n = snprintf(second, sizeof second, "%.*s_1", (int)length, path);
-    return n < 0 || (size_t)n >= sizeof second ||
-           onv_scopes_module(scopes, second, (uint32_t)n) != NULL;
-}
-
-/* The outermost module around operation `at` that begins there and ends inside the segment. */
+/* The outermost module that begins with operation `at`, which has a path, and ends inside the segment. */
 static const onv_module_span *whole_module(const onv_scopes *scopes, uint32_t at, uint32_t last_op)
 {
-    const char *path = scopes->path_of[at];
-    for (uint32_t end = 0; path[end] != '\0'; end += path[end] == '.') {
-        end += (uint32_t)strcspn(path + end, ".");
-        const onv_module_span *span = onv_scopes_module(scopes, path, end);
-        bool whole = span != NULL && span->first_op == at && span->last_op <= last_op &&
-                     !span->is_called_again;
-        if (whole && !is_called_again(scopes, path, end)) return span;
-    }
-    return NULL;
+    const onv_module_span *whole = NULL, *span = scopes->module_of[at];
+    for (; span != NULL && span->first_op == at; span = span->around)
+        if (span->last_op <= last_op && span->is_one_call) whole = span;
+    return whole;
 }
 
 /* --- Chains ------------------------------------------------------------------------------------ */
@@ -152,7 +133,7 @@ static size_t list_modules(const onv_scopes *scopes, onv_tape_segment segment, c
         const char *path = scopes->path_of[i];
         if (path == NULL) continue;
         const onv_module_span *span = whole_module(scopes, i, segment.last_op);
-        if (span == NULL || !onv_path_is_plain(path, span->length)) return 0;
+        if (span == NULL) return 0;
         if (text != NULL) {
             if (length > 0) text[length - 1] = ' ';
             memcpy(text + length, path, span->length);
@@ -203,6 +184,12 @@ static uint32_t place_at(const onv_namer *namer, uint32_t op)
     return at;
 }
 
+uint32_t onv_namer_place(const onv_namer *namer, uint32_t op)
+{
+    uint32_t place = place_at(namer, op);
+    return onv_border_is_known(&namer->borders->before[place]) ? place : op;
+}
+
 bool onv_namer_knows_place(const onv_namer *namer, uint32_t op)
 {
     return onv_border_is_known(&namer->borders->before[place_at(namer, op)]);
@@ -231,14 +218,11 @@ onv_status onv_namer_nodes(onv_namer *namer, const char *const **nodes, onv_erro
     return ONV_OK;
 }
 
-onv_status onv_place_name(onv_namer *namer, uint32_t op, const char **text, uint32_t *at,
-                          onv_error *err)
+onv_status onv_place_name(onv_namer *namer, uint32_t op, const char **text, onv_error *err)
 {
     const char *const *nodes;
-    uint32_t place = place_at(namer, op);
-    const onv_border *border = &namer->borders->before[place];
+    const onv_border *border = &namer->borders->before[place_at(namer, op)];
     onv_arena *arena = &namer->model->arena;
-    *at = onv_border_is_known(border) ? place : op;
     if (onv_border_is_known(border)) {
         *text = onv_border_text(border, arena);
     } else {
@@ -271,11 +255,10 @@ onv_status onv_segment_name(onv_namer *namer, onv_tape_segment segment, onv_segm
     *names = (onv_segment_names){.first = op_name(model, &namer->eager->ops.at[segment.first_op]),
                                  .last = op_name(model, &namer->eager->ops.at[segment.last_op])};
     if (names->first == NULL || names->last == NULL) return onv_fail_memory(err);
-    uint32_t begin, end;
-    ONV_TRY(onv_place_name(namer, segment.first_op, &names->begin, &begin, err));
-    ONV_TRY(onv_place_name(namer, segment.last_op + 1, &names->end, &end, err));
-    names->is_placed = onv_border_is_known(&namer->borders->before[begin]) &&
-                       onv_border_is_known(&namer->borders->before[end]);
+    ONV_TRY(onv_place_name(namer, segment.first_op, &names->begin, err));
+    ONV_TRY(onv_place_name(namer, segment.last_op + 1, &names->end, err));
+    names->is_placed = onv_namer_knows_place(namer, segment.first_op) &&
+                       onv_namer_knows_place(namer, segment.last_op + 1);
     size_t length = list_modules(namer->scopes, segment, NULL, &names->n_modules);
     if (length == 0) return ONV_OK;
     char *text = onv_arena_alloc(&model->arena, length);

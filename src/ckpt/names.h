@@ -43,10 +43,10 @@ onv_status onv_namer_init(onv_namer *namer, onv_model *model, const onv_eager *e
                           onv_error *err);
 /* Whether a segment that begins or ends before operation `op` can be named there. */
 bool onv_namer_knows_place(const onv_namer *namer, uint32_t op);
-/* The place before operation `op` (up to that of the loss), in the model's arena. Views beside a border may
- * as well be on its other side: `*at` is the operation before which the name puts it. */
-onv_status onv_place_name(onv_namer *namer, uint32_t op, const char **text, uint32_t *at,
-                          onv_error *err);
+/* The place before operation `op` (up to that of the loss), in the model's arena. */
+onv_status onv_place_name(onv_namer *namer, uint32_t op, const char **text, onv_error *err);
+/* Views beside a border may as well be on its other side: the operation before which the name puts that place. */
+uint32_t onv_namer_place(const onv_namer *namer, uint32_t op);
 /* "node 2 NAME" of each operation before the loss, in the namer's arena. */
 onv_status onv_namer_nodes(onv_namer *namer, const char *const **nodes, onv_error *err);
 /* Whether the segment is a row of whole modules, each of which takes what the one before gives. `whole`:

@@ -62,14 +62,13 @@ static onv_status name_plan(onv_places *places, onv_training_plan *plan, onv_err
     onv_arena *arena = &places->namer.model->arena;
     onv_segment_names *names = ONV_ARENA_ARRAY(arena, onv_segment_names, plan->does.n_segments);
     const char **kept = ONV_ARENA_ARRAY(arena, const char *, plan->does.n_kept_ops);
-    uint32_t at;
     if (names == NULL || kept == NULL) return onv_fail_memory(err);
     plan->names = names;
     plan->kept = kept;
     for (uint32_t i = 0; i < plan->does.n_segments; i++)
         ONV_TRY(onv_segment_name(&places->namer, plan->does.segments[i], &names[i], err));
     if (plan->does.offload_until > 0)
-        ONV_TRY(onv_place_name(&places->namer, plan->does.offload_until, &plan->until, &at, err));
+        ONV_TRY(onv_place_name(&places->namer, plan->does.offload_until, &plan->until, err));
     for (uint32_t i = 0; i < plan->does.n_kept_ops; i++) {
         kept[i] = onv_border_text(&places->borders.of_op[plan->does.kept_ops[i]], arena);
         if (kept[i] == NULL) return onv_fail_memory(err);
@@ -100,12 +99,10 @@ onv_status onv_plan_snap(onv_places *places, onv_ckpt_plan *plan, onv_error *err
     onv_arena *arena = &places->namer.model->arena;
     onv_tape_segment *to = ONV_ARENA_ARRAY(arena, onv_tape_segment, plan->n_segments);
     uint32_t n = 0;
-    const char *text;
     if (to == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < plan->n_segments; i++) {
-        uint32_t first, end;
-        ONV_TRY(onv_place_name(&places->namer, plan->segments[i].first_op, &text, &first, err));
-        ONV_TRY(onv_place_name(&places->namer, plan->segments[i].last_op + 1, &text, &end, err));
+        uint32_t first = onv_namer_place(&places->namer, plan->segments[i].first_op);
+        uint32_t end = onv_namer_place(&places->namer, plan->segments[i].last_op + 1);
         if (first < end) to[n++] = (onv_tape_segment){first, end - 1};
     }
     plan->segments = to;

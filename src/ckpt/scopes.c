@@ -140,11 +140,31 @@ static onv_module_span *find_slot(const onv_scopes *scopes, const char *path, ui
     return &scopes->spans[slot];
 }
 
+const onv_module_span *onv_scopes_module(const onv_scopes *scopes, const char *path,
+                                         uint32_t length)
+{
+    const onv_module_span *at = find_slot(scopes, path, length);
+    return at->path != NULL ? at : NULL;
+}
+
 static uint32_t n_parts(const char *path)
 {
     uint32_t n = path[0] != '\0';
     for (; *path != '\0'; path++) n += *path == '.';
     return n;
+}
+
+/* An export writes the second call of module "relu" as "relu_1". */
+static bool is_written_again(const onv_scopes *scopes, const char *path, uint32_t length)
+{
+    char second[256];
+    uint32_t digits = 0;
+    while (digits < length && isdigit((unsigned char)path[length - 1 - digits])) digits++;
+    bool has_number = digits > 0 && digits + 1 < length && path[length - 1 - digits] == '_';
+    if (has_number && onv_scopes_module(scopes, path, length - 1 - digits) != NULL) return true;
+    int n = snprintf(second, sizeof second, "%.*s_1", (int)length, path);
+    return n < 0 || (size_t)n >= sizeof second ||
+           onv_scopes_module(scopes, second, (uint32_t)n) != NULL;
 }
 
 static onv_status find_modules(onv_scopes *scopes, uint32_t n_ops, onv_arena *arena, onv_error *err)
@@ -157,7 +177,8 @@ static onv_status find_modules(onv_scopes *scopes, uint32_t n_ops, onv_arena *ar
                         (unsigned long long)most);
     for (scopes->n_slots = 16; scopes->n_slots < 2 * most;) scopes->n_slots *= 2;
     scopes->spans = ONV_ARENA_ARRAY(arena, onv_module_span, scopes->n_slots);
-    if (scopes->spans == NULL) return onv_fail_memory(err);
+    scopes->module_of = ONV_ARENA_ARRAY(arena, const onv_module_span *, n_ops);
+    if (scopes->spans == NULL || scopes->module_of == NULL) return onv_fail_memory(err);
     uint32_t place = 0;
     for (uint32_t i = 0; i < n_ops; i++) {
         const char *path = scopes->path_of[i];
@@ -167,21 +188,24 @@ static onv_status find_modules(onv_scopes *scopes, uint32_t n_ops, onv_arena *ar
             end += strcspn(path + end, ".");
             onv_module_span *at = find_slot(scopes, path, (uint32_t)end);
             if (at->path == NULL)
-                *at = (onv_module_span){.path = path, .length = (uint32_t)end, .first_op = i};
+                *at = (onv_module_span){.path = path,
+                                        .around = scopes->module_of[i],
+                                        .length = (uint32_t)end,
+                                        .first_op = i};
             else
                 at->is_called_again |= at->last_place + 1 < place;
             at->last_op = i;
             at->last_place = place;
+            scopes->module_of[i] = at;
         }
     }
+    for (uint32_t i = 0; i < scopes->n_slots; i++) {
+        onv_module_span *at = &scopes->spans[i];
+        at->is_one_call = at->path != NULL && !at->is_called_again &&
+                          onv_path_is_plain(at->path, at->length) &&
+                          !is_written_again(scopes, at->path, at->length);
+    }
     return ONV_OK;
-}
-
-const onv_module_span *onv_scopes_module(const onv_scopes *scopes, const char *path,
-                                         uint32_t length)
-{
-    const onv_module_span *at = find_slot(scopes, path, length);
-    return at->path != NULL ? at : NULL;
 }
 
 uint64_t onv_scope_pattern(const onv_scope_run *run)

@@ -26,14 +26,18 @@ typedef struct onv_scope_run {
 /* A module, at whatever depth: from its first operation to its last one, other calls of it too. */
 typedef struct onv_module_span {
     const char *path;
-    uint32_t length; /* of its own path */
+    const struct onv_module_span *around; /* the module that it is in; NULL: it is in none */
+    uint32_t length;                      /* of its own path */
     uint32_t first_op, last_op;
     uint32_t last_place;  /* of its last operation, among those that have a path */
     bool is_called_again; /* operations of other modules stand between its own */
+    bool
+        is_one_call; /* nor is it known by its name to be called again; and code may have that name */
 } onv_module_span;
 
 typedef struct onv_scopes {
-    const char **path_of; /* by operation: NULL where nothing tells */
+    const char **path_of;              /* by operation: NULL where nothing tells */
+    const onv_module_span **module_of; /* by operation: the innermost one; NULL likewise */
     ONV_VEC(onv_scope_run) runs;
     onv_module_span *spans; /* a hash table; path NULL: empty */
     uint32_t n_slots;

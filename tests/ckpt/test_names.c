@@ -251,9 +251,8 @@ TEST(padding_is_of_the_convolution)
     bool is_padded = false;
     for (uint32_t i = 0; i < n.t.eager.first_loss_op; i++) {
         const char *text = "";
-        uint32_t at;
         onv_error err = {0};
-        assert_int_equal(onv_place_name(&n.namer, i, &text, &at, &err), ONV_OK);
+        assert_int_equal(onv_place_name(&n.namer, i, &text, &err), ONV_OK);
         if (strcmp(n.t.eager.ops.at[i].name, "pad") != 0) continue;
         assert_string_equal(text, "enter conv 1");
         is_padded = true;
