@@ -73,7 +73,8 @@ static onv_alloc_options allocator_of(const onv_training_options *options)
     return alloc;
 }
 
-uint64_t onv_figures_held(const onv_training_figures *f)
+/* Reserved, or in the first iteration. */
+static uint64_t held_by(const onv_training_figures *f)
 {
     return f->reserved_peak_bytes > f->first_peak_bytes ? f->reserved_peak_bytes
                                                         : f->first_peak_bytes;
@@ -81,7 +82,7 @@ uint64_t onv_figures_held(const onv_training_figures *f)
 
 bool onv_figures_fit(const onv_training_options *options, const onv_training_figures *f)
 {
-    return options->room_bytes == 0 || onv_figures_held(f) <= room_beside_handles(options, f);
+    return options->room_bytes == 0 || held_by(f) <= room_beside_handles(options, f);
 }
 
 static onv_status serve(const onv_timeline *t, const onv_training_options *options,
@@ -297,7 +298,7 @@ static onv_status add_ends(const onv_network *n, const onv_training_options *opt
     bool fails = is_too_much(options, figures);
     uint64_t *allocated = figures->allocated_ends, *held = figures->held_ends;
     allocated[0] = allocated[1] = figures->allocated_peak_bytes;
-    held[0] = held[1] = onv_figures_held(figures);
+    held[0] = held[1] = held_by(figures);
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         if (choices[i] == options->train.lower.cuda.choice) continue; /* the figures so far */
         onv_training_figures end = *figures;
@@ -306,10 +307,10 @@ static onv_status add_ends(const onv_network *n, const onv_training_options *opt
         other.train.lower.locals |= has_names;
         ONV_TRY(measure_end(n, &other, has_names ? NULL : made, &end, err));
         fails |= is_too_much(options, &end);
-        if (!onv_figures_fit(options, &end) && onv_figures_held(&end) >= held[1])
+        if (!onv_figures_fit(options, &end) && held_by(&end) >= held[1])
             figures->release = end.release;
         widen_to(allocated, end.allocated_peak_bytes);
-        widen_to(held, onv_figures_held(&end));
+        widen_to(held, held_by(&end));
     }
     if (fails) figures->release = (onv_release){0};
     return ONV_OK;

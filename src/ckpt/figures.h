@@ -37,9 +37,6 @@ onv_status onv_figures_measure(const onv_network *n, const onv_training_options 
 onv_status onv_figures_find_ends(const onv_network *n, const onv_training_options *options,
                                  bool with_locals, onv_training_figures *figures, onv_error *err);
 
-/* Reserved, or in the first iteration. */
-uint64_t onv_figures_held(const onv_training_figures *f);
-
 /* Next to the handles, within options->room_bytes; what the cache could return is not. */
 bool onv_figures_fit(const onv_training_options *options, const onv_training_figures *f);
 

@@ -79,12 +79,6 @@ static int compare_worth(const void *a, const void *b)
     return p != q ? (p < q) - (p > q) : (x->op > y->op) - (x->op < y->op);
 }
 
-static int compare_ops(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 static onv_status find_candidates(const onv_ckpt_problem *problem, onv_arena *arena, candidates *c,
                                   onv_error *err)
 {
@@ -114,7 +108,7 @@ static uint32_t keep_part(candidates *c, uint32_t part, uint32_t parts)
         c->sorted[n] = c->at[n].op;
         n++;
     }
-    qsort(c->sorted, n, sizeof *c->sorted, compare_ops);
+    onv_ops_sort(c->sorted, n);
     return n;
 }
 

@@ -121,3 +121,14 @@ void onv_segments_sort(onv_tape_segment *at, size_t n)
 {
     qsort(at, n, sizeof *at, by_place);
 }
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+void onv_ops_sort(uint32_t *at, size_t n)
+{
+    qsort(at, n, sizeof *at, by_number);
+}

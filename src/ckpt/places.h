@@ -43,5 +43,7 @@ static inline bool onv_op_saves(const onv_eager_op *op, uint32_t storage)
 
 /* By where they begin, outer ones before those inside. */
 void onv_segments_sort(onv_tape_segment *at, size_t n);
+/* Ascending. */
+void onv_ops_sort(uint32_t *at, size_t n);
 
 #endif

@@ -1,7 +1,6 @@
 #include "ckpt/plan_names.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -191,12 +190,6 @@ static onv_status find_row(reader *r, const char *row, onv_tape_segment *found, 
         row);
 }
 
-static int by_number(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* One inside the other, or one behind the other. */
 static onv_status check_nesting(const onv_ckpt_plan *plan, onv_error *err)
 {
@@ -240,7 +233,7 @@ static onv_status resolve_segments(reader *r, onv_ckpt_plan *plan, onv_error *er
         if (kept[i] == r->places->namer.eager->first_loss_op) miss(r, text->kept[i]);
     }
     onv_segments_sort(segments, n);
-    qsort(kept, text->n_kept, sizeof *kept, by_number);
+    onv_ops_sort(kept, text->n_kept);
     plan->segments = segments;
     plan->n_segments = (uint32_t)n;
     plan->kept_ops = kept;
