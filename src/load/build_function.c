@@ -11,11 +11,10 @@
 /* The text that stands for the names of a function, which are interned: their numbers. */
 enum { KEY_BYTES = 36 };
 
-static const char *key_of(char text[KEY_BYTES], const char *domain, const char *name,
-                          const char *overload)
+static const char *key_of(char text[KEY_BYTES], const onv_scan_node *call)
 {
-    snprintf(text, KEY_BYTES, "%" PRIx32 ".%" PRIx32 ".%" PRIx32, onv_string_number(domain),
-             onv_string_number(name), onv_string_number(overload));
+    snprintf(text, KEY_BYTES, "%" PRIx32 ".%" PRIx32 ".%" PRIx32, onv_string_number(call->domain),
+             onv_string_number(call->op_type), onv_string_number(call->overload));
     return text;
 }
 
@@ -24,8 +23,7 @@ onv_function *onv_build_find_function(const onv_builder *b, const onv_scan_node 
     char text[KEY_BYTES];
     uint32_t index;
     if (b->n_functions == 0) return NULL;
-    const char *key =
-        onv_interned(&b->model->strings, key_of(text, node->domain, node->op_type, node->overload));
+    const char *key = onv_interned(&b->model->strings, key_of(text, node));
     return key != NULL && onv_ptr_map_get(&b->function_at, key, &index) ? &b->functions[index]
                                                                         : NULL;
 }
@@ -37,11 +35,10 @@ static onv_status add_function(onv_builder *b, const onv_scan_function *record)
     const uint32_t index = (uint32_t)b->n_functions++;
     onv_function *function = &b->functions[index];
     *function = (onv_function){.record = record};
-    ONV_TRY(
-        onv_build_intern(b, key_of(text, record->domain, record->name, record->overload), &key));
+    ONV_TRY(onv_build_intern(b, key_of(text, &record->head), &key));
     if (onv_ptr_map_get(&b->function_at, key, NULL))
         return onv_fail(b->err, ONV_ERR_MODEL, "function '%s' of domain '%s' is defined twice",
-                        record->name, record->domain);
+                        record->head.op_type, record->head.domain);
     if (!onv_ptr_map_set(&b->function_at, key, index)) return onv_fail_memory(b->err);
     ONV_EACH_RECORD(part, b->scan->parts, record->opsets)
     {
@@ -50,11 +47,11 @@ static onv_status add_function(onv_builder *b, const onv_scan_function *record)
         ONV_TRY(onv_build_import(b, (const Onnx__OperatorSetIdProto *)pb, &function->versions));
         ONV_TRY(onv_build_import(b, (const Onnx__OperatorSetIdProto *)pb, &b->elsewhere));
     }
-    for (uint32_t k = 0; k < record->attrs.count; k++)
-        if (onv_scan_attr_of(b->scan, record->attrs, k)->reference[0] != '\0')
+    for (uint32_t k = 0; k < record->head.attrs.count; k++)
+        if (onv_scan_attr_of(b->scan, record->head.attrs, k)->reference[0] != '\0')
             return onv_fail(b->err, ONV_ERR_MODEL,
                             "function '%s': the default of an attribute refers to another",
-                            record->name);
+                            record->head.op_type);
     return ONV_OK;
 }
 
@@ -78,11 +75,15 @@ static void add_cost(cost *sum, uint64_t nodes)
     if (__builtin_add_overflow(sum->nodes, nodes, &sum->nodes)) sum->nodes = UINT64_MAX;
 }
 
+static uint64_t items_of(const onv_scan_node *node)
+{
+    return (uint64_t)node->n_inputs + node->n_outputs + node->attrs.count;
+}
+
 /* What a call goes through besides the nodes of the body. */
 static uint64_t list_items(const onv_scan_function *record)
 {
-    return (uint64_t)record->n_inputs + record->n_outputs + record->attrs.count +
-           record->declared.count;
+    return items_of(&record->head) + record->declared.count;
 }
 
 static onv_status cost_of_function(onv_builder *b, onv_function *function, uint32_t depth)
@@ -90,7 +91,7 @@ static onv_status cost_of_function(onv_builder *b, onv_function *function, uint3
     if (function->visit == VISITED) return ONV_OK;
     if (function->visit == VISITING)
         return onv_fail(b->err, ONV_ERR_MODEL, "function '%s' of domain '%s' calls itself",
-                        function->record->name, function->record->domain);
+                        function->record->head.op_type, function->record->head.domain);
     function->visit = VISITING;
     cost sum = {.nodes = onv_build_cost(list_items(function->record), true)};
     ONV_TRY(cost_of_nodes(b, function->record->nodes, depth, &sum));
@@ -109,7 +110,7 @@ static onv_status cost_of_call(onv_builder *b, const onv_scan_node *node, uint32
         return onv_fail(b->err, ONV_ERR_LIMIT,
                         "functions call each other more than %" PRIu32
                         " deep, the limit (function '%s')" ONV_RAISE("function-depth"),
-                        b->limits->function_depth, function->record->name);
+                        b->limits->function_depth, function->record->head.op_type);
     add_cost(sum, function->cost);
     if (function->depth > sum->depth) sum->depth = function->depth;
     return ONV_OK;
@@ -129,8 +130,7 @@ static onv_status cost_of_nodes(onv_builder *b, onv_record_list nodes, uint32_t 
 {
     ONV_EACH_RECORD(node, b->scan->nodes, nodes)
     {
-        uint64_t items = (uint64_t)node->n_inputs + node->n_outputs + node->attrs.count;
-        add_cost(sum, 1 + onv_build_cost(items, depth > 0));
+        add_cost(sum, 1 + onv_build_cost(items_of(node), depth > 0));
         ONV_TRY(cost_of_call(b, node, depth, sum));
         for (uint32_t k = 0; k < node->attrs.count; k++) {
             const onv_scan_attr *attr = onv_scan_attr_of(b->scan, node->attrs, k);
@@ -176,8 +176,8 @@ typedef struct call {
 static onv_status bind_inputs(call *c)
 {
     onv_builder *b = c->b;
-    const onv_scan_function *function = c->function->record;
-    const char *const *formals = b->scan->names.at + function->names;
+    const onv_scan_node *function = &c->function->record->head;
+    const char *const *formals = onv_build_inputs(b, function);
     const char *const *actuals = onv_build_inputs(b, c->node);
     if (c->node->n_inputs > function->n_inputs || c->node->n_outputs > function->n_outputs)
         return onv_fail(b->err, ONV_ERR_MODEL,
@@ -193,7 +193,7 @@ static onv_status bind_inputs(call *c)
                             "input %" PRIu32 ", '%s', is not defined anywhere", i, actual);
         if (formal[0] == '\0' || onv_name_map_get(&c->body.names, formal, NULL))
             return onv_fail(b->err, ONV_ERR_MODEL, "function '%s' has two inputs named '%s'",
-                            function->name, formal);
+                            function->op_type, formal);
         if (!onv_name_map_set(&c->body.names, formal, id)) return onv_fail_memory(b->err);
     }
     return ONV_OK;
@@ -202,17 +202,17 @@ static onv_status bind_inputs(call *c)
 /* The caller's value for output k of the function; none where the call leaves it out. */
 static const char *actual_output(const call *c, uint32_t k, onv_value_id *id)
 {
-    const onv_scan_function *function = c->function->record;
+    const onv_scan_node *function = &c->function->record->head;
     const char *const *outputs = onv_build_inputs(c->b, c->node) + c->node->n_inputs;
     *id = ONV_NO_VALUE;
     if (k < c->node->n_outputs && outputs[k][0] != '\0')
         onv_name_map_get(&c->caller->names, outputs[k], id);
-    return c->b->scan->names.at[function->names + function->n_inputs + k];
+    return onv_build_inputs(c->b, function)[function->n_inputs + k];
 }
 
 static onv_status bind_outputs(call *c)
 {
-    for (uint32_t k = 0; k < c->function->record->n_outputs; k++) {
+    for (uint32_t k = 0; k < c->function->record->head.n_outputs; k++) {
         onv_value_id id;
         const char *formal = actual_output(c, k, &id);
         /* An output that is an input too, or listed before, is copied from there at the end. */
@@ -240,14 +240,14 @@ static onv_status bind_attrs(call *c, onv_range attrs, const onv_scope *scope)
 /* Outputs of the function that no node of its body produces under the caller's id. */
 static onv_status pass_through(call *c)
 {
-    for (uint32_t k = 0; k < c->function->record->n_outputs; k++) {
+    for (uint32_t k = 0; k < c->function->record->head.n_outputs; k++) {
         onv_value_id actual, inner;
         const char *formal = actual_output(c, k, &actual);
         if (!onv_is_value(actual)) continue;
         if (!onv_name_map_get(&c->body.names, formal, &inner) || !onv_is_value(inner))
             return onv_fail(c->b->err, ONV_ERR_MODEL,
                             "output '%s' of function '%s' is not defined in it", formal,
-                            c->function->record->name);
+                            c->function->record->head.op_type);
         if (inner.index == actual.index) continue;
         const char *name;
         ONV_TRY(onv_build_join(c->b, c->body.prefix, "Identity_", &name));
@@ -268,7 +268,7 @@ static onv_status expand(call *c)
     ONV_TRY(bind_inputs(c));
     ONV_TRY(bind_outputs(c));
     ONV_TRY(bind_attrs(c, c->node->attrs, c->caller));
-    ONV_TRY(bind_attrs(c, function->attrs, &defaults));
+    ONV_TRY(bind_attrs(c, function->head.attrs, &defaults));
     ONV_TRY(onv_build_outputs(b, &c->body, function->nodes));
     ONV_TRY(onv_build_declared(b, &c->body, function->declared, ONV_FREE_LOCAL, first_value));
     ONV_TRY(onv_build_nodes(b, &c->body, function->nodes));

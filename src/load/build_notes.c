@@ -280,11 +280,11 @@ static onv_status read_call(onv_builder *b, const onv_scan_node *record, onv_tex
 
 /* --- All notes --------------------------------------------------------------------------------- */
 
-onv_status onv_build_note(onv_builder *b, onv_record_list notes, onv_note kind, onv_text *text)
+onv_status onv_build_note(onv_builder *b, onv_record first, onv_note kind, onv_text *text)
 {
     enum { PER_WORK = 4 }; /* bytes, which are read a number of times */
     *text = (onv_text){NULL, 0};
-    ONV_EACH_RECORD(note, b->scan->notes, notes)
+    ONV_EACH_RECORD(note, b->scan->notes, (onv_record_list){.first = first})
     {
         const unsigned char *at;
         if (note->note != kind) continue;
@@ -298,7 +298,7 @@ onv_status onv_build_note(onv_builder *b, onv_record_list notes, onv_note kind, 
 onv_status onv_build_notes(onv_builder *b, const onv_scan_node *record, onv_node *node)
 {
     onv_text text;
-    if (record->notes.count == 0) return ONV_OK;
+    if (record->notes == 0) return ONV_OK;
     onv_notes *notes = onv_arena_copy(&b->model->arena, &onv_no_notes, sizeof onv_no_notes);
     if (notes == NULL) return onv_fail_memory(b->err);
     node->notes = notes;

@@ -15,8 +15,8 @@ typedef struct onv_noted_call {
 
 /* --- build_notes.c ----------------------------------------------------------------------------- */
 
-/* The note of a kind, as it lies in the source, until something else is looked at there; at NULL: there is none. */
-onv_status onv_build_note(onv_builder *b, onv_record_list notes, onv_note kind, onv_text *text);
+/* The note of a kind, of those from `first` on, as it lies in the source, until something else is looked at there; at NULL: there is none. */
+onv_status onv_build_note(onv_builder *b, onv_record first, onv_note kind, onv_text *text);
 
 /* Those of a node. Its operator and inputs stand already. */
 onv_status onv_build_notes(onv_builder *b, const onv_scan_node *record, onv_node *node);

@@ -116,8 +116,8 @@ typedef struct onv_scan_node {
     const char *name, *op_type, *domain, *overload;
     uint32_t names; /* of its inputs, behind them of its outputs, in onv_scan.names */
     uint32_t n_inputs, n_outputs;
-    onv_range attrs; /* in onv_scan.attr_lists */
-    onv_record_list notes;
+    onv_range attrs;  /* in onv_scan.attr_lists */
+    onv_record notes; /* the first */
     onv_record next;
 } onv_scan_node;
 
@@ -140,15 +140,12 @@ typedef struct onv_scan_graph {
     onv_record_list nodes;
     onv_record_list initializers, sparse_initializers; /* parts */
     onv_record_list inputs, outputs, declared;         /* values */
-    onv_record_list notes;
+    onv_record notes;                                  /* the first */
     onv_record next;
 } onv_scan_graph;
 
 typedef struct onv_scan_function {
-    const char *name, *domain, *overload;
-    uint32_t names; /* as of a node */
-    uint32_t n_inputs, n_outputs;
-    onv_range attrs; /* as of a node */
+    onv_scan_node head; /* as a node that calls it, which has no name */
     onv_record_list nodes;
     onv_record_list opsets;   /* parts */
     onv_record_list declared; /* values */

@@ -12,7 +12,7 @@ enum { LENGTH_BYTES = 5 };
 
 /* Fields that decide where a message belongs. */
 enum { GRAPH_NODE = 1, GRAPH_INIT = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT, GRAPH_DECLARED };
-enum { FUNCTION_INPUT = 4, FUNCTION_OUTPUT, FUNCTION_NODE = 7, FUNCTION_OPSETS = 9 };
+enum { FUNCTION_NODE = 7, FUNCTION_OPSETS = 9 };
 enum { ATTR_GRAPH = 6 };
 
 /* --- Adding records ---------------------------------------------------------------------------- */
@@ -91,6 +91,8 @@ static onv_status add_record(onv_walk *w, const onv_frame *parent, const onv_ite
 {
     onv_scan *scan = w->scan;
     const char *empty = w->empty;
+    const onv_scan_node node = {
+        .name = empty, .op_type = empty, .domain = empty, .overload = empty};
     const uint32_t number = it->number;
     switch ((onv_message)it->field->message) {
     case ONV_MSG_GRAPH: {
@@ -101,13 +103,10 @@ static onv_status add_record(onv_walk *w, const onv_frame *parent, const onv_ite
         if (is_main) scan->main_graph = file.first;
         return ONV_OK;
     }
-    case ONV_MSG_NODE: {
-        const onv_scan_node node = {
-            .name = empty, .op_type = empty, .domain = empty, .overload = empty};
+    case ONV_MSG_NODE:
         ONV_TRY(count_up(w, scan->nodes.count + 1, w->limits->nodes, "nodes"));
         ADD(w, &scan->nodes, node, list_of(scan, parent, number), record, "nodes");
         return ONV_OK;
-    }
     case ONV_MSG_ATTRIBUTE: {
         const onv_scan_attr attr = {.name = empty, .reference = empty};
         PUSH(w, &scan->attrs, attr, record, "attributes");
@@ -120,11 +119,9 @@ static onv_status add_record(onv_walk *w, const onv_frame *parent, const onv_ite
         ADD(w, &scan->values, value, list_of(scan, parent, number), record, "declared values");
         return ONV_OK;
     }
-    case ONV_MSG_FUNCTION: {
-        const onv_scan_function function = {.name = empty, .domain = empty, .overload = empty};
-        PUSH(w, &scan->functions, function, record, "functions");
+    case ONV_MSG_FUNCTION:
+        PUSH(w, &scan->functions, (onv_scan_function){.head = node}, record, "functions");
         return ONV_OK;
-    }
     case ONV_MSG_TYPE: *record = parent->record; return ONV_OK; /* of a value */
     default:
         if (parent->message == ONV_MSG_GRAPH) ONV_TRY(count_value(w));
@@ -146,12 +143,23 @@ static const char *domain_of(const onv_walk *w, const char *name)
     return strcmp(name, "ai.onnx") == 0 ? w->empty : name;
 }
 
+/* The record of the node or function on top. */
+static onv_scan_node *node_of(onv_walk *w)
+{
+    const onv_frame *top = onv_walk_top(w);
+    return top->message == ONV_MSG_NODE ? &w->scan->nodes.at[top->record]
+                                        : &w->scan->functions.at[top->record].head;
+}
+
+/* `number` is that of NodeProto's field. */
 static onv_status node_name(onv_walk *w, uint32_t number, const char *name)
 {
-    onv_scan_node *node = &w->scan->nodes.at[onv_walk_top(w)->record];
+    onv_scan_node *node = node_of(w);
     switch (number) {
     case 1: return push_name(w, &w->inputs, name);
-    case 2: ONV_TRY(count_value(w)); return push_name(w, &w->outputs, name);
+    case 2:
+        if (onv_walk_top(w)->message == ONV_MSG_NODE) ONV_TRY(count_value(w));
+        return push_name(w, &w->outputs, name);
     case 3: node->name = name; break;
     case 4: node->op_type = name; break;
     case 7: node->domain = domain_of(w, name); break;
@@ -160,26 +168,14 @@ static onv_status node_name(onv_walk *w, uint32_t number, const char *name)
     return ONV_OK;
 }
 
-static onv_status function_name(onv_walk *w, uint32_t number, const char *name)
-{
-    onv_scan_function *function = &w->scan->functions.at[onv_walk_top(w)->record];
-    switch (number) {
-    case 1: function->name = name; break;
-    case FUNCTION_INPUT: return push_name(w, &w->inputs, name);
-    case FUNCTION_OUTPUT: return push_name(w, &w->outputs, name);
-    case 10: function->domain = domain_of(w, name); break;
-    default: function->overload = name; break;
-    }
-    return ONV_OK;
-}
-
 onv_status onv_walk_name(onv_walk *w, const onv_item *it, const char *name)
 {
+    static const uint8_t of_function[] = {[1] = 4, [4] = 1, [5] = 2, [10] = 7, [13] = 8};
     const onv_frame *top = onv_walk_top(w);
     onv_scan *scan = w->scan;
     switch ((onv_message)top->message) {
     case ONV_MSG_NODE: return node_name(w, it->number, name);
-    case ONV_MSG_FUNCTION: return function_name(w, it->number, name);
+    case ONV_MSG_FUNCTION: return node_name(w, of_function[it->number], name);
     case ONV_MSG_VALUE_INFO: scan->values.at[top->record].name = name; break;
     default:
         if (it->number == 1)
@@ -190,34 +186,27 @@ onv_status onv_walk_name(onv_walk *w, const onv_item *it, const char *name)
     return ONV_OK;
 }
 
-/* The names of a node or function from where they were gathered to where its record finds them. */
-static onv_status close_names(onv_walk *w, const onv_frame *top, uint32_t *names,
-                              uint32_t *n_inputs, uint32_t *n_outputs)
+/* The names and attributes of a node or function from where they were gathered to where its record finds them. */
+static onv_status close_node(onv_walk *w, const onv_frame *top)
 {
-    onv_names *inputs = &w->inputs, *outputs = &w->outputs;
+    onv_scan_node *node = node_of(w);
+    onv_names *inputs = &w->inputs, *outputs = &w->outputs, *names = &w->scan->names;
+    onv_records *attrs = &w->scan->attr_lists;
     const size_t n_in = inputs->count - top->n_inputs, n_out = outputs->count - top->n_outputs;
-    onv_names *all = &w->scan->names;
-    if (n_in + n_out > ONV_RECORDS_MOST - all->count) return too_many(w, "inputs and outputs");
-    *names = (uint32_t)all->count;
-    *n_inputs = (uint32_t)n_in;
-    *n_outputs = (uint32_t)n_out;
-    if (!onv_vec_reserve(all, n_in + n_out)) return onv_fail_memory(w->err);
-    for (size_t i = 0; i < n_in; i++) all->at[all->count++] = inputs->at[top->n_inputs + i];
-    for (size_t i = 0; i < n_out; i++) all->at[all->count++] = outputs->at[top->n_outputs + i];
+    const size_t n_attrs = w->attrs.count - top->n_attrs;
+    if (n_in + n_out > ONV_RECORDS_MOST - names->count) return too_many(w, "inputs and outputs");
+    if (n_attrs > ONV_RECORDS_MOST - attrs->count) return too_many(w, "attributes");
+    if (!onv_vec_reserve(names, n_in + n_out) || !onv_vec_reserve(attrs, n_attrs))
+        return onv_fail_memory(w->err);
+    node->names = (uint32_t)names->count;
+    node->n_inputs = (uint32_t)n_in;
+    node->n_outputs = (uint32_t)n_out;
+    node->attrs = (onv_range){(uint32_t)attrs->count, (uint32_t)n_attrs};
+    for (size_t i = 0; i < n_in; i++) names->at[names->count++] = inputs->at[top->n_inputs + i];
+    for (size_t i = 0; i < n_out; i++) names->at[names->count++] = outputs->at[top->n_outputs + i];
+    for (size_t i = 0; i < n_attrs; i++) attrs->at[attrs->count++] = w->attrs.at[top->n_attrs + i];
     inputs->count = top->n_inputs;
     outputs->count = top->n_outputs;
-    return ONV_OK;
-}
-
-/* The same of its attributes. */
-static onv_status close_attrs(onv_walk *w, const onv_frame *top, onv_range *attrs)
-{
-    onv_records *all = &w->scan->attr_lists;
-    const size_t count = w->attrs.count - top->n_attrs;
-    if (count > ONV_RECORDS_MOST - all->count) return too_many(w, "attributes");
-    if (!onv_vec_reserve(all, count)) return onv_fail_memory(w->err);
-    *attrs = (onv_range){(uint32_t)all->count, (uint32_t)count};
-    for (size_t i = 0; i < count; i++) all->at[all->count++] = w->attrs.at[top->n_attrs + i];
     w->attrs.count = top->n_attrs;
     return ONV_OK;
 }
@@ -245,20 +234,21 @@ onv_status onv_walk_add_note(onv_walk *w, onv_note note, uint64_t offset, const 
         value->folded_bytes = (uint32_t)bytes;
         return ONV_OK;
     }
-    const onv_scan_note element = {
-        .offset = offset, .bytes = (uint32_t)bytes, .note = (uint8_t)note};
-    onv_record_list *list = top->message == ONV_MSG_GRAPH ? &scan->graphs.at[top->record].notes
-                                                          : &scan->nodes.at[top->record].notes;
+    onv_record *first = top->message == ONV_MSG_GRAPH ? &scan->graphs.at[top->record].notes
+                                                      : &scan->nodes.at[top->record].notes;
     /* Of several of a kind the last one: an owner has one note of each at most. */
-    for (onv_record r = list->first; r != 0; r = scan->notes.at[r - 1].next) {
+    for (onv_record r = *first; r != 0; r = scan->notes.at[r - 1].next) {
         onv_scan_note *other = &scan->notes.at[r - 1];
-        if (other->note != element.note) continue;
-        other->offset = element.offset;
-        other->bytes = element.bytes;
+        if (other->note != note) continue;
+        other->offset = offset;
+        other->bytes = (uint32_t)bytes;
         return ONV_OK;
     }
+    const onv_scan_note element = {
+        .offset = offset, .bytes = (uint32_t)bytes, .note = (uint8_t)note, .next = *first};
     uint32_t record;
-    ADD(w, &scan->notes, element, list, &record, "notes");
+    PUSH(w, &scan->notes, element, &record, "notes");
+    *first = record + 1;
     return ONV_OK;
 }
 
@@ -382,21 +372,10 @@ static onv_status enter_graph(onv_walk *w, bool *entered)
 onv_status onv_walk_leave(onv_walk *w)
 {
     onv_frame *top = onv_walk_top(w);
-    onv_scan *scan = w->scan;
     bool entered = false;
     switch ((onv_message)top->message) {
-    case ONV_MSG_NODE: {
-        onv_scan_node *node = &scan->nodes.at[top->record];
-        ONV_TRY(close_names(w, top, &node->names, &node->n_inputs, &node->n_outputs));
-        ONV_TRY(close_attrs(w, top, &node->attrs));
-        break;
-    }
-    case ONV_MSG_FUNCTION: {
-        onv_scan_function *function = &scan->functions.at[top->record];
-        ONV_TRY(close_names(w, top, &function->names, &function->n_inputs, &function->n_outputs));
-        ONV_TRY(close_attrs(w, top, &function->attrs));
-        break;
-    }
+    case ONV_MSG_NODE:
+    case ONV_MSG_FUNCTION: ONV_TRY(close_node(w, top)); break;
     case ONV_MSG_GRAPH:
     case ONV_MSG_VALUE_INFO: break;
     case ONV_MSG_ATTRIBUTE:
