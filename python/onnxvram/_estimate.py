@@ -8,7 +8,6 @@ from ._errors import UsageError
 from ._record import MODES, kept_as_it_was, needed_torch, recording
 
 Progress = Union[bool, Callable[[str], Any], None]
-OF_BATCH = ("max_batch", "batch")  # options for which dim 0 has to be free
 
 
 def estimate(model: Any, args: Sequence[Any] = (), kwargs: Optional[Dict[str, Any]] = None, *, batch: Optional[int] = None,
@@ -114,7 +113,7 @@ def cause(error: BaseException) -> str:
     """The innermost exception's first line: the exporter wraps it in pages of advice."""
     while error.__cause__ is not None:
         error = error.__cause__
-    lines: List[str] = [line.strip() for line in str(error).split("\\n") if line.strip()]
+    lines: List[str] = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
 
 

@@ -550,9 +550,6 @@ class Unread(torch.Tensor):
     def __new__(cls, x):
         return torch.Tensor._make_wrapper_subclass(cls, x.shape, dtype=x.dtype, device=x.device, requires_grad=x.requires_grad)
 
-    def __init__(self, x):
-        pass
-
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         raise RuntimeError(f"the second run of a module reads ({func}) what its first run did not read of a list: take a plan of operations")

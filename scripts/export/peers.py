@@ -50,8 +50,9 @@ import warnings
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 from truth import exports  # noqa: E402
 from truth.harness import report  # noqa: E402
-from truth.networks.fronts import NETWORKS  # noqa: E402
+from truth.networks import fronts, planned  # noqa: E402
 
+NETWORKS = {**{network.name: network for network in planned.NETWORKS}, **fronts.NETWORKS}
 LEVELS = (0, 0.05, 0.1, 0.2)
 PEOPLE = ("blocks", "reentrant", "sqrt", "every=2", "save=product+attention", "save=product+attention+convolution", "save=attention")
 
@@ -367,7 +368,7 @@ def main():
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.ERROR)
-    for name in options.names or NETWORKS:
+    for name in options.names or fronts.NETWORKS:
         network, asked = NETWORKS[name], Asked(options.program, NETWORKS[name], options.folder)
         front = asked.plans("none,optimal")
         ways = {"front": lambda: front, "compiled": asked.compiled, "segments": lambda: asked.accepted([f"segments={k}" for k in range(1, 33)]),

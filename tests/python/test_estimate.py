@@ -31,10 +31,13 @@ def tiny():
     return nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 30 * 30, 10))
 
 
-
 class EstimateTest(unittest.TestCase):
     def setUp(self):
         warnings.simplefilter("ignore")  # PyTorch's own
+
+    def test_an_error_is_said_in_its_first_line(self):
+        from onnxvram._estimate import cause
+        self.assertEqual(cause(ValueError("\nno such size\n\nadvice")), "ValueError: no such size")
 
     @needs("torch")
     def test_as_the_program_says(self):
