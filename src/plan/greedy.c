@@ -61,6 +61,18 @@ static uint64_t largest_load(const uint64_t *tree, uint32_t m, uint32_t lo, uint
     return most;
 }
 
+/* The order of positive doubles is that of their bits. Only products and square roots: the same everywhere. */
+static uint64_t weigh(const onv_part *part, uint32_t row, uint64_t load, bool steep)
+{
+    double pressure = (double)load / (double)part->load, width = part->hi[row] - part->lo[row];
+    for (int i = steep ? 4 : 2; i > 0; i--) pressure *= pressure;
+    for (int i = steep ? 3 : 2; i > 0; i--) width = sqrt(width);
+    double product = (double)part->size[row] * pressure * width;
+    uint64_t key;
+    memcpy(&key, &product, sizeof key);
+    return key;
+}
+
 static void rank_row(const onv_part *part, onv_order order, const uint64_t *loads, ranked *rank)
 {
     uint32_t row = rank->row;
@@ -74,46 +86,25 @@ static void rank_row(const onv_part *part, onv_order order, const uint64_t *load
         rank->key = largest_load(loads, part->sections, part->lo[row], part->hi[row]);
         rank->tie = area_of(part, row);
         break;
+    case ONV_ORDER_PRESSURE:
+    case ONV_ORDER_STEEP:
+        rank->key =
+            weigh(part, row, largest_load(loads, part->sections, part->lo[row], part->hi[row]),
+                  order == ONV_ORDER_STEEP);
+        break;
     }
 }
 
 onv_status onv_order_rows(const onv_part *part, onv_order order, uint32_t *rows, onv_error *err)
 {
-    uint64_t *loads = order == ONV_ORDER_LOAD ? load_tree(part) : NULL;
+    bool by_load = order >= ONV_ORDER_LOAD;
+    uint64_t *loads = by_load ? load_tree(part) : NULL;
     ranked *ranks = onv_heap_calloc(part->n, sizeof *ranks);
-    bool enough = ranks != NULL && (loads != NULL || order != ONV_ORDER_LOAD);
+    bool enough = ranks != NULL && (loads != NULL || !by_load);
     for (uint32_t row = 0; enough && row < part->n; row++) {
         ranks[row].row = row;
         rank_row(part, order, loads, &ranks[row]);
     }
-    if (enough) qsort(ranks, part->n, sizeof *ranks, compare_ranked);
-    for (uint32_t i = 0; enough && i < part->n; i++) rows[i] = ranks[i].row;
-    onv_heap_free(ranks);
-    onv_heap_free(loads);
-    return enough ? ONV_OK : onv_fail_memory(err);
-}
-
-/* The order of positive doubles is that of their bits. Only products and square roots: the same everywhere. */
-static uint64_t key_of(const onv_part *part, const uint64_t *loads, uint32_t row,
-                       unsigned squarings, unsigned roots)
-{
-    uint64_t load = largest_load(loads, part->sections, part->lo[row], part->hi[row]), key;
-    double pressure = (double)load / (double)part->load, width = part->hi[row] - part->lo[row];
-    for (unsigned i = 0; i < squarings; i++) pressure *= pressure;
-    for (unsigned i = 0; i < roots && roots != ONV_NO_ROOTS; i++) width = sqrt(width);
-    double product = (double)part->size[row] * pressure * (roots != ONV_NO_ROOTS ? width : 1);
-    memcpy(&key, &product, sizeof key);
-    return key;
-}
-
-onv_status onv_order_by_pressure(const onv_part *part, unsigned squarings, unsigned roots,
-                                 uint32_t *rows, onv_error *err)
-{
-    uint64_t *loads = load_tree(part);
-    ranked *ranks = onv_heap_calloc(part->n, sizeof *ranks);
-    bool enough = ranks != NULL && loads != NULL;
-    for (uint32_t row = 0; enough && row < part->n; row++)
-        ranks[row] = (ranked){.key = key_of(part, loads, row, squarings, roots), .row = row};
     if (enough) qsort(ranks, part->n, sizeof *ranks, compare_ranked);
     for (uint32_t i = 0; enough && i < part->n; i++) rows[i] = ranks[i].row;
     onv_heap_free(ranks);

@@ -11,16 +11,14 @@ typedef enum onv_order {
     ONV_ORDER_AREA,  /* size x width */
     ONV_ORDER_TIME,  /* earliest first, as an allocator at run time sees them */
     ONV_ORDER_LOAD,  /* those of the most loaded section first */
+    /* size x pressure^4 x width^(1/4): pressure is the load of the row's fullest section as a share of the largest, as
+     * what meets the peak goes before what has space; steep: size x pressure^16 x width^(1/8) */
+    ONV_ORDER_PRESSURE,
+    ONV_ORDER_STEEP,
 } onv_order;
 
 /* Writes the part's rows in that order; ties go by a second measure, then by row. */
 onv_status onv_order_rows(const onv_part *part, onv_order order, uint32_t *rows, onv_error *err);
-
-/* By size x pressure ^ (2 ^ squarings) x width ^ (1 / 2 ^ roots), largest first; ONV_NO_ROOTS: without the width. Pressure
- * is the load of a row's fullest section as a share of the largest: what meets the peak goes before what has space. */
-enum { ONV_NO_ROOTS = 64 };
-onv_status onv_order_by_pressure(const onv_part *part, unsigned squarings, unsigned roots,
-                                 uint32_t *rows, onv_error *err);
 
 /* Places all rows in the order given. In order of time `ends` has them by their ends, to take off what has ended: there all
  * that is left shares a section with the next; else NULL. Gives up where that will take more than `most_work` units: the

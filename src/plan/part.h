@@ -35,6 +35,17 @@ typedef struct onv_parts {
 onv_status onv_parts_split(const onv_plan_buffer *buffers, const uint64_t *sizes, size_t count,
                            uint64_t *offsets, onv_arena *arena, onv_parts *parts, onv_error *err);
 
+/* Conflicts are listed pair by pair, so only parts with few enough are searched. */
+enum { ONV_PART_MAX_PAIRS = 8 << 20 };
+
+/* Pairs of rows that share a section, counted both ways; beyond the limit it stops counting. */
+uint64_t onv_part_pairs(const onv_part *part);
+
+/* By row, and one more, where in `near` the rows begin that share a section with it; false when memory is short. Only
+ * within the limit. */
+bool onv_part_conflicts(const onv_part *part, onv_arena *arena, uint32_t **near_from,
+                        uint32_t **near);
+
 /* What planning may still spend. */
 typedef struct onv_effort {
     uint64_t left; /* units of work */
@@ -80,11 +91,7 @@ struct onv_planner {
 
 onv_status onv_greedy_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
                           onv_effort *effort, onv_error *err);
-onv_status onv_pressure_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
-                            onv_effort *effort, onv_error *err);
 onv_status onv_tighten_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
                            onv_effort *effort, onv_error *err);
-onv_status onv_repair_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
-                          onv_effort *effort, onv_error *err);
 
 #endif

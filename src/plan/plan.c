@@ -32,7 +32,7 @@ enum {
     static const onv_planner id = {                                                                \
         .name = label, .run = onv_greedy_run, .order = ONV_ORDER_##order_, .fit = ONV_FIT_##fit_}
 
-/* By size, lifetime, size x lifetime, load of their steps, or time; each in the lowest gap, or in the tightest. */
+/* By size, lifetime, size x lifetime, load of their steps, time, or all of these; each in the lowest gap, or in the tightest. */
 GREEDY(size_first, "size-first", SIZE, FIRST);
 GREEDY(size_best, "size-best", SIZE, BEST);
 GREEDY(width_first, "width-first", WIDTH, FIRST);
@@ -43,19 +43,15 @@ GREEDY(load_first, "load-first", LOAD, FIRST);
 GREEDY(load_best, "load-best", LOAD, BEST);
 GREEDY(time_first, "time-first", TIME, FIRST);
 GREEDY(time_best, "time-best", TIME, BEST);
+GREEDY(pressure, "pressure", PRESSURE, FIRST);
+GREEDY(steep, "steep", STEEP, FIRST);
 
-/* By size, pressure and width together, where a search does not go far. */
-static const onv_planner pressure = {.name = "pressure", .run = onv_pressure_run};
-
-/* Proves the plan optimal if the effort suffices; up to 30,000 buffers. */
+/* Repairs a large plan, then proves it optimal if the effort suffices. */
 static const onv_planner exact = {.name = "exact", .run = onv_tighten_run, .improves = true};
 
-/* Greedy placement again and again, what stuck out at the top going earlier. */
-static const onv_planner repair = {.name = "repair", .run = onv_repair_run, .improves = true};
-
 const onv_planner *const onv_planners[] = {
-    &size_first, &pressure,  &width_first, &area_first, &load_first, &size_best, &width_best,
-    &area_best,  &load_best, &time_first,  &time_best,  &exact,      &repair,
+    &size_first, &width_first, &area_first, &load_first, &size_best, &width_best, &area_best,
+    &load_best,  &time_first,  &time_best,  &pressure,   &steep,     &exact,
 };
 const size_t onv_n_planners = sizeof onv_planners / sizeof onv_planners[0];
 
@@ -110,7 +106,8 @@ typedef struct run {
     onv_parts parts;
     onv_layout *layouts; /* by part */
     onv_effort effort;
-    bool good_enough; /* what there is; but more was asked for */
+    uint64_t patience; /* of the effort, once there is a plan to improve */
+    bool good_enough;  /* what there is; but more was asked for */
     onv_plan *plan;
     onv_error *err;
 } run;
@@ -223,6 +220,9 @@ static onv_status plan_parts(run *r, onv_arena *arena)
         set_target(r, i);
         ONV_TRY(plan_part(r, i, false));
     }
+    /* Not before: placements that did not help say nothing of what improves them. */
+    r->effort.improved_at = r->effort.spent;
+    r->effort.patience = r->patience;
     ONV_TRY(improve(r));
     size_t highest = take_figures(r);
     if (r->parts.list.count > 0)
@@ -278,7 +278,7 @@ static void set_effort(run *r, size_t count)
     if (usual > MAX_EFFORT) usual = MAX_EFFORT;
     if (full && beyond == 0) usual *= TIMES_FOR_FULL;
     r->effort.left = usual;
-    r->effort.patience = usual / (full ? 2 : count > SMALL_GRAPH ? 4 : 3);
+    r->patience = usual / (full ? 2 : count > SMALL_GRAPH ? 4 : 3);
 }
 
 static onv_status compute(run *r, const onv_plan_buffer *buffers, size_t count, onv_arena *arena)

@@ -11,7 +11,7 @@
  * orders (greedy.c), then an exact search for a given capacity (search.c) under capacities between
  * what is proved and what is reached (tighten.c), beside beams (beam.c) and
  * rows that are planned as one (boxes.c) for parts that leave nothing free;
- * parts too large for that are improved around their highest buffers instead (repair.c). It stops as soon as every
+ * plans of large parts are lowered before that, a ceiling at a time (repair.c). It stops as soon as every
  * part fits under the bound, and by default when nothing improves any more.
  *
  * Results depend on the input and the options alone, never on time: effort is counted in units of

@@ -1,161 +1,282 @@
-/* Repair: greedy placement again and again, for parts too large for the exact search.
- *
- * First in orders that weigh size, pressure and width against each other: no weights are good for all, and one placement
- * tells. Then in the best of these orders, each time with what stuck out at the top moved forward: what ends in the upper half of the excess over the
- * target moves to a random place before its own in the order, and finds lower gaps next time. The
- * order drifts; the layout keeps the best plan.
- */
-#include <stdlib.h>
+#include "plan/repair.h"
+
+#include <string.h>
 
 #include "base/fail.h"
 #include "base/heap.h"
+#include "base/sort.h"
 #include "base/strings.h"
 #include "plan/greedy.h"
-#include "plan/part.h"
 
-typedef struct place {
-    uint64_t key;
-    uint32_t row;
-} place;
+#define WAITS UINT64_MAX
 
-static int compare_places(const void *a, const void *b)
+/* An end of a placed row. */
+typedef struct spot {
+    uint64_t at;
+    uint32_t row, weight;
+} spot;
+
+struct onv_repair {
+    const onv_part *part;
+    onv_arena arena;
+    uint32_t *near_from, *near; /* as onv_part_conflicts lists them; NULL: there are too many */
+    uint32_t *rank;             /* by row: its place in the order by pressure */
+    uint32_t *failed;           /* by row: 1, and how often it found no place */
+    uint64_t *offset;           /* by row; WAITS */
+    uint32_t *waiting;          /* the last comes next */
+    uint32_t n_waiting, fewest; /* since the ceiling was set */
+    uint64_t ceiling, floor;    /* under the floor a try failed; 0: none did */
+    spot *starts, *ends, *spare;
+    uint32_t n_spots, *bucket; /* of placed rows near the one in question */
+    uint64_t random;
+    uint64_t work, patience; /* of a try, without getting any further */
+    bool found,
+        stuck; /* a plan since the goal was tried last; none until the goal was tried again */
+};
+
+onv_status onv_repair_new(const onv_part *part, onv_repair **repair, onv_error *err)
 {
-    const place *x = a, *y = b;
-    if (x->key != y->key) return x->key < y->key ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row;
+    enum { FIRST_PATIENCE = 10000000 };
+    onv_repair *r = *repair = onv_heap_calloc(1, sizeof *r);
+    if (r == NULL) return onv_fail_memory(err);
+    uint32_t n = part->n;
+    r->part = part;
+    r->patience = FIRST_PATIENCE;
+    onv_arena_init(&r->arena, SIZE_MAX);
+    r->rank = ONV_ARENA_ARRAY(&r->arena, uint32_t, n);
+    r->failed = ONV_ARENA_ARRAY(&r->arena, uint32_t, n);
+    r->offset = ONV_ARENA_ARRAY(&r->arena, uint64_t, n);
+    r->waiting = ONV_ARENA_ARRAY(&r->arena, uint32_t, n);
+    r->starts = ONV_ARENA_ARRAY(&r->arena, spot, n);
+    r->ends = ONV_ARENA_ARRAY(&r->arena, spot, n);
+    r->spare = ONV_ARENA_ARRAY(&r->arena, spot, n);
+    r->bucket = ONV_ARENA_ARRAY(&r->arena, uint32_t, 2 * (size_t)n + 2);
+    bool few = onv_part_pairs(part) <= ONV_PART_MAX_PAIRS;
+    if (r->arena.failed || (few && !onv_part_conflicts(part, &r->arena, &r->near_from, &r->near)))
+        return onv_fail_memory(err);
+    ONV_TRY(onv_order_rows(part, ONV_ORDER_PRESSURE, r->waiting, err));
+    for (uint32_t i = 0; i < n; i++) r->rank[r->waiting[i]] = i;
+    for (uint32_t row = 0; row < n; row++) r->failed[row] = 1;
+    return ONV_OK;
 }
 
-typedef struct repair {
-    const onv_part *part;
-    uint32_t *rows; /* the order */
-    place *places;
-    uint64_t *offsets;
-    uint64_t random;
-} repair;
+void onv_repair_destroy(onv_repair *r)
+{
+    if (r == NULL) return;
+    onv_arena_cleanup(&r->arena);
+    onv_heap_free(r);
+}
 
-static void move_forward(repair *r, uint64_t above)
+/* --- What waits -------------------------------------------------------------------------------- */
+
+static int by_rank(const void *a, const void *b, void *context)
+{
+    const uint32_t *rank = context, x = rank[*(const uint32_t *)a], y = rank[*(const uint32_t *)b];
+    return x > y ? -1 : x < y;
+}
+
+static void let_wait(onv_repair *r, uint32_t row)
+{
+    r->offset[row] = WAITS;
+    r->waiting[r->n_waiting++] = row;
+}
+
+static void sort_waiting(onv_repair *r, uint32_t from)
+{
+    onv_sort_ids(&r->waiting[from], r->n_waiting - from, by_rank, r->rank);
+}
+
+static void set_ceiling(onv_repair *r, uint64_t ceiling)
+{
+    uint32_t from = r->n_waiting;
+    for (uint32_t row = 0; row < r->part->n; row++)
+        if (r->offset[row] != WAITS && r->offset[row] + r->part->size[row] > ceiling)
+            let_wait(r, row);
+    sort_waiting(r, from);
+    r->ceiling = ceiling;
+    r->fewest = r->n_waiting;
+    r->work += r->part->n;
+}
+
+/* --- A place ----------------------------------------------------------------------------------- */
+
+/* Sorts by place: into as many stretches as there are spots, then each with its neighbours. */
+static void sort_spots(onv_repair *r, spot *spots)
+{
+    enum { FEW = 48 };
+    uint32_t n = r->n_spots, buckets = 1;
+    unsigned shift = 0;
+    while (buckets < n) buckets *= 2;
+    while (r->ceiling >> shift >= buckets) shift++;
+    if (n > FEW) {
+        memset(r->bucket, 0, (buckets + (size_t)1) * sizeof *r->bucket);
+        for (uint32_t i = 0; i < n; i++) r->bucket[(spots[i].at >> shift) + 1]++;
+        for (uint32_t i = 1; i < buckets; i++) r->bucket[i] += r->bucket[i - 1];
+        memcpy(r->spare, spots, n * sizeof *spots);
+        for (uint32_t i = 0; i < n; i++) spots[r->bucket[r->spare[i].at >> shift]++] = r->spare[i];
+    }
+    for (uint32_t i = 1; i < n; i++) {
+        spot moved = spots[i];
+        uint32_t k = i;
+        for (; k > 0 && spots[k - 1].at > moved.at; k--) spots[k] = spots[k - 1];
+        spots[k] = moved;
+        r->work += i - k;
+    }
+    r->work += (uint64_t)n * 4;
+}
+
+static void list_start(onv_repair *r, uint32_t row)
+{
+    if (r->offset[row] != WAITS)
+        r->starts[r->n_spots++] = (spot){r->offset[row], row, r->failed[row]};
+}
+
+static void list_starts(onv_repair *r, uint32_t row)
+{
+    const onv_part *part = r->part;
+    r->n_spots = 0;
+    if (r->near != NULL) {
+        uint32_t from = r->near_from[row], end = r->near_from[row + 1];
+        for (uint32_t i = from; i < end; i++) list_start(r, r->near[i]);
+        r->work += end - from;
+    } else {
+        for (uint32_t i = 0; i < part->n && part->lo[i] < part->hi[row]; i++, r->work++)
+            if (part->hi[i] > part->lo[row]) list_start(r, i);
+    }
+    sort_spots(r, r->starts);
+}
+
+/* The lowest gap between the starts and what is below them; WAITS: there is none. */
+static uint64_t find_gap(const onv_repair *r, uint64_t size)
+{
+    uint64_t top = 0;
+    for (uint32_t i = 0; i < r->n_spots; i++) {
+        const spot *s = &r->starts[i];
+        if (s->at >= top + size) return top;
+        uint64_t end = s->at + r->part->size[s->row];
+        if (end > top) top = end;
+    }
+    return top + size <= r->ceiling ? top : WAITS;
+}
+
+/* Places that are looked at from the ground up, and what is known of the last one. */
+typedef struct look {
+    uint32_t begun, ended; /* spots below its top, ends at most at its offset */
+    uint64_t cost;         /* the weights of who is in between */
+} look;
+
+typedef struct choice {
+    uint64_t cost, offset;
+    uint32_t equal;
+} choice;
+
+static void look_at(onv_repair *r, look *l, uint64_t offset, uint64_t size, choice *best)
+{
+    for (; l->begun < r->n_spots && r->starts[l->begun].at < offset + size; l->begun++)
+        l->cost += r->starts[l->begun].weight;
+    for (; l->ended < r->n_spots && r->ends[l->ended].at <= offset; l->ended++)
+        l->cost -= r->ends[l->ended].weight;
+    if (l->cost > best->cost) return;
+    if (l->cost < best->cost) best->equal = 0;
+    /* Of equal ones any, each as likely. */
+    if (onv_hash_u64(r->random += 0x9e3779b97f4a7c15u) % ++best->equal == 0)
+        *best = (choice){l->cost, offset, best->equal};
+}
+
+/* The place whose owners failed least often, on the ground or the end of another row, or right below one or the
+ * ceiling. */
+static uint64_t find_cheapest(onv_repair *r, uint64_t size)
+{
+    choice best = {.cost = UINT64_MAX};
+    look up = {0}, down = {0};
+    for (uint32_t i = 0; i < r->n_spots; i++) {
+        spot s = r->starts[i];
+        s.at += r->part->size[s.row];
+        r->ends[i] = s;
+    }
+    sort_spots(r, r->ends);
+    look_at(r, &up, 0, size, &best);
+    for (uint32_t i = 0; i < r->n_spots && r->ends[i].at + size <= r->ceiling; i++)
+        look_at(r, &up, r->ends[i].at, size, &best);
+    for (uint32_t i = 0; i < r->n_spots; i++)
+        if (r->starts[i].at >= size) look_at(r, &down, r->starts[i].at - size, size, &best);
+    look_at(r, &down, r->ceiling - size, size, &best);
+    r->work += (uint64_t)r->n_spots * 8;
+    return best.offset;
+}
+
+/* Who lies where the row is to lie has to wait. */
+static void clear_place(onv_repair *r, uint32_t row, uint64_t offset)
+{
+    uint32_t from = r->n_waiting;
+    for (uint32_t i = 0; i < r->n_spots && r->starts[i].at < offset + r->part->size[row]; i++) {
+        uint32_t other = r->starts[i].row;
+        if (r->starts[i].at + r->part->size[other] > offset) let_wait(r, other);
+    }
+    sort_waiting(r, from);
+}
+
+static void place_next(onv_repair *r)
+{
+    uint32_t row = r->waiting[--r->n_waiting];
+    uint64_t size = r->part->size[row];
+    list_starts(r, row);
+    uint64_t offset = find_gap(r, size);
+    if (offset == WAITS) {
+        r->failed[row]++;
+        offset = find_cheapest(r, size);
+        clear_place(r, row, offset);
+    }
+    r->offset[row] = offset;
+}
+
+/* --- Ceilings ---------------------------------------------------------------------------------- */
+
+/* The goal itself first. After each failure half the way up from there to the plan, and once that is nearly nothing from
+ * the goal again, with more patience. */
+static void choose_ceiling(onv_repair *r, uint64_t goal, uint64_t height)
+{
+    enum { NEARLY = 512 };
+    bool at_first = r->ceiling == 0;
+    if (r->floor < goal) r->floor = goal;
+    if (r->floor >= height || height - r->floor <= height / NEARLY) {
+        r->stuck = !r->found;
+        r->found = false;
+        r->patience *= 2;
+        r->floor = goal;
+    }
+    set_ceiling(r, at_first ? goal : r->floor + (height - r->floor) / 2);
+}
+
+bool onv_repair_is_stuck(const onv_repair *r)
+{
+    return r->stuck;
+}
+
+void onv_repair_run(onv_repair *r, uint64_t goal, onv_layout *layout, onv_effort *effort,
+                    const char *name)
 {
     uint32_t n = r->part->n;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t row = r->rows[i];
-        uint64_t key = (uint64_t)i << 16;
-        if (r->offsets[row] + r->part->size[row] > above)
-            key = (key >> 16) * (onv_hash_u64(r->random += 0x9e3779b97f4a7c15u) & 0xffff);
-        r->places[i] = (place){key, row};
+    if (r->n_waiting == 0) memcpy(r->offset, layout->offsets, n * sizeof *r->offset);
+    uint64_t last = r->work;
+    choose_ceiling(r, goal, layout->height);
+    for (uint64_t since = r->work; r->n_waiting > 0 && r->work - since < r->patience;) {
+        place_next(r);
+        if (r->n_waiting < r->fewest) {
+            r->fewest = r->n_waiting;
+            since = r->work;
+        }
+        if (!onv_effort_spend(effort, r->work - last)) return;
+        last = r->work;
     }
-    qsort(r->places, n, sizeof *r->places, compare_places);
-    for (uint32_t i = 0; i < n; i++) r->rows[i] = r->places[i].row;
-}
-
-static bool is_over(const onv_layout *layout, const onv_effort *effort)
-{
-    return layout->height <= layout->target || effort->left == 0;
-}
-
-/* A placement in the order of the rows; without effort for it the height is UINT64_MAX. */
-static onv_status place_rows(repair *r, onv_skyline *skyline, const char *name, onv_layout *layout,
-                             onv_effort *effort, uint64_t *height, onv_error *err)
-{
-    ONV_TRY(onv_greedy_place(r->part, r->rows, NULL, ONV_FIT_FIRST, effort->left, skyline,
-                             r->offsets, height, err));
-    onv_effort_book(effort, skyline->work);
-    onv_effort_spend(effort, r->part->n);
-    if (*height != UINT64_MAX)
-        onv_layout_offer(layout, effort, r->offsets, r->part->n, *height, name);
-    return ONV_OK;
-}
-
-/* The most promising first. */
-static const struct weights {
-    uint8_t squarings, roots;
-} weights[] = {{2, 2},
-               {4, 3},
-               {2, 3},
-               {3, 2},
-               {1, 2},
-               {4, 2},
-               {3, 3},
-               {1, 3},
-               {5, 3},
-               {5, 2},
-               {0, 2},
-               {2, 1},
-               {4, ONV_NO_ROOTS},
-               {2, ONV_NO_ROOTS},
-               {3, 1}};
-enum { N_WEIGHTS = sizeof weights / sizeof weights[0] };
-
-/* Tries the weights in turn; the rows are left in the order of the best. */
-static onv_status try_weights(repair *r, onv_skyline *skyline, size_t count, const char *name,
-                              onv_layout *layout, onv_effort *effort, onv_error *err)
-{
-    uint64_t height = 0, least = UINT64_MAX;
-    size_t best = 0;
-    for (size_t i = 0; i < count && !is_over(layout, effort) && height != UINT64_MAX; i++) {
-        ONV_TRY(
-            onv_order_by_pressure(r->part, weights[i].squarings, weights[i].roots, r->rows, err));
-        ONV_TRY(place_rows(r, skyline, name, layout, effort, &height, err));
-        if (height < least) best = i;
-        if (height < least) least = height;
+    if (r->n_waiting > 0) {
+        r->floor = r->ceiling;
+        return;
     }
-    return onv_order_by_pressure(r->part, weights[best].squarings, weights[best].roots, r->rows,
-                                 err);
-}
-
-static onv_status repeat(repair *r, onv_skyline *skyline, const char *name, onv_layout *layout,
-                         onv_effort *effort, onv_error *err)
-{
     uint64_t height = 0;
-    ONV_TRY(try_weights(r, skyline, N_WEIGHTS, name, layout, effort, err));
-    r->random = layout->runs++;
-    while (!is_over(layout, effort) && height != UINT64_MAX) {
-        ONV_TRY(place_rows(r, skyline, name, layout, effort, &height, err));
-        if (height != UINT64_MAX) move_forward(r, layout->target + (height - layout->target) / 2);
-    }
-    return ONV_OK;
-}
-
-typedef onv_status (*way)(repair *r, onv_skyline *skyline, const char *name, onv_layout *layout,
-                          onv_effort *effort, onv_error *err);
-
-static onv_status go(way how, const char *name, const onv_part *part, onv_layout *layout,
-                     onv_effort *effort, onv_error *err)
-{
-    repair r = {.part = part,
-                .rows = onv_heap_calloc(part->n, sizeof *r.rows),
-                .places = onv_heap_calloc(part->n, sizeof *r.places),
-                .offsets = onv_heap_calloc(part->n, sizeof *r.offsets)};
-    onv_skyline skyline = {0};
-    bool enough = r.rows != NULL && r.places != NULL && r.offsets != NULL &&
-                  onv_skyline_init(&skyline, part->n, part->sections);
-    onv_status status =
-        enough ? how(&r, &skyline, name, layout, effort, err) : onv_fail_memory(err);
-    onv_skyline_cleanup(&skyline);
-    onv_heap_free(r.rows);
-    onv_heap_free(r.places);
-    onv_heap_free(r.offsets);
-    return status;
-}
-
-static onv_status weigh(repair *r, onv_skyline *skyline, const char *name, onv_layout *layout,
-                        onv_effort *effort, onv_error *err)
-{
-    enum { FIRST_WEIGHTS = 4 };
-    return try_weights(r, skyline, FIRST_WEIGHTS, name, layout, effort, err);
-}
-
-onv_status onv_pressure_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
-                            onv_effort *effort, onv_error *err)
-{
-    enum { LARGE = 2000 };
-    if (layout->heavy || (part->n <= LARGE && !effort->unbounded)) return ONV_OK;
-    if (effort->left == 0 && !effort->unbounded) return ONV_OK;
-    return go(weigh, self->name, part, layout, effort, err);
-}
-
-onv_status onv_repair_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
-                          onv_effort *effort, onv_error *err)
-{
-    if (layout->heavy) return ONV_OK;
-    return go(repeat, self->name, part, layout, effort, err);
+    for (uint32_t row = 0; row < n; row++)
+        if (r->offset[row] + r->part->size[row] > height)
+            height = r->offset[row] + r->part->size[row];
+    onv_layout_offer(layout, effort, r->offset, n, height, name);
+    r->found = true;
 }

@@ -49,16 +49,12 @@ struct onv_search {
     uint32_t agenda; /* the next piece; NONE: all are solved */
 };
 
-bool onv_search_takes(const onv_part *part, uint64_t *pairs)
+bool onv_search_takes(const onv_part *part)
 {
-    *pairs = 0;
-    if (part->n > ONV_SEARCH_MAX_ROWS) return false;
     uint64_t members = 0;
     for (uint32_t a = 0; a < part->n; a++) members += part->hi[a] - part->lo[a];
-    if (members > ONV_SEARCH_MAX_PAIRS) return false;
-    for (uint32_t a = 0; a < part->n && *pairs <= ONV_SEARCH_MAX_PAIRS; a++)
-        for (uint32_t b = a + 1; b < part->n && part->lo[b] < part->hi[a]; b++) *pairs += 2;
-    return *pairs <= ONV_SEARCH_MAX_PAIRS;
+    return part->n <= ONV_SEARCH_MAX_ROWS && members <= ONV_PART_MAX_PAIRS &&
+           onv_part_pairs(part) <= ONV_PART_MAX_PAIRS;
 }
 
 onv_status onv_search_new(const onv_part *part, onv_search **search, onv_error *err)

@@ -25,9 +25,7 @@
 #include "plan/greedy.h"
 #include "plan/part.h"
 
-/* Conflicts are listed pair by pair, so a part with too many of them is not searched; nor is one whose
- * buffers have too many sections. */
-enum { ONV_SEARCH_MAX_ROWS = 30000, ONV_SEARCH_MAX_PAIRS = 8 << 20 };
+enum { ONV_SEARCH_MAX_ROWS = 30000 };
 
 typedef enum onv_search_result {
     ONV_SEARCH_FOUND,
@@ -55,8 +53,8 @@ typedef struct onv_search_style {
 
 typedef struct onv_search onv_search;
 
-/* False for parts beyond the limits above; `pairs` of rows that share a section, counted both ways. */
-bool onv_search_takes(const onv_part *part, uint64_t *pairs);
+/* False for parts with too many rows, too many pairs of them, or rows of too many sections. */
+bool onv_search_takes(const onv_part *part);
 
 /* The part must outlive the search. */
 onv_status onv_search_new(const onv_part *part, onv_search **search, onv_error *err);

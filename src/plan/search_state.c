@@ -9,7 +9,6 @@ static bool allocate(onv_search_state *state, onv_arena *arena, uint64_t n_membe
     size_t n = state->n, m = state->sections;
     state->member_from = ONV_ARENA_ARRAY(arena, uint32_t, m + 1);
     state->members = ONV_ARENA_ARRAY(arena, uint32_t, (size_t)n_members);
-    state->near_from = ONV_ARENA_ARRAY(arena, uint32_t, n + 1);
     state->row_from = ONV_ARENA_ARRAY(arena, uint32_t, m + 1);
     state->least = ONV_ARENA_ARRAY(arena, uint64_t, n);
     state->offset = ONV_ARENA_ARRAY(arena, uint64_t, n);
@@ -30,44 +29,14 @@ static bool allocate(onv_search_state *state, onv_arena *arena, uint64_t n_membe
     return !arena->failed;
 }
 
-static bool list_conflicts(onv_search_state *state, onv_arena *arena)
-{
-    const onv_part *part = state->part;
-    /* Rows are in order of lo: a row's later conflicts are the next rows that start before it
-     * ends. Each pair is counted at both ends, then written at both. */
-    uint32_t *from = state->near_from;
-    for (uint32_t a = 0; a < part->n; a++) {
-        for (uint32_t b = a + 1; b < part->n && part->lo[b] < part->hi[a]; b++) {
-            from[a]++;
-            from[b]++;
-        }
-    }
-    uint32_t sum = 0;
-    for (uint32_t row = 0; row <= part->n; row++) {
-        uint32_t count = row < part->n ? from[row] : 0;
-        from[row] = sum;
-        sum += count;
-    }
-    state->near = ONV_ARENA_ARRAY(arena, uint32_t, sum);
-    if (state->near == NULL) return false;
-    for (uint32_t a = 0; a < part->n; a++) {
-        for (uint32_t b = a + 1; b < part->n && part->lo[b] < part->hi[a]; b++) {
-            state->near[from[a]++] = b;
-            state->near[from[b]++] = a;
-        }
-    }
-    memmove(from + 1, from, part->n * sizeof *from);
-    from[0] = 0;
-    return true;
-}
-
 onv_status onv_state_init(onv_search_state *state, const onv_part *part, onv_arena *arena,
                           onv_error *err)
 {
     *state = (onv_search_state){.part = part, .n = part->n, .sections = part->sections};
     uint64_t n_members = 0; /* few enough, as conflicts are: onv_search_takes */
     for (uint32_t a = 0; a < part->n; a++) n_members += part->hi[a] - part->lo[a];
-    if (!allocate(state, arena, n_members) || !list_conflicts(state, arena))
+    if (!allocate(state, arena, n_members) ||
+        !onv_part_conflicts(part, arena, &state->near_from, &state->near))
         return onv_fail_memory(err);
     for (uint32_t row = part->n; row-- > 0;) state->row_from[part->lo[row]] = row;
     uint32_t next = part->n;

@@ -8,6 +8,7 @@
  * section can always move to the bottom, and what shares no step cannot meet.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/fail.h"
 #include "base/heap.h"
@@ -221,4 +222,43 @@ onv_status onv_parts_split(const onv_plan_buffer *buffers, const uint64_t *sizes
     if (parts->height > parts->max_load) parts->max_load = parts->height;
     if (status != ONV_OK) onv_vec_cleanup(&parts->list);
     return status;
+}
+
+uint64_t onv_part_pairs(const onv_part *part)
+{
+    uint64_t pairs = 0;
+    for (uint32_t a = 0; a < part->n && pairs <= ONV_PART_MAX_PAIRS; a++)
+        for (uint32_t b = a + 1; b < part->n && part->lo[b] < part->hi[a]; b++) pairs += 2;
+    return pairs;
+}
+
+bool onv_part_conflicts(const onv_part *part, onv_arena *arena, uint32_t **near_from,
+                        uint32_t **near)
+{
+    uint32_t *from = *near_from = ONV_ARENA_ARRAY(arena, uint32_t, part->n + (size_t)1), sum = 0;
+    if (from == NULL) return false;
+    /* Rows are in order of lo: a row's later conflicts are the next rows that start before it
+     * ends. Each pair is counted at both ends, then written at both. */
+    for (uint32_t a = 0; a < part->n; a++) {
+        for (uint32_t b = a + 1; b < part->n && part->lo[b] < part->hi[a]; b++) {
+            from[a]++;
+            from[b]++;
+        }
+    }
+    for (uint32_t row = 0; row <= part->n; row++) {
+        uint32_t count = row < part->n ? from[row] : 0;
+        from[row] = sum;
+        sum += count;
+    }
+    uint32_t *list = *near = ONV_ARENA_ARRAY(arena, uint32_t, sum);
+    if (list == NULL) return false;
+    for (uint32_t a = 0; a < part->n; a++) {
+        for (uint32_t b = a + 1; b < part->n && part->lo[b] < part->hi[a]; b++) {
+            list[from[a]++] = b;
+            list[from[b]++] = a;
+        }
+    }
+    memmove(from + 1, from, part->n * sizeof *from);
+    from[0] = 0;
+    return true;
 }

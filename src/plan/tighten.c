@@ -4,6 +4,7 @@
 #include "plan/beam.h"
 #include "plan/boxes.h"
 #include "plan/part.h"
+#include "plan/repair.h"
 #include "plan/search.h"
 
 /* A run that does not succeed soon seldom succeeds late, so many short runs in different styles
@@ -14,9 +15,10 @@ typedef struct tightening {
     const onv_part *part;
     onv_layout *layout;
     onv_effort *effort;
-    onv_search *search;
-    onv_beam *beam;   /* NULL for parts that it does not take */
-    onv_boxes *boxes; /* likewise */
+    onv_search *search; /* NULL for parts that it does not take */
+    onv_beam *beam;     /* NULL for parts that it does not take */
+    onv_boxes *boxes;   /* likewise */
+    onv_repair *repair; /* NULL for small parts */
     uint64_t *offsets;
     bool large;
     uint64_t first_work; /* of a run: somewhat more than it takes to place all without a mistake */
@@ -201,6 +203,10 @@ static onv_status tighten(tightening *t)
     while (t->effort->left > 0 && layout->height > layout->target &&
            layout->height > layout->lower) {
         plan.goal = layout->target > layout->lower ? layout->target : layout->lower;
+        if (t->search == NULL || (t->repair != NULL && !onv_repair_is_stuck(t->repair))) {
+            onv_repair_run(t->repair, plan.goal, layout, t->effort, t->name);
+            continue;
+        }
         line which = LINE_DIRECT;
         for (line i = LINE_DIRECT; i < N_LINES; i++)
             if (plan.parts[i] > 0 && plan.spent[i] < plan.spent[which]) which = i;
@@ -214,8 +220,9 @@ static onv_status tighten(tightening *t)
 onv_status onv_tighten_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
                            onv_effort *effort, onv_error *err)
 {
-    uint64_t pairs;
-    if (effort->left == 0 || !onv_search_takes(part, &pairs)) return ONV_OK;
+    uint64_t pairs = onv_part_pairs(part);
+    bool searched = onv_search_takes(part), repaired = part->n > LARGE && !layout->heavy;
+    if (effort->left == 0 || !(searched || repaired)) return ONV_OK;
     tightening t = {.part = part,
                     .layout = layout,
                     .effort = effort,
@@ -223,14 +230,16 @@ onv_status onv_tighten_run(const onv_planner *self, const onv_part *part, onv_la
                     .large = part->n > LARGE,
                     .err = err};
     t.first_work = FIRST_WORK + pairs * (t.large ? WORK_PER_PAIR_LARGE : WORK_PER_PAIR);
-    ONV_TRY(onv_search_new(part, &t.search, err));
     t.offsets = onv_heap_calloc(part->n, sizeof *t.offsets);
     onv_status status = t.offsets == NULL ? onv_fail_memory(err) : ONV_OK;
+    if (status == ONV_OK && searched) status = onv_search_new(part, &t.search, err);
     if (status == ONV_OK && onv_beam_takes(part) && !effort->are_boxes) {
         status = onv_boxes_new(part, &t.boxes, err);
         if (status == ONV_OK) status = onv_beam_new(part, &t.beam, err);
     }
+    if (status == ONV_OK && repaired) status = onv_repair_new(part, &t.repair, err);
     if (status == ONV_OK) status = tighten(&t);
+    onv_repair_destroy(t.repair);
     onv_boxes_destroy(t.boxes);
     onv_beam_destroy(t.beam);
     onv_heap_free(t.offsets);

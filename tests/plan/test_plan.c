@@ -291,7 +291,20 @@ TEST(large_graphs_are_near_the_bound)
     onv_vec_cleanup(&made);
 }
 
-/* More conflicts than the exact search takes: placements alone, in orders that weigh size, pressure and width. */
+/* A full rectangle in pieces, three of ten left out: there is space, but no placement in one order uses it. */
+TEST(large_parts_with_holes_are_repaired)
+{
+    instance made = {0};
+    make_jigsaw(&made, 1, 8000, 1000000, 1 << 20);
+    made.count = made.count / 10 * 7;
+    shorten_lives(&made, 1, 50);
+    onv_plan plan = plan_with(made.at, made.count, NULL);
+    assert_true(plan.height - plan.max_load <= plan.max_load / 64);
+    onv_plan_cleanup(&plan);
+    onv_vec_cleanup(&made);
+}
+
+/* More conflicts than the exact search takes, and than are listed. */
 TEST(large_graphs_of_long_lives_are_near_the_bound)
 {
     for (int convnet = 0; convnet < 2; convnet++) {
@@ -300,7 +313,7 @@ TEST(large_graphs_of_long_lives_are_near_the_bound)
         onv_plan plan = plan_with(made.at, made.count, NULL);
         assert_int_equal(plan.nodes, 0);
         assert_true(plan.height - plan.max_load <= plan.max_load / 10000 * (convnet ? 6 : 51));
-        assert_true(plan.work < 400000000);
+        assert_true(plan.work < 800000000);
         onv_plan_cleanup(&plan);
         onv_vec_cleanup(&made);
     }
@@ -471,7 +484,7 @@ TEST(every_allocation_may_fail)
     onv_buffer rows[] = {interval(8, 0, 1, 1), interval(8, 2, 3, ONV_NO_BUFFER)};
     onv_timeline t = timeline_of(rows, 2, 4);
     for (int kind = 0; kind < 4; kind++) {
-        static const char *const strategies[] = {NULL, "exact", "repair"};
+        static const char *const strategies[] = {NULL, "exact", "pressure"};
         onv_plan_options options = {.effort = 300000,
                                     .strategy = kind < 3 ? strategies[kind] : NULL};
         onv_status status = ONV_ERR_MEMORY;
