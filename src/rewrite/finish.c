@@ -26,11 +26,10 @@ static void mark_kept(renumbering *r)
 {
     const onv_edit *e = r->e;
     const onv_model *model = e->model;
-    for (uint32_t i = 0; i < model->nodes.count; i++) {
-        const onv_node *node = &model->nodes.at[i];
-        if (is_gone(e, (onv_node_id){i})) continue;
-        for (uint32_t k = 0; k < node->n_inputs; k++) keep_value(r, node->inputs[k]);
-        for (uint32_t k = 0; k < node->n_outputs; k++) keep_value(r, node->outputs[k]);
+    for (uint32_t i = 0; i < model->values.count; i++) {
+        onv_node_id maker = model->values.at[i].producer;
+        bool is_made = onv_is_node(maker) && !is_gone(e, maker);
+        if (is_made || e->values.at[i].n_uses > 0) r->value_of[i] = 0;
     }
     for (uint32_t g = 0; g < model->graphs.count; g++) {
         const onv_graph *graph = &model->graphs.at[g];

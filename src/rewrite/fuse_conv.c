@@ -148,8 +148,7 @@ bool onv_rule_matmul_bn(onv_edit *e, onv_node_id matmul)
     onv_value_id inputs[] = {onv_edit_in(e, matmul, 0),
                              weight_like(e, matmul, b, (onv_dtype)dtype, false), bias};
     onv_value_id out = onv_edit_out(e, matmul, 0);
-    bool makes_result = onv_edit_makes_result(e, norm);
-    if (!makes_result || onv_edit_in_node(e, norm, 0).index != matmul.index) {
+    if (!onv_edit_makes_result(e, norm) || onv_edit_in_node(e, norm, 0).index != matmul.index) {
         if (!onv_edit_bypass(e, norm, 0)) return false;
     } else {
         out = onv_edit_out(e, norm, 0);

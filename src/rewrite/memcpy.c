@@ -119,14 +119,13 @@ static void copy_to_host(border *b, onv_value_id value)
 static void place_weight(border *b, onv_value_id id, uint8_t sides)
 {
     onv_edit *e = b->e;
-    const onv_value *value = onv_edit_value_at(e, id);
     if (sides != (READ_BY_CUDA | READ_BY_HOST)) {
         if (sides == READ_BY_CUDA) onv_edit_value_at(e, id)->is_on_host = false;
         return;
     }
     onv_value_id device = twin(b, id, "_CUDAExecutionProvider");
     if (e->status != ONV_OK) return;
-    value = onv_edit_value_at(e, id);
+    const onv_value *value = onv_edit_value_at(e, id);
     onv_value *copy = onv_edit_value_at(e, device);
     copy->kind = ONV_VALUE_INITIALIZER;
     copy->tensor = value->tensor;

@@ -268,7 +268,7 @@ static void block_pool(blocking *b, onv_node_id node, const image *known)
 static void block_norm(blocking *b, onv_node_id node, const image *in)
 {
     onv_edit *e = b->e;
-    onv_value_id x = onv_edit_in(e, node, 0), none = ONV_NO_VALUE;
+    onv_value_id x = onv_edit_in(e, node, 0), w = ONV_NO_VALUE, bias = ONV_NO_VALUE;
     const onv_node *at = onv_edit_node_at(e, node);
     if ((at->n_outputs > 1 && onv_is_value(at->outputs[1])) ||
         onv_edit_int(e, node, "spatial", 1) != 1 || onv_node_attr(at, "epsilon") == NULL)
@@ -277,9 +277,8 @@ static void block_norm(blocking *b, onv_node_id node, const image *in)
         if (!is_static(e, node, onv_edit_in(e, node, k), 1)) return;
     int64_t channels = whole_blocks(in->channels);
     const int64_t dims[RANK] = {channels, 1, 1, 1};
-    onv_value_id w = make_weight(b, onv_edit_in(e, node, 1), dims, RANK, &none);
-    none = ONV_NO_VALUE;
-    onv_value_id bias = make_weight(b, onv_edit_in(e, node, 2), dims, 1, &none);
+    make_weight(b, onv_edit_in(e, node, 1), dims, RANK, &w);
+    make_weight(b, onv_edit_in(e, node, 2), dims, 1, &bias);
     const onv_attr group = onv_fuse_int(e, "group", channels);
     image *made = replace(
         b, node,

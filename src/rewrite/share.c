@@ -25,14 +25,14 @@ static bool open_table(table *t, size_t n)
 
 static bool is_shareable(onv_edit *e, onv_value_id id, const onv_known **known)
 {
-    static const uint8_t dtypes[] = {ONV_FLOAT, ONV_FLOAT16, ONV_DOUBLE, ONV_INT32, ONV_INT64};
     const onv_value *value = onv_edit_value_at(e, id);
-    bool is_listed = false;
+    uint8_t dtype = value->type.dtype;
+    bool is_listed = dtype == ONV_FLOAT || dtype == ONV_FLOAT16 || dtype == ONV_DOUBLE ||
+                     dtype == ONV_INT32 || dtype == ONV_INT64;
     if (value->kind != ONV_VALUE_INITIALIZER || value->tensor == NULL ||
         value->tensor->elems != 1 || value->type.rank > 1 || e->values.at[id.index].n_uses == 0 ||
         value->is_output)
         return false;
-    for (size_t i = 0; i < sizeof dtypes; i++) is_listed |= value->type.dtype == dtypes[i];
     if (!is_listed || onv_edit_is_read_inside(e, id)) return false;
     *known = onv_edit_constant(e, id);
     return *known != NULL && (*known)->count == 1;
