@@ -39,6 +39,17 @@ static uint32_t owner_step(const onv_ort_planner *p, const onv_graph *graph)
     return p->step_of[graph->owner.index];
 }
 
+/* Runs that are fed anything but tensors trace no pattern (onnxruntime/core/framework/execution_frame.cc). What a graph reads of
+ * those around it is fed to it, and to those between. */
+static void note_feed(onv_ort_planner *p, onv_value_id id, onv_graph_id to)
+{
+    const onv_value *value = onv_is_value(id) ? onv_model_value(p->model, id) : NULL;
+    if (value == NULL || value->type.kind == ONV_TYPE_TENSOR) return;
+    for (; to.index != value->graph.index;
+         to = onv_model_node(p->model, onv_model_graph(p->model, to)->owner)->graph)
+        p->plan->graphs[to.index].has_no_pattern = true;
+}
+
 void onv_ort_list_graphs(onv_ort_planner *p)
 {
     const onv_model *model = p->model;
@@ -63,7 +74,13 @@ void onv_ort_list_graphs(onv_ort_planner *p)
     for (size_t g = 0; g < model->graphs.count; g++) {
         const onv_graph *graph = &model->graphs.at[g];
         for (uint32_t i = graph->n_outputs; i-- > 0;) p->result_of[graph->outputs[i].index] = i;
+        for (uint32_t i = 0; i < graph->n_inputs; i++)
+            p->plan->graphs[g].has_no_pattern |=
+                onv_model_value(model, graph->inputs[i])->type.kind != ONV_TYPE_TENSOR;
     }
+    for (size_t i = 0; model->graphs.count > 1 && i < model->nodes.count; i++)
+        for (uint32_t k = 0; k < model->nodes.at[i].n_inputs; k++)
+            note_feed(p, model->nodes.at[i].inputs[k], model->nodes.at[i].graph);
 }
 
 /* --- What a body hands on as it is ------------------------------------------------------------- */
@@ -102,6 +119,23 @@ static void keep(onv_ort_planner *p, const onv_buffer *row, uint64_t bytes, onv_
     kept.last = last;
     kept.kind = ONV_BUFFER_ACTIVATION;
     onv_ort_add_buffer(p, &kept, graph, life);
+}
+
+/* The tensor that a Loop's body adds in each iteration to a sequence, its k-th state; NULL: none. */
+static const onv_buffer *added_element(const onv_ort_planner *p, const onv_loop_form *form,
+                                       uint32_t k)
+{
+    const onv_graph *body = onv_model_graph(p->model, form->body);
+    const onv_ort_graph *runs = &p->plan->graphs[form->body.index];
+    if (k >= form->n_states || k + form->body_out >= body->n_outputs || runs->first == runs->end ||
+        p->live->timeline.regions.at[runs->region].trips == 0)
+        return NULL;
+    const onv_value *value = onv_model_value(p->model, body->outputs[k + form->body_out]);
+    if (!onv_is_node(value->producer) || value->graph.index != form->body.index) return NULL;
+    const onv_node *node = onv_model_node(p->model, value->producer);
+    bool adds =
+        node->code == ONV_OP_SequenceInsert && node->domain[0] == '\0' && node->n_inputs > 1;
+    return adds && !p->is_host[node->outputs[0].index] ? row_of(p, node->inputs[1]) : NULL;
 }
 
 /* --- Results of subgraphs ---------------------------------------------------------------------- */
@@ -156,7 +190,15 @@ void onv_ort_place_result(onv_ort_planner *p, const onv_node *node, const onv_bu
     onv_buffer to = *row;
     if (has_form) to.last = owner_step(p, graph);
     onv_ort_life life = ONV_ORT_FETCHED;
+    uint32_t k = has_form ? p->result_of[row->value.index] - form.body_out : 0;
+    const onv_buffer *element = has_form ? added_element(p, &form, k) : NULL;
     if (has_form) life = is_kept(p, graph, &form, row->value) ? ONV_ORT_STACKED : ONV_ORT_STATE;
+    if (element != NULL) {
+        const onv_buffer *all = k < owner->n_outputs ? row_of(p, owner->outputs[k]) : NULL;
+        to.bytes = element->bytes;
+        if (all != NULL && all->last > to.last) to.last = all->last;
+        life = ONV_ORT_GATHERED;
+    }
     onv_ort_take(p, row, onv_ort_add_buffer(p, &to, id, life));
 }
 
@@ -191,6 +233,10 @@ static void place_owner(onv_ort_planner *p, const onv_node *owner, const onv_reg
         if (at == NULL) continue;
         onv_buffer row = *at;
         row.first = step;
+        if (is_body && is_loop(owner) && added_element(p, &form, k) != NULL) {
+            p->is_placed[row.value.index] = true; /* it has the elements of the last iteration */
+            continue;
+        }
         if (is_body && !is_loop(owner) &&
             (k < form.n_states || !is_transposed(owner, "scan_output_axes", k - form.n_states)))
             row.first = first_slice(p, &form, r, k);
@@ -252,6 +298,7 @@ static void enter_loop(onv_ort_planner *p, const onv_node *owner, const onv_loop
         uint32_t out = from == UINT32_MAX ? UINT32_MAX : form->body_out + i - form->body_in;
         onv_value_id next = out < body->n_outputs ? body->outputs[out] : ONV_NO_VALUE;
         if (onv_is_value(next)) p->is_state[next.index] = true;
+        if (onv_is_value(next) && added_element(p, form, i - form->body_in) != NULL) continue;
         bool is_callers = from < owner->n_inputs && onv_is_value(next) &&
                           (r->trips == 1 || onv_is_value(passed(p, form->body, next)));
         if (is_callers) {

@@ -51,6 +51,7 @@ typedef struct onv_ort_graph {
     uint32_t first, end;
     uint32_t region; /* of the timeline; ONV_NO_REGION: the main graph */
     bool is_body; /* what its iterations free is their stream's until the run of the session ends */
+    bool has_no_pattern; /* a sequence or an optional is fed to it */
     uint8_t
         stream; /* that its kernels run on: 1 in the main graph, one more for each graph around it */
 } onv_ort_graph;
@@ -61,7 +62,10 @@ typedef enum onv_ort_life {
     ONV_ORT_FETCHED, /* as the plan says: a workspace, an output of a graph that is no body */
     ONV_ORT_STATE, /* of a Loop's body: until the next iteration is over, the last two until the Loop is */
     ONV_ORT_STACKED, /* of a Loop's body: a slice, until the Loop is over */
-    ONV_ORT_ONCE,    /* one for all iterations of a body */
+    /* Of a Loop's body: an element of a sequence that grows by it. Each iteration makes all of them anew, and they stay until the
+     * next one is over, those of the last as long as the plan says. */
+    ONV_ORT_GATHERED,
+    ONV_ORT_ONCE, /* one for all iterations of a body */
     /* What the plan, which has one iteration of a body, holds for the others: the state of the one before, all slices
      * but the last. */
     ONV_ORT_BEFORE,

@@ -178,7 +178,8 @@ uint32_t onv_ort_add_buffer(onv_ort_planner *p, const onv_buffer *row, onv_graph
 static void new_buffer(onv_ort_planner *p, const onv_buffer *row)
 {
     const onv_value *value = onv_model_value(p->model, row->value);
-    onv_ort_life life = value->is_output ? ONV_ORT_FETCHED : ONV_ORT_PLANNED;
+    bool is_traced = !value->is_output && value->type.kind == ONV_TYPE_TENSOR;
+    onv_ort_life life = is_traced ? ONV_ORT_PLANNED : ONV_ORT_FETCHED;
     onv_ort_take(p, row, onv_ort_add_buffer(p, row, value->graph, life));
 }
 

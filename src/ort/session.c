@@ -202,7 +202,8 @@ static void find_owners(session *s)
         if (plan->buffers[i].stream != ONV_ORT_NO_STREAM) s->stream_of[to] = stream_of(plan, graph);
         if (plan->life[i] > s->life[to]) s->life[to] = plan->life[i];
         s->owner[to] = loop_around(s, plan->graphs[graph].region);
-        s->stacks[s->owner[to]] |= plan->life[i] == ONV_ORT_SLICES;
+        s->stacks[s->owner[to]] |=
+            plan->life[i] == ONV_ORT_SLICES || plan->life[i] == ONV_ORT_GATHERED;
     }
 }
 
@@ -272,19 +273,20 @@ static onv_status pack(session *s, const onv_alloc_options *options, onv_error *
 /* Whether a graph runs once more in this session: then its temporaries lie in one block. */
 static bool has_block(session *s, uint32_t g)
 {
-    if (g == NONE || !s->has_pattern || s->bytes[g] == 0) return false;
+    if (g == NONE || !s->has_pattern || s->bytes[g] == 0 || s->plan->graphs[g].has_no_pattern)
+        return false;
     if (s->began[g] == 0) s->began[g] = s->execution;
     return s->began[g] < s->execution;
 }
 
-static void add_block(session *s, uint32_t g, onv_timeline *t)
+static bool add_block(session *s, uint32_t g, onv_timeline *t)
 {
     const onv_ort_graph *graph = &s->plan->graphs[g];
     s->made[g] = s->execution;
     s->block[g] = (uint32_t)t->buffers.count;
-    t->buffers.at[t->buffers.count++] =
-        onv_buffer_new(ONV_BUFFER_POOL, s->bytes[g], step_at(s, graph->first, false),
-                       step_at(s, graph->end - 1, true), "pattern");
+    return onv_vec_push(&t->buffers, onv_buffer_new(ONV_BUFFER_POOL, s->bytes[g],
+                                                    step_at(s, graph->first, false),
+                                                    step_at(s, graph->end - 1, true), "pattern"));
 }
 
 /* What iterations hold that are not made one by one. */
@@ -308,27 +310,43 @@ static uint32_t last_step(const session *s, uint32_t r, const onv_buffer *b, onv
     const loop *l = &s->loops[r], *run = &s->loops[s->run];
     if (b->kind != ONV_BUFFER_ACTIVATION && b->kind != ONV_BUFFER_WORKSPACE)
         return run->base + run->length - 1;
-    if (life == ONV_ORT_STATE && l->number + 2 < l->count) return l->base + 2 * l->length - 1;
+    if ((life == ONV_ORT_STATE && l->number + 2 < l->count) ||
+        (life == ONV_ORT_GATHERED && l->number + 1 < l->count))
+        return l->base + 2 * l->length - 1;
     return step_at(s, b->last, true);
 }
 
-static void add_buffer(session *s, uint32_t r, uint32_t i, onv_timeline *t)
+/* The elements of a sequence but the last one; iterations that are made one by one are the last ones. */
+static bool add_elements(const session *s, uint32_t r, onv_buffer b, onv_timeline *t)
+{
+    enum { MOST = 64 }; /* in requests of their own */
+    const loop *l = &s->loops[r];
+    uint64_t trips = s->path.regions.at[r].trips, more = l->number;
+    if (trips > l->count) more += trips - l->count;
+    for (; more > 0 && more <= MOST; more--)
+        if (!onv_vec_push(&t->buffers, b)) return false;
+    if (more > 0 && !onv_u64_mul(b.bytes, more, &b.bytes)) b.bytes = UINT64_MAX;
+    return more == 0 || onv_vec_push(&t->buffers, b);
+}
+
+static bool add_buffer(session *s, uint32_t r, uint32_t i, onv_timeline *t)
 {
     uint32_t g = s->graph_of[i];
     onv_ort_life life = (onv_ort_life)s->life[i];
     onv_buffer b = s->path.buffers.at[i];
     bool is_of_others = life == ONV_ORT_BEFORE || life == ONV_ORT_SLICES;
     if (is_of_others) b.bytes = bytes_of_others(s, i);
-    if ((b.kind == ONV_BUFFER_WORKSPACE || is_of_others) && b.bytes == 0) return;
+    if ((b.kind == ONV_BUFFER_WORKSPACE || is_of_others) && b.bytes == 0) return true;
     b.stream = s->stream_of[i];
     b.last = last_step(s, r, &b, life);
     b.first = step_at(s, b.first, false);
     if (has_block(s, g)) {
-        if (s->made[g] != s->execution) add_block(s, g, t);
+        if (s->made[g] != s->execution && !add_block(s, g, t)) return false;
         b.within = s->block[g];
         b.offset = s->offsets[i];
     }
-    t->buffers.at[t->buffers.count++] = b;
+    if (life == ONV_ORT_GATHERED && !add_elements(s, r, b, t)) return false;
+    return onv_vec_push(&t->buffers, b);
 }
 
 /* An iteration, or a run; and the loops in it. What is asked for in a step of an inner loop by an outer one comes first. */
@@ -336,18 +354,17 @@ static bool add_iteration(session *s, uint32_t r, onv_timeline *t)
 {
     const onv_ort_plan *plan = s->plan;
     s->execution++;
-    if (!onv_vec_reserve(&t->buffers, s->first[r + 1] - s->first[r] + (size_t)plan->n_graphs))
-        return false;
     for (uint32_t k = 0; r == s->run && k < plan->n_feeds; k++) {
         uint32_t b = plan->of_value[plan->feeds[k].index];
         uint32_t i = b != NONE ? s->of_plan[b] : ONV_NO_BUFFER;
         if (i == ONV_NO_BUFFER || s->path.buffers.at[i].kind != ONV_BUFFER_INPUT) continue;
-        add_buffer(s, r, i, t);
+        if (!add_buffer(s, r, i, t)) return false;
     }
-    if (r == s->run && has_block(s, 0)) add_block(s, 0, t);
+    if (r == s->run && has_block(s, 0) && !add_block(s, 0, t)) return false;
     for (uint32_t k = s->first[r]; k < s->first[r + 1]; k++)
-        if (s->path.buffers.at[s->owned[k]].kind != ONV_BUFFER_INPUT)
-            add_buffer(s, r, s->owned[k], t);
+        if (s->path.buffers.at[s->owned[k]].kind != ONV_BUFFER_INPUT &&
+            !add_buffer(s, r, s->owned[k], t))
+            return false;
     return true;
 }
 

@@ -169,6 +169,30 @@ TEST(iterations_of_reductions_are_as_measured)
     }
 }
 
+/* Slices that are gathered in a sequence, each iteration with a copy of all so far; and graphs that are fed anything but tensors have no
+ * memory pattern. Measured likewise. */
+TEST(sequences_of_iterations_are_as_measured)
+{
+    static const struct {
+        const char *in, *shape;
+        uint64_t mib;
+    } cases[] = {{"in x f32[1048576]", "ints bs 16 1048576", 272},
+                 {"in x f32[262144]", "ints bs 6 262144", 67}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        OWNED_FLOW f;
+        OWNED_MODEL m = model_read(16, cases[i].in, "int n 8", cases[i].shape, "x0 = Abs(x) abs",
+                                   "q0 = SequenceEmpty() empty");
+        model_add(m, "begin body", "in i i64[]", "in c bool[]", "in q seq-f32",
+                  "b0 = Expand(x0 bs) a", "b1 = Abs(b0) b", "b2 = Exp(b1) bb",
+                  "s0 = ReduceMax(b2) c axes=[0] keepdims=0", "sl = Abs(s0) d",
+                  "qo = SequenceInsert(q sl) f", "co = Identity(c) e", "out co bool[]",
+                  "out qo seq-f32", "end", "qn = Loop(n - q0) loop",
+                  "y = ConcatFromSequence(qn) cat axis=0 new_axis=1", "out y f32");
+        flow_open_model(&f, m, "ort");
+        assert_int_equal(flow_run(&f, "ort", NULL).high_bytes, cases[i].mib * MIB);
+    }
+}
+
 /* Plans and runs keep the rules of timelines; packing and the choice of a branch lose nothing. */
 TEST(random_nested_graphs_keep_the_rules)
 {

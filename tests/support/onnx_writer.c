@@ -125,7 +125,9 @@ static void add_shape_dim(buffer *shape, const char *text, size_t length)
 
 static void put_value_info(buffer *to, unsigned field, const char *name, const char *type)
 {
-    buffer info = {0}, outer = {0}, tensor = {0}, shape = {0};
+    buffer info = {0}, outer = {0}, tensor = {0}, shape = {0}, sequence = {0};
+    bool is_sequence = strncmp(type, "seq-", 4) == 0;
+    if (is_sequence) type += 4;
     put_text(&info, 1, name);
     put_number(&tensor, 1, parse_dtype(&type));
     if (*type == '[') {
@@ -133,6 +135,10 @@ static void put_value_info(buffer *to, unsigned field, const char *name, const c
         put_message(&tensor, 2, &shape);
     }
     put_message(&outer, 1, &tensor);
+    if (is_sequence) {
+        put_message(&sequence, 1, &outer);
+        put_message(&outer, 4, &sequence);
+    }
     put_message(&info, 2, &outer);
     put_message(to, field, &info);
 }
