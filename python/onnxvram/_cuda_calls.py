@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 aten = torch.ops.aten
 HALVES = (torch.float16, torch.bfloat16)
+CAPABILITY = (9, 0)  # of an H100; networks ask for it, too (grouped products of experts)
 # From 2.14 on kernels take heads of keys and values for groups of queries, and tensors without a batch.
 TAKES_GROUPS = tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 14)
 
@@ -177,12 +178,14 @@ def resize(name: str) -> Any:
 
 @contextlib.contextmanager
 def composites() -> Iterator[None]:
-    """Autocast is as on a GPU that has bfloat16, too: without one PyTorch turns it off where a network asks for it."""
+    """Autocast is as on a GPU that has bfloat16, too: without one PyTorch turns it off where a network asks for it. The
+    compute capability is CAPABILITY, which cannot be asked for without a driver."""
     library = torch.library.Library("aten", "IMPL")
     common, has_bfloat16 = torch.cuda.amp.common, torch.cuda.is_bf16_supported
-    lacks_cuda = common.amp_definitely_not_available
+    lacks_cuda, capability = common.amp_definitely_not_available, torch.cuda.get_device_capability
     try:
         common.amp_definitely_not_available, torch.cuda.is_bf16_supported = lambda: False, lambda *_, **__: True
+        torch.cuda.get_device_capability = lambda *_, **__: CAPABILITY
         for name, parts in {"scaled_dot_product_attention": attention, "lstm.input": lstm, "gru.input": one_state(3),
                             "rnn_tanh.input": one_state(1), "rnn_relu.input": one_state(0), "batch_norm": batch_norm,
                             "grid_sampler": grid_sampler, "one_hot": one_hot,
@@ -192,4 +195,5 @@ def composites() -> Iterator[None]:
         yield
     finally:
         common.amp_definitely_not_available, torch.cuda.is_bf16_supported = lacks_cuda, has_bfloat16
+        torch.cuda.get_device_capability = capability
         library._destroy()

@@ -133,6 +133,17 @@ if HAS_TORCH:
                 with torch.autocast("cuda", enabled=False):
                     return self.out(x.float())
 
+    class Experts(nn.Module):
+        """Products of groups, as experts of transformers have them: which kernel there is, they ask the device."""
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(4, 16, 32))
+
+        def forward(self, x, offsets):
+            if torch.cuda.get_device_capability(x.device) < (8, 0):
+                raise NotImplementedError
+            return F.grouped_mm(x * 2, self.weight.transpose(-2, -1), offs=offsets)
+
     class Fixes(nn.Module):
         def forward(self, x):
             return x.reshape(int(x.shape[0]) * 2, -1)
@@ -351,6 +362,20 @@ class Recordings(unittest.TestCase):
         self.assertIn("aten._scaled_dot_product_flash_attention.default", calls(halves))
         odd = record(nn.MultiheadAttention(9, 3, batch_first=True), *[torch.rand(2, 6, 9)] * 3, modes=["training"])["training"]
         self.assertNotIn("attention", " ".join(calls(odd)))
+
+    @unittest.skipUnless(HAS_TORCH and hasattr(F, "grouped_mm"), "F.grouped_mm of PyTorch 2.10 on")
+    def test_grouped_products(self):
+        """Networks may ask for the compute capability, and autograd keeps both operands and where groups end."""
+        asked = torch.cuda.get_device_capability
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "experts.program.json")
+            onnxvram.record(Experts(), (torch.rand(64, 32), torch.arange(4, dtype=torch.int32)), path=path, modes=["training"])
+            found = onnxvram.analyze(path, train="sgd")
+        self.assertIs(torch.cuda.get_device_capability, asked)
+        codes = {d["code"] for d in found.diagnostics}
+        self.assertFalse(codes & {"unknown-aten-op", "recorded-kept", "training-opaque"}, codes)
+        self.assertEqual(found.training["saved_activation_bytes"],
+                         64 * 32 * 4 + 4 * 4 + (64 * 16 * 4 + 64 * 8 + 4))  # the last three: the loss
 
     def test_regions_of_autocast(self):
         """As on a GPU, though there is none; every tensor has a type that the file can say."""
