@@ -72,13 +72,14 @@ static onv_status find_blocks(const onv_ckpt_problem *problem, const char *name,
     onv_status status = onv_ckpt_blocks.make(problem, &made, err);
     if (status == ONV_OK) {
         const onv_ckpt_plan *plan = &made.at.at[0];
-        bool are_whole = plan->n_segments > 0;
+        bool are_whole = false;
         *n = plan->n_segments;
         *blocks = ONV_ARENA_ARRAY(&problem->model->arena, onv_tape_segment, *n);
-        if (*blocks == NULL) status = onv_fail_memory(err);
-        for (uint32_t i = 0; i < *n && status == ONV_OK; i++)
-            are_whole &=
-                onv_segment_is_chain(&problem->places->namer, plan->segments[i], &(*blocks)[i]);
+        if (*blocks == NULL)
+            status = onv_fail_memory(err);
+        else
+            are_whole = *n > 0 && onv_segments_are_chains(&problem->places->namer, plan->segments,
+                                                          *n, *blocks);
         if (status == ONV_OK && !are_whole)
             status = onv_fail(err, ONV_ERR_USAGE,
                               "%s: the network has no repeated modules that are known as such; "

@@ -156,19 +156,18 @@ static onv_status make_fronts(const onv_ckpt_problem *others, onv_compiling *com
  * more than the pruned runs that the search counted: it is what people write. */
 static onv_status settle(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, onv_error *err)
 {
-    onv_namer *namer = &problem->places->namer;
     if (plan->sequential > 0 || plan->is_reentrant || plan->save != NULL) return ONV_OK;
     onv_tape_segment *whole =
         ONV_ARENA_ARRAY(&problem->model->arena, onv_tape_segment, plan->n_segments);
     if (whole == NULL) return onv_fail_memory(err);
-    bool are_modules = plan->n_kept_ops == 0 && plan->offload_until == 0;
-    for (uint32_t i = 0; i < plan->n_segments && are_modules; i++)
-        are_modules = onv_segment_is_chain(namer, plan->segments[i], &whole[i]);
+    bool are_modules =
+        plan->n_kept_ops == 0 && plan->offload_until == 0 &&
+        onv_segments_are_chains(&problem->places->namer, plan->segments, plan->n_segments, whole);
     onv_ckpt_plan plain = *plan;
     plain.segments = whole;
     plain.prunes = false;
     if (are_modules && plan->prunes) {
-        ONV_TRY(onv_ckpt_measure(problem, &plain, err));
+        ONV_TRY(onv_ckpt_measure(problem, &plain, NULL, err));
         are_modules = plain.peak_bytes <= plan->peak_bytes &&
                       plain.requested_bytes <= plan->requested_bytes &&
                       plain.recomputed_macs <= plan->recomputed_macs;
@@ -267,8 +266,8 @@ static uint64_t least_peak(const void *context, uint64_t recomputed_macs)
     return least;
 }
 
-static onv_status measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, bool *is_kept_used,
-                          onv_error *err)
+onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan,
+                            bool *is_kept_used, onv_error *err)
 {
     onv_train_options options = *problem->options;
     onv_price price;
@@ -282,11 +281,6 @@ static onv_status measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, 
     plan->recomputed_macs = price.recomputed_macs;
     plan->moved_bytes = price.moved_bytes;
     return ONV_OK;
-}
-
-onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, onv_error *err)
-{
-    return measure(problem, plan, NULL, err);
 }
 
 void onv_ckpt_apply(const onv_ckpt_plan *plan, onv_train_options *options)
@@ -315,7 +309,7 @@ onv_status onv_ckpt_plans_take(const onv_ckpt_problem *problem, const onv_ckpt_p
     plan.kept_ops = kept;
     onv_status status = plan.segments == NULL || kept == NULL || is_used == NULL
                             ? onv_fail_memory(err)
-                            : measure(problem, &plan, is_used, err);
+                            : onv_ckpt_measure(problem, &plan, is_used, err);
     plan.n_kept_ops = 0;
     for (uint32_t k = 0; k < from->n_kept_ops && status == ONV_OK; k++)
         if (is_used[k]) kept[plan.n_kept_ops++] = kept[k];
@@ -324,22 +318,14 @@ onv_status onv_ckpt_plans_take(const onv_ckpt_problem *problem, const onv_ckpt_p
     return onv_vec_push(&plans->at, plan) ? ONV_OK : onv_fail_memory(err);
 }
 
-static bool are_modules(const onv_ckpt_problem *problem, const onv_tape_segment *segments,
-                        uint32_t n)
-{
-    onv_namer namer = problem->places->namer;
-    for (uint32_t i = 0; i < n; i++)
-        if (!onv_segment_is_chain(&namer, segments[i], NULL)) return false;
-    return true;
-}
-
 onv_status onv_ckpt_plans_add(const onv_ckpt_problem *problem, const char *name,
                               const onv_tape_segment *segments, uint32_t n_segments,
                               onv_ckpt_plans *plans, onv_error *err)
 {
     onv_ckpt_plan plan = {.name = name, .segments = segments, .n_segments = n_segments};
     plan.prunes = problem->places->is_told &&
-                  (problem->prunes || !are_modules(problem, segments, n_segments));
+                  (problem->prunes ||
+                   !onv_segments_are_chains(&problem->places->namer, segments, n_segments, NULL));
     return onv_ckpt_plans_take(problem, &plan, plans, err);
 }
 

@@ -101,8 +101,9 @@ onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_compiling
                          const onv_train_options *options, onv_ckpt_wanted wanted,
                          onv_ckpt_plans *plans, onv_error *err);
 
-/* Sets what is measured of the plan. */
-onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, onv_error *err);
+/* Sets what is measured of the plan. `is_kept_used`: by kept result, as eager/program.h; NULL: not asked for. */
+onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan,
+                            bool *is_kept_used, onv_error *err);
 
 /* The plan's part of the options of a program. */
 void onv_ckpt_apply(const onv_ckpt_plan *plan, onv_train_options *options);

@@ -39,6 +39,13 @@ onv_status onv_front_offer(onv_ckpt_plans *plans, const onv_ckpt_plan *plan, onv
     return ONV_OK;
 }
 
+onv_status onv_front_offer_all(onv_ckpt_plans *plans, const onv_ckpt_plans *from, onv_error *err)
+{
+    for (size_t i = 0; from != NULL && i < from->at.count; i++)
+        if (from->at.at[i].moved_bytes == 0) ONV_TRY(onv_front_offer(plans, &from->at.at[i], err));
+    return ONV_OK;
+}
+
 /* --- What is given ----------------------------------------------------------------------------- */
 
 static bool is_bettered(const onv_ckpt_plan *plan, const onv_ckpt_plans *plans, const bool *stays,

@@ -140,7 +140,7 @@ static onv_status offer(search *s, onv_ckpt_plan *plan, onv_error *err)
     s->left -= steps < s->left ? steps : s->left;
     plan->prunes = true; /* as borders are applied */
     plan->sequential = plan->loop_from = 0;
-    ONV_TRY(onv_ckpt_measure(s->problem, plan, err));
+    ONV_TRY(onv_ckpt_measure(s->problem, plan, NULL, err));
     if (is_no_news(s, plan)) return ONV_OK;
     s->made.at.count = 0;
     ONV_TRY(onv_ckpt_plans_take(s->problem, plan, &s->made, err));

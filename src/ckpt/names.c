@@ -26,7 +26,7 @@ static const char *op_name(onv_model *model, const onv_eager_op *op)
     return name;
 }
 
-/* The outermost module that begins with operation `at`, which has a path, and ends inside the segment. */
+/* The outermost module that begins with operation `at` and ends inside the segment. */
 static const onv_module_span *whole_module(const onv_scopes *scopes, uint32_t at, uint32_t last_op)
 {
     const onv_module_span *whole = NULL, *span = scopes->module_of[at];
@@ -150,9 +150,7 @@ static bool find_chain(onv_namer *namer, onv_tape_segment segment)
 {
     chain c = {.namer = namer, .first_op = segment.first_op};
     for (uint32_t i = segment.first_op; i <= segment.last_op && !c.is_broken; i++) {
-        const onv_module_span *span = NULL;
-        if (namer->scopes->path_of[i] != NULL)
-            span = whole_module(namer->scopes, i, segment.last_op);
+        const onv_module_span *span = whole_module(namer->scopes, i, segment.last_op);
         if (span == NULL) return false; /* something between modules */
         add_module(&c, (onv_tape_segment){i, span->last_op});
         i = span->last_op;
@@ -232,7 +230,7 @@ onv_status onv_place_name(onv_namer *namer, uint32_t op, const char **text, onv_
     return *text != NULL ? ONV_OK : onv_fail_memory(err);
 }
 
-bool onv_segment_is_chain(onv_namer *namer, onv_tape_segment segment, onv_tape_segment *whole)
+static bool is_chain(onv_namer *namer, onv_tape_segment segment, onv_tape_segment *whole)
 {
     uint32_t n_modules;
     onv_tape_segment found = {UINT32_MAX, 0};
@@ -242,8 +240,17 @@ bool onv_segment_is_chain(onv_namer *namer, onv_tape_segment segment, onv_tape_s
         if (found.first_op == UINT32_MAX) found.first_op = i;
         found.last_op = i;
     }
-    if (whole != NULL) *whole = found;
+    *whole = found;
     return n_modules == 1 || find_chain(namer, segment);
+}
+
+bool onv_segments_are_chains(onv_namer *namer, const onv_tape_segment *at, uint32_t n,
+                             onv_tape_segment *whole)
+{
+    onv_tape_segment one;
+    for (uint32_t i = 0; i < n; i++)
+        if (!is_chain(namer, at[i], whole != NULL ? &whole[i] : &one)) return false;
+    return true;
 }
 
 /* --- All ---------------------------------------------------------------------------------------- */

@@ -49,9 +49,10 @@ onv_status onv_place_name(onv_namer *namer, uint32_t op, const char **text, onv_
 uint32_t onv_namer_place(const onv_namer *namer, uint32_t op);
 /* "node 2 NAME" of each operation before the loss, in the namer's arena. */
 onv_status onv_namer_nodes(onv_namer *namer, const char *const **nodes, onv_error *err);
-/* Whether the segment is a row of whole modules, each of which takes what the one before gives. `whole`:
- * from the first to the last operation of these; NULL: not asked for. */
-bool onv_segment_is_chain(onv_namer *namer, onv_tape_segment segment, onv_tape_segment *whole);
+/* Whether each segment is a row of whole modules, each of which takes what the one before gives. `whole`:
+ * from the first to the last operation of these, by segment; NULL: not asked for. */
+bool onv_segments_are_chains(onv_namer *namer, const onv_tape_segment *at, uint32_t n,
+                             onv_tape_segment *whole);
 /* Text lives in the model's arena. Linear in the segment, times the depth of its modules. */
 onv_status onv_segment_name(onv_namer *namer, onv_tape_segment segment, onv_segment_names *names,
                             onv_error *err);

@@ -83,7 +83,7 @@ static onv_status try_until(search *s, const onv_ckpt_plan *base, uint32_t until
     plan.offload_until = until;
     plan.sequential = plan.loop_from = 0;
     plan.prunes = s->problem->places->is_told; /* as borders are applied */
-    ONV_TRY(onv_ckpt_measure(s->problem, &plan, err));
+    ONV_TRY(onv_ckpt_measure(s->problem, &plan, NULL, err));
     return onv_front_offer(&s->front, &plan, err);
 }
 
@@ -112,8 +112,7 @@ static onv_status try_bases(search *s, const onv_ckpt_plans *bases, onv_error *e
     size_t n_places = MAX_STEPS / (MAX_BASES * (s->problem->eager->ops.count + 1));
     if (n_places < MIN_PLACES) n_places = MIN_PLACES;
     if (n_places > MAX_PLACES) n_places = MAX_PLACES;
-    for (size_t i = 0; i < bases->at.count; i++)
-        ONV_TRY(onv_front_offer(&s->front, &bases->at.at[i], err));
+    ONV_TRY(onv_front_offer_all(&s->front, bases, err));
     for (size_t i = 0; i < n; i++) {
         size_t at = n > 1 ? i * (bases->at.count - 1) / (n - 1) : 0;
         ONV_TRY(try_base(s, &bases->at.at[at], (uint32_t)n_places, err));

@@ -48,15 +48,10 @@ static onv_status try_seeds(front *f, onv_error *err)
     problem.rivals = NULL; /* a level ends by what its plans take */
     onv_status status = onv_ckpt_none.make(f->problem, &plans, err);
     if (status == ONV_OK) status = onv_uneven_make(&problem, &f->beside, &plans, err);
-    for (size_t i = 0; i < plans.at.count && status == ONV_OK; i++)
-        status = onv_front_offer(&f->plans, &plans.at.at[i], err);
+    if (status == ONV_OK) status = onv_front_offer_all(&f->plans, &plans, err);
     onv_ckpt_plans_cleanup(&plans);
-    ONV_TRY(status);
-    const onv_ckpt_plans *others = f->problem->others;
-    for (size_t i = 0; others != NULL && i < others->at.count; i++)
-        if (others->at.at[i].moved_bytes == 0)
-            ONV_TRY(onv_front_offer(&f->plans, &others->at.at[i], err));
-    return ONV_OK;
+    if (status != ONV_OK) return status;
+    return onv_front_offer_all(&f->plans, f->problem->others, err);
 }
 
 /* Operations whose results may be kept, the dearest to run for each byte first. */
@@ -242,14 +237,6 @@ static uint32_t max_builds(const onv_eager *eager)
     return n > MIN_BUILDS ? (uint32_t)n : MIN_BUILDS;
 }
 
-static onv_status try_compiled(front *f, onv_error *err)
-{
-    const onv_ckpt_plans *compiled = f->problem->compiled;
-    for (size_t i = 0; compiled != NULL && i < compiled->at.count; i++)
-        ONV_TRY(onv_front_offer(&f->plans, &compiled->at.at[i], err));
-    return ONV_OK;
-}
-
 static onv_status make(const onv_ckpt_problem *problem, onv_ckpt_plans *plans, onv_error *err)
 {
     onv_ckpt_problem rivalled = *problem;
@@ -260,7 +247,7 @@ static onv_status make(const onv_ckpt_problem *problem, onv_ckpt_plans *plans, o
     onv_status status = onv_tape_beside_find(problem, &arena, &f.beside, err);
     if (status == ONV_OK) status = try_seeds(&f, err);
     if (status == ONV_OK) status = try_chains(&f, &arena, err);
-    if (status == ONV_OK) status = try_compiled(&f, err);
+    if (status == ONV_OK) status = onv_front_offer_all(&f.plans, problem->compiled, err);
     if (status == ONV_OK) status = onv_front_give(problem, &f.plans, "optimal", plans, err);
     onv_ckpt_plans_cleanup(&f.plans);
     onv_arena_cleanup(&arena);
