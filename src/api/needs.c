@@ -150,27 +150,30 @@ static const char *missing(const onv_options *options, size_t row)
 
 const char *onv_option_missing(const onv_options *given, const char *option)
 {
-    onv_options options = onv_options_default();
+    onv_options options;
+    size_t i = 0;
+    while (i < N_ROWS && strcmp(rows[i].name, option) != 0) i++;
+    if (i == N_ROWS || given->struct_size == sizeof options)
+        return i < N_ROWS ? missing(given, i) : NULL;
+    options = onv_options_default();
     onv_take(&options, sizeof options, given, given->struct_size);
-    for (size_t i = 0; i < N_ROWS; i++)
-        if (strcmp(rows[i].name, option) == 0) return missing(&options, i);
-    return NULL;
+    return missing(&options, i);
 }
 
 /* Zeros are defaults, too, where a struct was not filled by its initializer. */
-static bool is_given(const onv_options *options, size_t row)
+static bool is_given(const onv_options *options, const onv_options *plain, size_t row)
 {
     static const char zeros[sizeof(double)];
-    const onv_options plain = onv_options_default();
     const char *field = (const char *)options + rows[row].at;
-    return memcmp(field, (const char *)&plain + rows[row].at, rows[row].bytes) != 0 &&
+    return memcmp(field, (const char *)plain + rows[row].at, rows[row].bytes) != 0 &&
            memcmp(field, zeros, rows[row].bytes) != 0;
 }
 
 onv_status onv_check_needs(const onv_options *options, onv_error *err)
 {
+    const onv_options plain = onv_options_default();
     for (size_t i = 0; i < N_ROWS; i++) {
-        const char *text = is_given(options, i) ? missing(options, i) : NULL;
+        const char *text = is_given(options, &plain, i) ? missing(options, i) : NULL;
         if (text != NULL) return onv_fail(err, ONV_ERR_USAGE, "--%s needs %s", rows[i].name, text);
     }
     return ONV_OK;

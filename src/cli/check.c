@@ -101,9 +101,10 @@ onv_cli_verdict onv_cli_check_serve(onv_cli *cli)
 static onv_cli_verdict check_command(const onv_cli *cli)
 {
     const char *names[ONV_CLI_MAX_COMMANDS + 1] = {NULL};
+    if (access(cli->models[0], F_OK) == 0) return ONV_CLI_RUN;
     for (size_t i = 0; i < onv_cli_n_commands; i++) names[i] = onv_cli_commands[i].name;
     const char *near = onv_nearest_name(cli->models[0], names);
-    if (near == NULL || access(cli->models[0], F_OK) == 0) return ONV_CLI_RUN;
+    if (near == NULL) return ONV_CLI_RUN;
     return onv_cli_reject("'%s' is neither a file nor a command: did you mean 'onnxvram %s'?",
                           cli->models[0], near);
 }

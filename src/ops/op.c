@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <threads.h>
 
 #include "ops/contrib.h"
 #include "ops/op_shapes.h"
@@ -27,27 +28,33 @@ static uint64_t hash_key(const char *domain, const char *name)
     return onv_hash_u64(hash);
 }
 
-bool onv_op_index_init(onv_op_index *index, onv_arena *arena)
+/* Of all rows, once in a process: less than half of it is used. */
+enum { N_SLOTS = 2048 };
+static const onv_op *all_slots[N_SLOTS];
+static const char *all_domains[N_SLOTS];
+static once_flag all_once = ONCE_FLAG_INIT;
+
+static void list_all(void)
 {
-    uint32_t n_rows = 0;
-    for (size_t f = 0; f < onv_n_op_families; f++) n_rows += (uint32_t)onv_op_families[f]->n_rows;
-    uint32_t n_slots = 64;
-    while (n_slots < n_rows * 2) n_slots *= 2;
-    index->slots = ONV_ARENA_ARRAY(arena, const onv_op *, n_slots);
-    index->domains = ONV_ARENA_ARRAY(arena, const char *, n_slots);
-    index->n_slots = n_slots;
-    index->arena = arena;
-    if (index->slots == NULL || index->domains == NULL) return false;
     for (size_t f = 0; f < onv_n_op_families; f++) {
         const onv_op_family *family = onv_op_families[f];
         for (size_t r = 0; r < family->n_rows; r++) {
-            uint64_t slot = hash_key(family->domain, family->rows[r].name) & (n_slots - 1);
-            while (index->slots[slot] != NULL) slot = (slot + 1) & (n_slots - 1);
-            index->slots[slot] = &family->rows[r];
-            index->domains[slot] = family->domain;
+            uint64_t slot = hash_key(family->domain, family->rows[r].name) % N_SLOTS;
+            while (all_slots[slot] != NULL) slot = (slot + 1) % N_SLOTS;
+            all_slots[slot] = &family->rows[r];
+            all_domains[slot] = family->domain;
         }
     }
-    return true;
+}
+
+bool onv_op_index_init(onv_op_index *index, onv_arena *arena)
+{
+    call_once(&all_once, list_all);
+    index->slots = onv_arena_copy(arena, all_slots, sizeof all_slots);
+    index->domains = all_domains;
+    index->n_slots = N_SLOTS;
+    index->arena = arena;
+    return index->slots != NULL;
 }
 
 const onv_op *onv_op_find(const onv_op_index *index, const char *domain, const char *name,
@@ -55,8 +62,8 @@ const onv_op *onv_op_find(const onv_op_index *index, const char *domain, const c
 {
     const onv_op **best = NULL;
     onv_error err = {0};
-    uint64_t slot = hash_key(domain, name) & (index->n_slots - 1);
-    for (; index->slots[slot] != NULL; slot = (slot + 1) & (index->n_slots - 1)) {
+    uint64_t slot = hash_key(domain, name) % N_SLOTS;
+    for (; index->slots[slot] != NULL; slot = (slot + 1) % N_SLOTS) {
         const onv_op *row = index->slots[slot];
         if (row->since > version || (best != NULL && (*best)->since >= row->since)) continue;
         if (strcmp(row->name, name) == 0 && strcmp(index->domains[slot], domain) == 0)

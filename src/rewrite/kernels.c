@@ -1,6 +1,5 @@
 #include "rewrite/kernels.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "rewrite/rules.h"
@@ -188,15 +187,24 @@ static const char plain_kernels[] =
 enum { N_ONNX = sizeof onnx_kernels / sizeof onnx_kernels[0] };
 _Static_assert(N_ONNX < UINT8_MAX, "a row is a byte");
 
+onv_op_name onv_kernels_next(const char **words)
+{
+    char word[64] = "";
+    const char *at = *words + strspn(*words, " ");
+    size_t length = strcspn(at, " ");
+    *words = length > 0 ? at + length : NULL;
+    memcpy(word, at, length < sizeof word ? length : sizeof word - 1);
+    return onv_op_name_of(word);
+}
+
 void onv_kernels_list(onv_edit *e)
 {
-    char word[64];
     e->kernels = ONV_ARENA_ARRAY(&e->model->arena, uint8_t, ONV_N_OP_NAMES);
     if (e->kernels == NULL) onv_edit_fail(e, ONV_ERR_MEMORY);
     for (uint8_t i = 0; i < N_ONNX && e->kernels != NULL; i++) {
         const char *at = onnx_kernels[i].ops;
-        for (int length; sscanf(at, "%63s%n", word, &length) == 1; at += length)
-            e->kernels[onv_op_name_of(word)] = i + 1;
+        for (onv_op_name op = onv_kernels_next(&at); at != NULL; op = onv_kernels_next(&at))
+            e->kernels[op] = i + 1;
     }
 }
 

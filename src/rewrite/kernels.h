@@ -13,7 +13,10 @@ typedef struct onv_kernel {
     uint32_t host_out; /* likewise */
 } onv_kernel;
 
-/* Before the first of these is looked for. */
+/* Of the first of several words, behind which *words is then; that is NULL where there is none. */
+onv_op_name onv_kernels_next(const char **words);
+
+/* Before the first kernel is looked for. */
 void onv_kernels_list(onv_edit *e);
 
 /* The kernel that would run the node on CUDA; NULL if there is none. */

@@ -1,6 +1,5 @@
 #include "rewrite/rewrite.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -27,13 +26,14 @@ typedef struct rewriting {
 /* At which operators rules start. */
 static void list_starts(rewriting *r)
 {
-    char word[64];
     for (size_t i = 0; i < onv_n_rewrite_rules; i++) {
         const char *at = onv_rewrite_rules[i].ops;
         for (size_t op = 0; at == NULL && op < ONV_N_OP_NAMES; op++)
             r->starts[op] |= UINT64_C(1) << i;
-        for (int length; at != NULL && sscanf(at, "%63s%n", word, &length) == 1; at += length)
-            r->starts[onv_op_name_of(word)] |= UINT64_C(1) << i;
+        while (at != NULL) {
+            onv_op_name op = onv_kernels_next(&at);
+            if (at != NULL) r->starts[op] |= UINT64_C(1) << i;
+        }
     }
 }
 
