@@ -116,14 +116,17 @@ static bool is_before(const onv_space *space, uint32_t block, uint32_t other)
     return a->bytes != b->bytes ? a->bytes < b->bytes : a->address < b->address;
 }
 
-/* The smallest that the stream may use, not before (bytes, address). */
-static uint32_t find_free(const onv_allocator *a, uint64_t bytes, uint64_t address)
+/* The smallest that the stream may use; *other: the smallest of those that belong to another one, its own or none. */
+static uint32_t find_free(const onv_allocator *a, uint64_t bytes, uint32_t *other)
 {
     const bfc_state *s = a->state;
-    uint32_t of_none = onv_block_set_lower_bound(&s->free[0], &a->space, bytes, address);
+    uint32_t of_none = onv_block_set_lower_bound(&s->free[0], &a->space, bytes, 0);
+    *other = ONV_NO_BLOCK;
     if (a->stream == 0) return of_none;
-    uint32_t own = onv_block_set_lower_bound(&s->free[a->stream], &a->space, bytes, address);
-    return is_before(&a->space, own, of_none) ? own : of_none;
+    uint32_t own = onv_block_set_lower_bound(&s->free[a->stream], &a->space, bytes, 0);
+    bool is_own = is_before(&a->space, own, of_none);
+    *other = is_own ? of_none : own;
+    return is_own ? own : of_none;
 }
 
 /* Chunks of at least so many bytes are split. */
@@ -133,14 +136,17 @@ static uint64_t split_bytes(const onv_allocator *a, uint64_t rounded)
     return rounded + (dead < rounded ? dead : rounded);
 }
 
-/* The sizes of `tail` with which it would be found again. */
-static onv_bfc_hole bound_found(const onv_allocator *a, uint64_t rounded, const onv_block *tail)
+/* The sizes of the tail that was found with which it would be found again. */
+static onv_bfc_hole bound_found(onv_allocator *a, uint64_t rounded, uint32_t found, uint32_t other)
 {
+    const onv_block *tail = onv_space_block(&a->space, found);
+    const onv_block_set *set = set_of(a, found);
     uint64_t split = split_bytes(a, rounded);
     bool is_split = tail->bytes >= split;
     onv_bfc_hole sizes = {.least = is_split ? split : rounded,
                           .most = is_split ? UINT64_MAX : split - 1};
-    uint32_t next = find_free(a, tail->bytes, tail->address + 1);
+    uint32_t next = set->count > 1 ? onv_block_set_next(set, &a->space, found) : ONV_NO_BLOCK;
+    if (is_before(&a->space, other, next)) next = other;
     if (next == ONV_NO_BLOCK) return sizes;
     const onv_block *larger = onv_space_block(&a->space, next);
     uint64_t most = larger->bytes - (larger->address < tail->address);
@@ -150,7 +156,7 @@ static onv_bfc_hole bound_found(const onv_allocator *a, uint64_t rounded, const 
 
 /* The last chunk of a hole is as large as the hole leaves it, all others have sizes of requests: bounds each such chunk by
  * whether it was found, lies behind what was, or is too small. */
-static void bound_holes(const onv_allocator *a, uint64_t rounded, uint32_t found)
+static void bound_holes(onv_allocator *a, uint64_t rounded, uint32_t found, uint32_t other)
 {
     const onv_bfc_image *image = ((const bfc_state *)a->state)->image;
     const onv_block *taken = found != ONV_NO_BLOCK ? onv_space_block(&a->space, found) : NULL;
@@ -160,7 +166,7 @@ static void bound_holes(const onv_allocator *a, uint64_t rounded, uint32_t found
             continue;
         onv_bfc_hole *hole = &image->holes.at[i], sizes = {.most = UINT64_MAX};
         if (tail == taken)
-            sizes = bound_found(a, rounded, tail);
+            sizes = bound_found(a, rounded, found, other);
         else if (tail->bytes < rounded || taken == NULL)
             sizes.most = rounded - 1;
         else /* what is taken may be a hole's, too, and then grow up to this one */
@@ -178,8 +184,9 @@ static onv_status bfc_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, o
 {
     const bfc_state *s = a->state;
     uint64_t rounded = onv_round_up(bytes, QUANTUM_BYTES);
-    *block = find_free(a, rounded, 0);
-    if (s->image != NULL) bound_holes(a, rounded, *block);
+    uint32_t other;
+    *block = find_free(a, rounded, &other);
+    if (s->image != NULL) bound_holes(a, rounded, *block, other);
     if (*block != ONV_NO_BLOCK)
         onv_block_set_remove(set_of(a, *block), &a->space, *block);
     else

@@ -154,16 +154,19 @@ void onv_space_remove_loose(onv_space *space, uint32_t block)
 onv_status onv_space_split(onv_space *space, uint32_t block, uint64_t bytes, uint32_t *rest,
                            onv_error *err)
 {
-    const onv_block *b = &space->blocks.at[block];
-    onv_block high = {.address = b->address + bytes,
-                      .bytes = b->bytes - bytes,
-                      .segment = b->segment,
-                      .prev = block,
-                      .next = b->next,
-                      .state = b->state,
-                      .stream = b->stream};
-    ONV_TRY(new_block(space, high, rest, err));
-    onv_block *low = &space->blocks.at[block]; /* the array may have moved */
+    if (space->spare_block == ONV_NO_BLOCK)
+        ONV_TRY(new_block(space, (onv_block){.next = ONV_NO_BLOCK}, &space->spare_block, err));
+    *rest = space->spare_block;
+    onv_block *low = &space->blocks.at[block], *high = &space->blocks.at[*rest];
+    space->spare_block = high->next;
+    high->address = low->address + bytes;
+    high->bytes = low->bytes - bytes;
+    high->age = 0;
+    high->segment = low->segment;
+    high->prev = block;
+    high->next = low->next;
+    high->state = low->state;
+    high->stream = low->stream;
     if (low->next != ONV_NO_BLOCK)
         space->blocks.at[low->next].prev = *rest;
     else
