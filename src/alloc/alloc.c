@@ -55,6 +55,25 @@ onv_status onv_allocator_restart(onv_allocator *a, onv_error *err)
     return a->model->init != NULL ? a->model->init(a, err) : ONV_OK;
 }
 
+onv_status onv_allocator_copy(const onv_allocator *a, onv_allocator *copy, onv_error *err)
+{
+    const onv_space *from = &a->space;
+    onv_space *to = &copy->space;
+    *copy = *a;
+    copy->record = NULL;
+    copy->state = onv_heap_copy(a->state, a->model->state_bytes);
+    copy->owned.at = onv_heap_copy(a->owned.at, a->owned.count * sizeof *a->owned.at);
+    to->blocks.at = onv_heap_copy(from->blocks.at, from->blocks.count * sizeof *from->blocks.at);
+    to->segments.at =
+        onv_heap_copy(from->segments.at, from->segments.count * sizeof *from->segments.at);
+    copy->owned.capacity = a->owned.count;
+    to->blocks.capacity = from->blocks.count;
+    to->segments.capacity = from->segments.count;
+    bool is_whole = copy->state != NULL && copy->owned.at != NULL && to->blocks.at != NULL &&
+                    to->segments.at != NULL;
+    return is_whole ? ONV_OK : onv_fail_memory(err);
+}
+
 void onv_allocator_cleanup(onv_allocator *a)
 {
     onv_heap_free(a->state);

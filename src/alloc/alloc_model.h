@@ -35,6 +35,9 @@ static inline void onv_stats_remove(onv_alloc_stats *stats, onv_alloc_metric met
     stats->of[metric][pool].removed += n;
 }
 
+/* As it is now, without its record; to be cleaned up also after a failure. */
+onv_status onv_allocator_copy(const onv_allocator *a, onv_allocator *copy, onv_error *err);
+
 /* Whether the device still has that much. */
 bool onv_device_has(const onv_allocator *a, uint64_t bytes);
 

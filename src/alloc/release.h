@@ -7,7 +7,7 @@
 #ifndef ONV_ALLOC_RELEASE_H
 #define ONV_ALLOC_RELEASE_H
 
-#include "alloc/alloc.h"
+#include "alloc/requests.h"
 
 typedef struct onv_release {
     bool suffices;           /* the run ends within the limit, and not without */
@@ -15,14 +15,15 @@ typedef struct onv_release {
     uint64_t returned_bytes; /* to the device, over the whole run; 0: likewise */
 } onv_release;
 
-/* Whether a run within `limit_bytes` is to be tried at all, after one without a limit; and what came of it. */
-bool onv_release_may_suffice(uint64_t limit_bytes, const onv_held_figures *unlimited);
-onv_release onv_release_of(const onv_held_figures *limited);
-
 /* Serves the timeline, as onv_alloc_run does, within `limit_bytes` of the device. `unlimited` are the figures without
  * a limit. A limit of 0 is none: nothing is released. */
 onv_status onv_release_find(const onv_timeline *t, const onv_alloc_options *options,
                             uint64_t limit_bytes, const onv_held_figures *unlimited,
                             onv_release *release, onv_error *err);
+
+/* The same of requests, with one of the sizes that workspaces have. */
+onv_status onv_release_of(const onv_requests *requests, unsigned which,
+                          const onv_alloc_options *options, uint64_t limit_bytes,
+                          const onv_held_figures *unlimited, onv_release *release, onv_error *err);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "alloc/alloc_model.h"
 #include "base/fail.h"
 #include "base/quota.h"
 
@@ -60,6 +61,9 @@ static onv_status serve(onv_allocator *a, const onv_requests *r, const onv_alloc
                         uint32_t id, unsigned which, onv_error *err)
 {
     ONV_WORK(4);
+    if (r->is_pass && request->kind == ONV_REQUEST_ALLOC && id < a->owned.count &&
+        a->owned.at[id] != ONV_OWNS_NOTHING)
+        return ONV_OK; /* the pass before left it */
     if (request->kind == ONV_REQUEST_ALLOC) return onv_allocator_alloc(a, id, request->bytes, err);
     if (request->kind == ONV_REQUEST_FREE) return onv_allocator_free(a, id, err);
     uint64_t bytes = r->passing.at[request->id].bytes[which];
@@ -119,6 +123,100 @@ onv_status onv_requests_repeat(onv_allocator *a, const onv_requests *r, unsigned
     if (!comes_again(r, &g)) return ONV_OK;
     onv_status status = repeat(a, r, &g, which, rounds, images, served, err);
     for (int i = 0; i < 2; i++) onv_vec_cleanup(&images[i]);
+    return status;
+}
+
+/* What a pass finds and leaves. */
+static bool stays(const onv_timeline *t, const onv_buffer *b)
+{
+    return b->first == 0 && b->last + 1 == t->steps.count &&
+           (b->kind == ONV_BUFFER_WEIGHT || b->kind == ONV_BUFFER_STATISTIC ||
+            b->kind == ONV_BUFFER_INPUT);
+}
+
+onv_status onv_requests_list(const onv_timeline *t, onv_requests *r, onv_error *err)
+{
+    onv_timeline_events events = {0};
+    uint32_t n_passing = 0;
+    ONV_TRY(onv_timeline_list_events(t, &events, err));
+    bool fits = onv_vec_reserve(&r->at, events.count);
+    r->n_ids = (uint32_t)t->buffers.count;
+    r->is_pass = true;
+    for (size_t i = 0; i < events.count && fits; i++) {
+        const onv_timeline_event *e = &events.at[i];
+        const onv_buffer *b = &t->buffers.at[e->buffer];
+        onv_alloc_request request = {.bytes = e->is_free ? 0 : b->bytes,
+                                     .id = e->buffer,
+                                     .kind = e->is_free ? ONV_REQUEST_FREE : ONV_REQUEST_ALLOC};
+        if (b->within != ONV_NO_BUFFER) r->is_pass = false; /* of that what follows is not known */
+        if (b->within != ONV_NO_BUFFER || (e->is_free && (b->is_transient || stays(t, b))))
+            continue;
+        if (b->is_transient)
+            request = (onv_alloc_request){.id = n_passing++, .kind = ONV_REQUEST_PASS};
+        r->at.at[r->at.count++] = request;
+    }
+    onv_vec_cleanup(&events);
+    return fits ? ONV_OK : onv_fail_memory(err);
+}
+
+static onv_status serve_up_to(onv_allocator *a, const onv_requests *r, size_t first, size_t end,
+                              unsigned which, onv_error *err)
+{
+    for (size_t i = first; i < end && !a->out_of_memory; i++)
+        ONV_TRY(serve(a, r, &r->at.at[i], r->at.at[i].id, which, err));
+    return ONV_OK;
+}
+
+static onv_status serve_rest(onv_allocator *a, const onv_requests *r, size_t first, unsigned which,
+                             onv_held_figures *held, onv_error *err)
+{
+    uint32_t served;
+    ONV_TRY(serve_up_to(a, r, first, r->at.count, which, err));
+    ONV_TRY(onv_requests_repeat(a, r, which, a->options.later_iterations, &served, err));
+    onv_allocator_figures(a, held);
+    return ONV_OK;
+}
+
+/* The requests before the first workspace for which these choices differ. */
+static size_t count_common(const onv_requests *r, const unsigned which[2])
+{
+    size_t n = 0;
+    for (; n < r->at.count; n++) {
+        const onv_alloc_request *request = &r->at.at[n];
+        if (request->kind != ONV_REQUEST_PASS) continue;
+        const uint64_t *bytes = r->passing.at[request->id].bytes;
+        if (bytes[which[0]] != bytes[which[1]]) break;
+    }
+    return n;
+}
+
+static onv_status serve_two(onv_allocator *a, const onv_requests *r, const unsigned which[2],
+                            onv_held_figures held[2], onv_error *err)
+{
+    onv_allocator other;
+    onv_status status = ONV_OK;
+    size_t common = count_common(r, which);
+    bool differ = common < r->at.count;
+    if (r->at.count > 0) ONV_TRY(onv_allocator_leave_pool(a, err));
+    ONV_TRY(serve_up_to(a, r, 0, common, which[0], err));
+    if (differ) {
+        status = onv_allocator_copy(a, &other, err);
+        if (status == ONV_OK) status = serve_rest(&other, r, common, which[1], &held[1], err);
+        onv_allocator_cleanup(&other);
+    }
+    if (status == ONV_OK) status = serve_rest(a, r, common, which[0], &held[0], err);
+    if (!differ) held[1] = held[0];
+    return status;
+}
+
+onv_status onv_requests_serve_two(const onv_requests *r, const unsigned which[2],
+                                  const onv_alloc_model *model, const onv_alloc_options *options,
+                                  onv_held_figures held[2], onv_error *err)
+{
+    onv_allocator a;
+    ONV_TRY(onv_allocator_init(&a, model, options, err));
+    onv_status status = serve_two(&a, r, which, held, err);
+    onv_allocator_cleanup(&a);
     return status;
 }
 

@@ -1,5 +1,5 @@
-/* What training asks of an allocator, recorded once and served as often as needed: with other workspaces, within a limit, and
- * for iterations that come later. */
+/* What inference or training asks of an allocator, recorded once and served as often as needed: with other workspaces, within a
+ * limit, and for iterations that come later. */
 #ifndef ONV_ALLOC_REQUESTS_H
 #define ONV_ALLOC_REQUESTS_H
 
@@ -35,12 +35,21 @@ typedef struct onv_requests {
     ONV_VEC(onv_passing) passing;
     ONV_VEC(onv_iteration_mark) marks;
     uint32_t n_ids;
-    bool is_pass; /* all is one pass, which frees what it allocates; it has no marks */
+    bool
+        is_pass; /* all is one pass, which frees what it allocates but what comes to stay; no marks */
 } onv_requests;
 
 /* The next iteration begins with this id. False: no memory. */
 bool onv_requests_mark(onv_requests *requests, uint32_t id);
 void onv_requests_cleanup(onv_requests *requests);
+
+/* Appends what a timeline without branches asks for. Its transient buffers are the passing ones, in their order. */
+onv_status onv_requests_list(const onv_timeline *t, onv_requests *requests, onv_error *err);
+
+/* Serves that, as often as passes come again, with each of two choices; up to the first workspace that differs once for both. */
+onv_status onv_requests_serve_two(const onv_requests *requests, const unsigned which[2],
+                                  const onv_alloc_model *model, const onv_alloc_options *options,
+                                  onv_held_figures held[2], onv_error *err);
 
 /* Serves all, and the last iteration options->later_iterations times more, with PyTorch's allocator. `which` of the sizes
  * workspaces have. */

@@ -28,48 +28,56 @@ static onv_status warn_of_fast_path(onv_analysis *analysis, onv_model *model, co
     return ONV_OK;
 }
 
-/* `made`: as onv_runtime_execute() has it. */
-static onv_status add_end(onv_model *model, const onv_live *live, const onv_runtime_options *how,
-                          onv_execution *made, onv_runtime_result *result, onv_error *err)
+/* What one timeline asks for is served with each choice. */
+static onv_status serve_ends(onv_model *model, const onv_runtime_options *how,
+                             const unsigned which[2], onv_execution *made, onv_requests *asked,
+                             onv_runtime_result *result, onv_error *err)
 {
-    onv_runtime_result end;
-    ONV_TRY(onv_runtime_execute(result->runtime, model, live, how, &end, made, err));
-    onv_placement_cleanup(&made->placement);
-    onv_runtime_add_end(&end, result);
+    const onv_alloc_model *allocator = onv_alloc_model_find(result->runtime->allocator);
+    const onv_alloc_options alloc = onv_runtime_allocator(result->runtime, how);
+    uint64_t room = onv_eager_handle_bytes(how->tape, &how->lower);
+    onv_held_figures held[2];
+    onv_peak peak;
+    room = how->room_bytes > room ? how->room_bytes - room : 0;
+    ONV_TRY(onv_inference_build(model, how->tape, &how->lower, &made->timeline, asked, err));
+    ONV_TRY(onv_execution_share_outputs(model, made, err));
+    ONV_TRY(
+        onv_timeline_peak_without(&made->timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL, err));
+    ONV_TRY(onv_requests_list(&made->timeline, asked, err));
+    ONV_TRY(onv_requests_serve_two(asked, which, allocator, &alloc, held, err));
+    for (int i = 0; i < 2; i++) {
+        onv_runtime_result end = {.allocated_peak_bytes = held[i].allocated_peak,
+                                  .tensor_peak_bytes = peak.bytes,
+                                  .held_bytes = held[i].reserved_peak};
+        if (!allocator->is_pooled)
+            ONV_TRY(onv_release_of(asked, which[i], &alloc, room, &held[i], &end.release, err));
+        onv_runtime_add_end(&end, result);
+    }
     return ONV_OK;
 }
 
-/* Whether a workspace is another one than that which is likely. */
-static bool differs(const onv_eager *tape, onv_workspace_choice choice)
-{
-    for (size_t i = 0; i < tape->ops.count; i++) {
-        const onv_eager_workspace *w = &tape->ops.at[i].workspace;
-        if (onv_workspace_bytes(w, choice) != w->bytes) return true;
-    }
-    return false;
-}
-
-/* With the likely workspaces too, if there is something else that decides; then in the timeline of these, unless a run took
- * one path of it. */
+/* With the likely workspaces too, if there is something else that decides. Of branches a run takes one path, by what they hold. */
 static onv_status add_ends_of(onv_model *model, const onv_live *live, onv_runtime_options *how,
                               bool with_likely, onv_workspace_choice choice,
                               onv_runtime_result *result, onv_error *err)
 {
-    onv_execution made = {0};
-    bool ends = differs(how->tape, choice), shares = how->tape->regions.count == 0;
-    how->lower.keeps_open = ends && shares;
-    if (with_likely) ONV_TRY(add_end(model, live, how, &made, result, err));
-    if (with_likely && ends && shares)
-        shares = onv_inference_choose(how->tape, choice, &made.timeline);
-    if (!shares) {
+    const unsigned last = how->tape->has_open_workspaces ? choice : ONV_WORKSPACE_LIKELY;
+    const unsigned which[2] = {with_likely ? ONV_WORKSPACE_LIKELY : last, last};
+    if (how->tape->regions.count == 0) {
+        onv_execution made = {0};
+        onv_requests asked = {.n_ids = 0};
+        onv_status status = serve_ends(model, how, which, &made, &asked, result, err);
         onv_execution_cleanup(&made);
-        made = (onv_execution){0};
-        how->lower.keeps_open = false;
+        onv_requests_cleanup(&asked);
+        return status;
     }
-    how->lower.cuda.choice = choice;
-    onv_status status = ends ? add_end(model, live, how, &made, result, err) : ONV_OK;
-    if (status == ONV_OK) onv_execution_cleanup(&made);
-    return status;
+    for (int i = which[0] == which[1]; i < 2; i++) {
+        onv_runtime_result end;
+        how->lower.cuda.choice = (onv_workspace_choice)which[i];
+        ONV_TRY(onv_runtime_compute(result->runtime, model, live, how, &end, err));
+        onv_runtime_add_end(&end, result);
+    }
+    return ONV_OK;
 }
 
 /* A tape of its own (`how.tape` is NULL) is lowered once. */

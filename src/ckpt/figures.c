@@ -254,17 +254,13 @@ static onv_status serve_record(const onv_train_record *made, const onv_training_
                                onv_workspace_choice choice, onv_training_figures *figures,
                                onv_error *err)
 {
-    onv_held_figures held, limited;
-    onv_alloc_options alloc = allocator_of(options);
+    onv_held_figures held;
+    const onv_alloc_options alloc = allocator_of(options);
     ONV_TRY(onv_requests_serve(&made->requests, choice, &alloc, &held, err));
     figures->allocated_peak_bytes = held.allocated_peak;
     figures->reserved_peak_bytes = held.reserved_peak;
-    figures->release = (onv_release){0};
-    alloc.capacity_bytes = room_beside_handles(options, figures);
-    if (!onv_release_may_suffice(alloc.capacity_bytes, &held)) return ONV_OK;
-    ONV_TRY(onv_requests_serve(&made->requests, choice, &alloc, &limited, err));
-    figures->release = onv_release_of(&limited);
-    return ONV_OK;
+    return onv_release_of(&made->requests, choice, &alloc, room_beside_handles(options, figures),
+                          &held, &figures->release, err);
 }
 
 /* By what cuDNN takes for convolutions. `made`: of these options, or NULL. */

@@ -264,7 +264,6 @@ typedef struct onv_lower_options {
     onv_attention_kernel attention;
     bool locals; /* calls of modules hold what they can (eager/calls.h) */
     bool least;  /* inference: nothing is held after its last use, and equal parameters are one */
-    bool keeps_open; /* inference: workspaces of 0 bytes that may be larger stand in the timeline */
     bool graph_module;   /* there are no calls of modules, and nothing of this kind is held */
     bool as_exported;    /* no pattern is recognised */
     bool folded_norms;   /* batch norms that the export folded stay folded */

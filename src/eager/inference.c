@@ -152,16 +152,17 @@ static onv_status run(onv_simulation *s, const onv_lower_options *how, onv_error
 }
 
 onv_status onv_inference_build(onv_model *model, const onv_eager *eager,
-                               const onv_lower_options *how, onv_timeline *timeline, onv_error *err)
+                               const onv_lower_options *how, onv_timeline *timeline,
+                               onv_requests *requests, onv_error *err)
 {
-    const onv_train_options options = {.weights = how->weights,
-                                       .lower = {.keeps_open = how->keeps_open, .cuda = how->cuda}};
+    const onv_train_options options = {.weights = how->weights, .lower = {.cuda = how->cuda}};
     onv_train_program program = {0};
     onv_simulation s = {.model = model,
                         .eager = eager,
                         .options = &options,
                         .program = &program,
                         .timeline = timeline,
+                        .requests = requests,
                         .world = 1};
     *timeline = (onv_timeline){0};
     onv_arena_init(&s.arena, SIZE_MAX);
@@ -173,30 +174,4 @@ onv_status onv_inference_build(onv_model *model, const onv_eager *eager,
     onv_vec_cleanup(&s.lingering);
     if (status != ONV_OK) onv_timeline_cleanup(timeline);
     return status;
-}
-
-/* The operation of each step from `shift` on; false: some have steps more (quantized products). */
-static bool is_step_by_step(const onv_eager *eager, const onv_timeline *t, size_t shift)
-{
-    for (size_t i = 0; i < eager->ops.count; i++)
-        if (t->steps.at[shift + i].label != eager->ops.at[i].name) return false;
-    return true;
-}
-
-bool onv_inference_choose(const onv_eager *eager, onv_workspace_choice choice, onv_timeline *t)
-{
-    if (t->steps.count < eager->ops.count) return false;
-    uint32_t shift = (uint32_t)(t->steps.count - eager->ops.count), last = UINT32_MAX;
-    if (!is_step_by_step(eager, t, shift)) return false;
-    for (size_t i = 0; i < t->buffers.count; i++) {
-        onv_buffer *b = &t->buffers.at[i];
-        if (!b->is_transient || b->first < shift) continue;
-        const onv_eager_workspace *w = &eager->ops.at[b->first - shift].workspace;
-        bool is_beside = b->first == last;
-        last = b->first;
-        if (w->high_bytes == 0) continue;
-        b->bytes = onv_workspace_bytes(w, choice);
-        if (is_beside && b->bytes > 0) b->bytes = w->beside_bytes;
-    }
-    return true;
 }

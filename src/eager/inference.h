@@ -9,16 +9,14 @@
 #ifndef ONV_EAGER_INFERENCE_H
 #define ONV_EAGER_INFERENCE_H
 
+#include "alloc/requests.h"
 #include "eager/eager.h"
 #include "timeline/timeline.h"
 
-/* The caller cleans up after a success. */
+/* The caller cleans up after a success. `requests`, if it is not NULL, gets the sizes of all transient buffers, which then have one
+ * for each onv_workspace_choice (onv_requests_list); the caller's also after a failure. */
 onv_status onv_inference_build(onv_model *model, const onv_eager *eager,
                                const onv_lower_options *how, onv_timeline *timeline,
-                               onv_error *err);
-
-/* Changes what was built with `keeps_open` to other workspaces; it has all steps, those of all branches. False: not all of them
- * are one operation's, and nothing is changed. */
-bool onv_inference_choose(const onv_eager *eager, onv_workspace_choice choice, onv_timeline *t);
+                               onv_requests *requests, onv_error *err);
 
 #endif

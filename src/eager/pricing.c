@@ -266,6 +266,7 @@ static onv_status record(onv_simulation *s, onv_meter *meter, const onv_train_op
 {
     ONV_TRY(onv_sim_open(s, s->model, s->eager, options, &made->program, err));
     s->meter = meter;
+    s->requests = &made->requests;
     onv_status status = onv_sim_train(s, err);
     made->requests.n_ids = (uint32_t)s->refs.count;
     onv_sim_close(s);
@@ -280,7 +281,7 @@ onv_status onv_train_record_make(onv_model *model, const onv_eager *eager,
                                  onv_error *err)
 {
     onv_simulation s = {.model = model, .eager = eager};
-    onv_meter meter = {.requests = &made->requests};
+    onv_meter meter = {.limit = 0};
     *made = (onv_train_record){0};
     ONV_TRY(onv_sim_ask(options, err));
     onv_status status = record(&s, &meter, options, made, err);

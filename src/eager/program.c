@@ -340,7 +340,7 @@ uint32_t onv_train_passes(const onv_train_options *options)
 bool onv_sim_repeats(const onv_simulation *s, uint64_t found[ONV_N_SUMS])
 {
     const onv_meter *m = s->meter;
-    if (m == NULL || m->requests != NULL || s->sharding != NULL) return false;
+    if (m == NULL || s->requests != NULL || s->sharding != NULL) return false;
     const uint64_t next[ONV_N_SUMS] = {m->there[0], m->there[1], m->going[0], m->going[1],
                                        s->lingering.count};
     bool are_same = memcmp(found, next, sizeof next) == 0;
@@ -388,7 +388,7 @@ onv_status onv_sim_train(onv_simulation *s, onv_error *err)
     for (s->iteration = 0; s->iteration < iterations; s->iteration++) {
         if (s->iteration == 1 && s->timeline != NULL)
             s->timeline->measured_from = (uint32_t)s->timeline->steps.count;
-        if (s->meter != NULL && !onv_requests_mark(s->meter->requests, (uint32_t)s->refs.count))
+        if (s->meter != NULL && !onv_requests_mark(s->requests, (uint32_t)s->refs.count))
             s->failed = true;
         onv_sim_iterate(s);
         if (s->meter != NULL) onv_sim_end_step(s);

@@ -11,8 +11,8 @@ enum { TENSORS = ONV_METER_TENSORS, ALL = ONV_METER_ALL };
 static void record(onv_simulation *s, onv_request_kind kind, uint32_t row, uint64_t bytes)
 {
     onv_alloc_request request = {.bytes = bytes, .id = row, .kind = (uint8_t)kind};
-    if (s->meter == NULL || s->meter->requests == NULL || s->failed) return;
-    if (!onv_work(1) || !onv_vec_push(&s->meter->requests->at, request)) s->failed = true;
+    if (s->meter == NULL || s->requests == NULL || s->failed) return;
+    if (!onv_work(1) || !onv_vec_push(&s->requests->at, request)) s->failed = true;
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -132,7 +132,7 @@ void onv_sim_release(onv_simulation *s, uint32_t row)
         return;
     }
     onv_metered at = s->meter->rows.at[row];
-    if (s->meter->requests != NULL && !onv_vec_push(&s->meter->ending, row)) s->failed = true;
+    if (s->requests != NULL && !onv_vec_push(&s->meter->ending, row)) s->failed = true;
     s->meter->going[ALL] += at.bytes;
     if (!at.is_workspace) s->meter->going[TENSORS] += at.bytes;
 }
@@ -146,13 +146,12 @@ void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
 static void transient(onv_simulation *s, const onv_passing *sizes, const char *label)
 {
     onv_meter *m = s->meter;
-    const onv_lower_options *how = &s->options->lower;
-    uint64_t bytes = sizes->bytes[how->cuda.choice];
-    if (m != NULL && m->requests != NULL) {
-        record(s, ONV_REQUEST_PASS, (uint32_t)m->requests->passing.count, 0);
-        if (!onv_vec_push(&m->requests->passing, *sizes)) s->failed = true;
+    uint64_t bytes = sizes->bytes[s->options->lower.cuda.choice];
+    if (s->requests != NULL) {
+        record(s, ONV_REQUEST_PASS, (uint32_t)s->requests->passing.count, 0);
+        if (!onv_vec_push(&s->requests->passing, *sizes)) s->failed = true;
     }
-    if (bytes == 0 && (!how->keeps_open || sizes->bytes[ONV_WORKSPACE_MOST] == 0)) return;
+    if (bytes == 0 && (m != NULL || s->requests == NULL)) return;
     if (m != NULL) {
         onv_work(1);
         if (!onv_u64_add(m->all, bytes, &m->all)) m->overflows = s->failed = true;

@@ -83,10 +83,8 @@ typedef struct onv_meter {
     uint64_t all;   /* that was ever allocated */
     bool overflows; /* that sum */
     bool counts;    /* this step does */
-    /* What is asked of an allocator is recorded there, by numbers of rows; NULL: it is not. Rows that end with a step go in
-     * their order, as those of a timeline. */
-    onv_requests *requests;
-    ONV_VEC(uint32_t) ending;
+    ONV_VEC(uint32_t)
+    ending; /* rows that end with the step: they go in their order, as those of a timeline */
 } onv_meter;
 
 typedef struct onv_simulation {
@@ -98,6 +96,9 @@ typedef struct onv_simulation {
     onv_train_program *program;
     onv_timeline *timeline; /* the program's; NULL: `meter` */
     onv_meter *meter;
+    /* What is asked of an allocator is recorded there, by numbers of rows: of a timeline the sizes of workspaces alone, each
+     * of which is a buffer then, also where the likely one is none. NULL: it is not. */
+    onv_requests *requests;
     ONV_VEC(uint32_t) refs; /* by row: how many hold it */
     uint32_t n_steps;
     onv_phase phase; /* of the last one */

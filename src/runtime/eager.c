@@ -34,7 +34,7 @@ static onv_status produce_eager(onv_model *model, const onv_live *live,
     const onv_eager *tape = options->tape != NULL ? options->tape : &own;
     const onv_lower_options lower = of_inference(options);
     if (tape == &own) ONV_TRY(onv_runtime_lower(model, live, options, &own, err));
-    onv_status status = onv_inference_build(model, tape, &lower, &made->timeline, err);
+    onv_status status = onv_inference_build(model, tape, &lower, &made->timeline, NULL, err);
     made->driver_bytes = onv_eager_handle_bytes(tape, &lower);
     if (status == ONV_OK && options->speed.gpu != NULL)
         made->time = onv_speed_of_pass(&options->speed, tape, &lower);

@@ -178,9 +178,8 @@ static bool is_torch(const onv_runtime *runtime)
     return runtime->allocator != NULL && strcmp(runtime->allocator, "torch") == 0;
 }
 
-/* Passes of inference come again until one leaves memory as it found it: the second, mostly. */
-static onv_alloc_options allocator_of(const onv_runtime *runtime,
-                                      const onv_runtime_options *options)
+onv_alloc_options onv_runtime_allocator(const onv_runtime *runtime,
+                                        const onv_runtime_options *options)
 {
     enum { MOST_PASSES = 8 };
     onv_alloc_options alloc = options->alloc;
@@ -191,7 +190,7 @@ static onv_alloc_options allocator_of(const onv_runtime *runtime,
 onv_status onv_runtime_place(const onv_runtime *runtime, const onv_runtime_options *options,
                              onv_execution *made, onv_error *err)
 {
-    onv_alloc_options how = allocator_of(runtime, options);
+    onv_alloc_options how = onv_runtime_allocator(runtime, options);
     if (runtime->pack_bytes > 0)
         ONV_TRY(onv_timeline_pack_weights(&made->timeline, runtime->pack_bytes, err));
     if (runtime->allocator == NULL) return plan_all(options, made, err);
@@ -273,7 +272,7 @@ static onv_status take_figures(const onv_live *live, const onv_execution *made,
         break;
     }
     take_peak(t, peak.step, result);
-    const onv_alloc_options alloc = allocator_of(result->runtime, options);
+    const onv_alloc_options alloc = onv_runtime_allocator(result->runtime, options);
     if (options->room_bytes > made->driver_bytes && is_torch(result->runtime))
         ONV_TRY(onv_release_find(t, &alloc, options->room_bytes - made->driver_bytes, figures,
                                  &result->release, err));

@@ -16,7 +16,8 @@ void pass_run(pass *p, model *m, const onv_lower_options *options)
     assert_int_equal(onv_mark_host_values(&p->f.model, &p->f.live, &is_host, &err), ONV_OK);
     onv_status status = onv_eager_lower(&p->f.model, &p->f.live, is_host, &how, &eager, &err);
     if (status == ONV_OK) status = onv_eager_check(&eager, &err);
-    if (status == ONV_OK) status = onv_inference_build(&p->f.model, &eager, &how, &p->t, &err);
+    if (status == ONV_OK)
+        status = onv_inference_build(&p->f.model, &eager, &how, &p->t, NULL, &err);
     if (status == ONV_OK) status = onv_timeline_peak(&p->t, &p->peak, NULL, &err);
     p->differs_least = eager.differs_least;
     p->new_relus = (onv_timeline){0};
@@ -24,7 +25,7 @@ void pass_run(pass *p, model *m, const onv_lower_options *options)
     if (status == ONV_OK && eager.inplace_relus.count > 0) {
         status = onv_eager_with_new_relus(&eager, &new_relus, &err);
         if (status == ONV_OK)
-            status = onv_inference_build(&p->f.model, &new_relus, &how, &p->new_relus, &err);
+            status = onv_inference_build(&p->f.model, &new_relus, &how, &p->new_relus, NULL, &err);
         onv_eager_end_new_relus(&new_relus);
     }
     onv_eager_cleanup(&eager);

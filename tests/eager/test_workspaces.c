@@ -297,7 +297,8 @@ TEST(a_branch_may_be_the_first_to_multiply)
     options.inference = true;
     trainer_open_model(&t, m);
     trainer_lower(&t, &options, &eager);
-    assert_int_equal(onv_inference_build(&t.model, &eager, &options, &timeline, &err), ONV_OK);
+    assert_int_equal(onv_inference_build(&t.model, &eager, &options, &timeline, NULL, &err),
+                     ONV_OK);
     uint32_t kept = 0;
     for (size_t i = 0; i < timeline.buffers.count; i++)
         if (timeline.buffers.at[i].kind == ONV_BUFFER_WORKSPACE) {
