@@ -80,7 +80,8 @@ static void walk(const onv_conv_question *q, const unsigned char *at, bool is_le
         size_t skip = (head & LOW_IS_LEAF) != 0 ? 0 : number_at(&at);
         const unsigned char *low = at, *high = at + skip;
         if (skip == 0) number_at(&high);
-        bool is_low = size <= limit, is_near = 2 * size > limit && size < 2 * limit;
+        bool is_low = size <= limit;
+        bool is_near = is_low ? limit + 1 < q->reach * size : size < q->reach * limit;
         bool low_is_leaf = skip == 0, high_is_leaf = (head & HIGH_IS_LEAF) != 0;
         if (is_near && is_own && (q->sizes >> which & 1) != 0)
             walk(q, is_low ? high : low, is_low ? high_is_leaf : low_is_leaf, false);

@@ -40,18 +40,19 @@ typedef struct onv_conv_form {
 } onv_conv_form;
 
 /* The likeliest form and the second one of the leaf that a problem comes to, and those of each leaf to which it would come if a
- * size that is less than twice and more than half its limit were on the other side: where a tree changes its mind is
- * known no better than that. */
+ * size that is near its limit were on the other side: where a tree changes its mind is known no better than that. */
 typedef enum onv_conv_nearness {
     ONV_CONV_LIKELIEST,
     ONV_CONV_SECOND,
     ONV_CONV_NEARBY
 } onv_conv_nearness;
 
-/* `feature` answers by number, for `context`; those with a bit in `sizes` may come near a limit. */
+/* `feature` answers by number, for `context`; those with a bit in `sizes` may come near a limit: what is on its other side is less
+ * than `reach` times as much, or as little. */
 typedef struct onv_conv_question {
     uint64_t (*feature)(const void *context, uint32_t which);
     uint64_t sizes;
+    float reach;
     void (*meet)(void *context, onv_conv_form form, onv_conv_nearness near);
     void *context;
 } onv_conv_question;

@@ -26,7 +26,7 @@ typedef enum onv_conv_pass {
 } onv_conv_pass;
 
 /* What one call takes. cuDNN's heuristics choose among engines by a rule of their own, so the bytes are those of the
- * likeliest choice, and `low` to `high` has those that were seen at sizes of half to twice as much. */
+ * likeliest choice, and `low` to `high` has those that were seen at sizes nearby. */
 typedef struct onv_conv_workspace {
     uint64_t bytes, low, high; /* UINT64_MAX where they do not fit */
 } onv_conv_workspace;

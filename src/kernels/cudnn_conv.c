@@ -9,7 +9,6 @@
 #include "kernels/conv_trees.h"
 #include "kernels/cudnn.h"
 
-enum { CONV_MODES = 10 };
 enum { ARCH_90, ARCH_80, ARCH_86, ARCH_89 };
 enum {
     MODE_TF32,
@@ -21,7 +20,8 @@ enum {
     MODE_B_IEEE,
     MODE_B_HALF,
     MODE_MOST,
-    MODE_OLD_IEEE /* of cuDNN 8 */
+    MODE_OLD_IEEE, /* of cuDNN 8 */
+    CONV_MODES
 };
 
 /* What a workspace consists of, without its tail. The first ones are sums of x, y and w (`sums` below), and the same with
@@ -381,16 +381,16 @@ static uint64_t form_bytes(const conv *c, const onv_conv_form *part, uint64_t mo
 /* The largest power of two up to 32 that divides `v`. */
 static uint64_t alignment(uint64_t v)
 {
-    uint64_t low = v & (~v + 1);
-    return low > 32 || v % 32 == 0 ? 32 : low;
+    v |= 32;
+    return v & (~v + 1);
 }
 
-static int64_t largest(const int64_t *dims, uint32_t rank)
+static uint64_t largest(const int64_t *dims, uint32_t rank)
 {
     int64_t most = dims[0];
     for (uint32_t i = 1; i < rank; i++)
         if (dims[i] > most) most = dims[i];
-    return most;
+    return (uint64_t)most;
 }
 
 /* Kernels side by side, as a patch embedding has them. */
@@ -427,7 +427,7 @@ static uint64_t feature(const void *context, uint32_t which)
     case 5: return c->out;
     case 6: return c->kernel;
     case 7: return c->stride;
-    case 8: return (uint64_t)largest(p->dilation, c->rank);
+    case 8: return largest(p->dilation, c->rank);
     case 9: return c->rank;
     case 10: return mul3(c->n, mul(c->c, c->groups), c->in);
     case 11: return mul(c->filters, c->pixels);
@@ -437,12 +437,12 @@ static uint64_t feature(const void *context, uint32_t which)
     case 15: return alignment(c->c);
     case 16: return alignment(c->k);
     case 17: return alignment(c->out);
-    case 18: return (uint64_t)largest(p->kernel, c->rank);
+    case 18: return largest(p->kernel, c->rank);
     case 19: return mul3(c->pixels, c->filters, c->taps);
     case 20: return mul(ceil_div(c->pixels, 128), ceil_div(c->k, 128));
     case 21: return alignment(c->in);
     case 22: return (uint64_t)c->in_dims[c->rank - 1];
-    case 23: return (uint64_t)largest(p->pad_begin, c->rank);
+    case 23: return largest(p->pad_begin, c->rank);
     case 24: return mul(ceil_div(mul(c->n, c->in), 128), ceil_div(c->c, 128));
     case 25: return mul(ceil_div(c->taps, 64), ceil_div(c->k, 64));
     case 26: return mul(16, c->k) / c->c;
@@ -496,6 +496,17 @@ static uint32_t tree_of(const conv *c, uint32_t mode, uint32_t capability)
     return (ARCH_90 * CONV_MODES + MODE_TF32) * PASSES + c->pass;
 }
 
+/* How far from a limit of a tree the other side counts. Networks were compared with ranges of 9.0 in NCHW, most of them of
+ * images; depthwise convolutions in channels-last take nothing forward and for data gradients (docs/workspaces.md). */
+static float reach_of(const conv *c, uint32_t mode, uint32_t capability)
+{
+    bool is_depthwise = c->c == 1 && c->k == 1 && c->pass != ONV_CONV_BACKWARD_WEIGHT;
+    bool is_well_known = mode == MODE_TF32 || mode == MODE_HALF ||
+                         (is_depthwise && (mode == MODE_NHWC || mode == MODE_HALF_NHWC));
+    if (capability < 90 || !is_well_known) return 2;
+    return c->rank == 2 ? 1.1F : 1.25F;
+}
+
 /* With cudnn.benchmark the first call takes the largest workspace of all engines, later ones that of the fastest: of one
  * that takes nothing or of any other. */
 static void widen(onv_conv_workspace *ws, const conv *c, bool first)
@@ -545,12 +556,14 @@ onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv
         onv_is_native_depthwise(p, settings))
         return (onv_conv_workspace){0};
     conv c = conv_of(p, pass);
-    uint32_t tree = tree_of(&c, mode_of(&c, heuristics, settings), settings->compute_capability);
+    uint32_t mode = mode_of(&c, heuristics, settings);
+    uint32_t tree = tree_of(&c, mode, settings->compute_capability);
     search s = {&c,
                 onv_conv_tree_most_mib(tree),
                 heuristics == ONV_CUDNN_HEURISTICS_B,
                 {.low = UINT64_MAX}};
-    onv_conv_tree_ask(tree, &(onv_conv_question){feature, sizes, meet, &s});
+    float reach = reach_of(&c, mode, settings->compute_capability);
+    onv_conv_tree_ask(tree, &(onv_conv_question){feature, sizes, reach, meet, &s});
     bool is_first = settings->benchmark && settings->first;
     if (settings->benchmark || !is_asked(&c)) widen(&s.found, &c, is_first);
     if (settings->device_bytes > 0) pass_over(&s.found, &c, settings->device_bytes);

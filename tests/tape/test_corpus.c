@@ -259,7 +259,7 @@ TEST(recordings_leave_open_what_cudnn_takes)
 TEST(ends_of_quantized_networks_have_their_own_steps)
 {
     onv_options options = onv_options_default();
-    options.batch = 8;
+    options.batch = 5;
     options.weights = "int8";
     options.runtimes = "torch";
     OWNED_ANALYSIS analysis = analyse_with("samples/vit_b_16.onnx", &options);
