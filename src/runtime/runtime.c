@@ -233,12 +233,12 @@ static void take_peak(const onv_timeline *t, uint32_t step, onv_runtime_result *
     result->peak_phase = (onv_phase)at->phase;
 }
 
-static onv_status take_figures(const onv_live *live, const onv_execution *made,
-                               const onv_runtime_options *options, onv_runtime_result *result,
-                               onv_error *err)
+/* `t` is what was made, or, where that is no more than a sum, the lifetimes. */
+static onv_status take_figures(const onv_live *live, const onv_timeline *t,
+                               const onv_execution *made, const onv_runtime_options *options,
+                               onv_runtime_result *result, onv_error *err)
 {
     const onv_held_figures *figures = &made->placement.figures;
-    const onv_timeline *t = &made->timeline;
     onv_peak peak = {0};
     result->reused_values = made->reused_values;
     result->driver_bytes = made->driver_bytes;
@@ -248,8 +248,7 @@ static onv_status take_figures(const onv_live *live, const onv_execution *made,
     result->weight_bytes = sum_weights(t);
     result->held_bytes = figures->reserved_peak;
     switch ((onv_runtime_consumer)result->runtime->consumer) {
-    case ONV_CONSUMER_SWEEP: /* of the lifetimes, whose sums are known */
-        t = &live->timeline;
+    case ONV_CONSUMER_SWEEP:
         peak.step = live->peak_step;
         result->weight_bytes = live->weight_bytes;
         if (!onv_u64_add(live->weight_bytes, live->peak_bytes, &result->held_bytes))
@@ -345,14 +344,16 @@ static onv_status execute(onv_model *model, const onv_live *live,
                           onv_runtime_result *result, onv_execution *made, onv_error *err)
 {
     const onv_runtime *runtime = result->runtime;
+    const onv_timeline *t = &live->timeline;
     if (is_placed || runtime->consumer != ONV_CONSUMER_SWEEP) {
         if (made->timeline.steps.count == 0) {
             ONV_TRY(runtime->produce(model, live, options, made, err));
             ONV_TRY(onv_timeline_check(&made->timeline, err));
         }
         ONV_TRY(onv_runtime_place(runtime, options, made, err));
+        t = &made->timeline;
     }
-    ONV_TRY(take_figures(live, made, options, result, err));
+    ONV_TRY(take_figures(live, t, made, options, result, err));
     return onv_runtime_add_up(result, err);
 }
 
