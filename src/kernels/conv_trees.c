@@ -72,9 +72,10 @@ uint32_t onv_conv_tree_most_mib(uint32_t root)
 
 static void walk(const onv_conv_question *q, const unsigned char *at, bool is_leaf, bool is_own)
 {
+    const unsigned char *limits = table_at(LIMITS);
     while (!is_leaf) {
         uint8_t head = *at++, which = head & FEATURE;
-        uint32_t bits = u32(row_at(LIMITS, number_at(&at)));
+        uint32_t bits = u32(limits + (size_t)number_at(&at) * row_bytes[LIMITS]);
         float size = (float)q->feature(q->context, which), limit;
         memcpy(&limit, &bits, sizeof limit);
         size_t skip = (head & LOW_IS_LEAF) != 0 ? 0 : number_at(&at);

@@ -99,7 +99,8 @@ static const onv_node *find_fast_path(const onv_model *model)
     for (size_t k = 0; k < sizeof classes / sizeof classes[0]; k++)
         for (size_t i = 0; i < model->nodes.count; i++) {
             const char *around = onv_noted(&model->nodes.at[i])->call_classes;
-            if (around != NULL && strstr(around, classes[k]) != NULL) return &model->nodes.at[i];
+            if (around != NULL && around[0] != '\0' && strstr(around, classes[k]) != NULL)
+                return &model->nodes.at[i];
         }
     return NULL;
 }

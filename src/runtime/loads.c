@@ -52,7 +52,8 @@ static void check_versions(onv_model *model)
 static int compare_ends(const void *a, const void *b)
 {
     const onv_tensor *x = *(const onv_tensor *const *)a, *y = *(const onv_tensor *const *)b;
-    int order = strcmp(x->payload.location, y->payload.location);
+    bool is_one = x->payload.location == y->payload.location; /* mostly, as it is interned */
+    int order = is_one ? 0 : strcmp(x->payload.location, y->payload.location);
     if (order != 0) return order;
     uint64_t x_end = x->payload.offset + x->bytes, y_end = y->payload.offset + y->bytes;
     return (x_end > y_end) - (x_end < y_end);
