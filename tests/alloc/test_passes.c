@@ -108,7 +108,7 @@ TEST(two_choices_are_served_as_two_runs)
         const onv_alloc_options options = {.later_iterations = i % 3};
         onv_error err = {0};
         onv_requests r = {.n_ids = 0};
-        onv_held_figures two[2];
+        onv_held_figures two[2] = {{.reserved_peak = 0}, {.reserved_peak = 0}};
         onv_timeline t = passes_of(i + 1, 1);
         add_workspaces(&t, &r, i);
         if (onv_requests_list(&t, &r, &err) != ONV_OK ||
