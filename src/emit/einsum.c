@@ -29,9 +29,9 @@ static bool list_labels(einsum *m)
 {
     if (!add_labels(m, m->of.result)) return false;
     m->n_out = m->n_labels;
-    for (char c = 1; c <= 'z'; c++)
+    for (int c = 1; c <= 'z'; c++)
         for (uint32_t i = 0; i < m->n_operands; i++)
-            if (strchr(m->of.terms[i], c) != NULL && !add_labels(m, (const char[]){c, '\0'}))
+            if (strchr(m->of.terms[i], c) != NULL && !add_labels(m, (const char[]){(char)c, '\0'}))
                 return false;
     return true;
 }

@@ -32,12 +32,12 @@ static bool read_term(const char *at, uint32_t hidden, uint32_t widest, char *te
 static bool imply_result(onv_equation *e, uint32_t n)
 {
     uint32_t count = 0;
-    for (char c = 1; c <= 'z'; c++) {
+    for (int c = 1; c <= 'z'; c++) {
         uint32_t times = 0;
         for (uint32_t k = 0; k < n; k++) times += strchr(e->terms[k], c) != NULL;
-        if (times == 0 || (times > 1 && isalpha((unsigned char)c))) continue;
+        if (times == 0 || (times > 1 && isalpha(c))) continue;
         if (count == ONV_MAX_RANK) return false;
-        e->result[count++] = c;
+        e->result[count++] = (char)c;
     }
     return true;
 }
