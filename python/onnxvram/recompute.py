@@ -683,6 +683,9 @@ def apply_modules(network, plan):
     missing = [name for row in rows for name in row if name not in modules]
     if missing:
         raise ValueError(f"the plan is for another network: this one has no module {', '.join(missing[:5])}")
+    lists = [name for row in rows for name in row if type(modules[name]).forward is torch.nn.Module.forward]
+    if lists:
+        raise ValueError(f"module {lists[0]} is a list, which is not called itself: take a plan that names its members, as modules={lists[0]}.*")
     for names in rows:
         refuse_hooks(names, [modules[name] for name in names])
     for names in reversed(rows):  # outer rows run inner ones as these are by then

@@ -26,12 +26,20 @@ static const char *op_name(onv_model *model, const onv_eager_op *op)
     return name;
 }
 
+/* A list is not called, so that the only member of one stands for itself. */
+static bool is_only_member(const onv_module_span *span, const onv_module_span *list)
+{
+    return span != NULL && span->around == list && span->last_op == list->last_op &&
+           strspn(span->path + list->length + 1, "0123456789") == span->length - list->length - 1;
+}
+
 /* The outermost module that begins with operation `at` and ends inside the segment. */
 static const onv_module_span *whole_module(const onv_scopes *scopes, uint32_t at, uint32_t last_op)
 {
     const onv_module_span *whole = NULL, *span = scopes->module_of[at];
     for (; span != NULL && span->first_op == at; span = span->around)
-        if (span->last_op <= last_op && span->is_one_call) whole = span;
+        if (span->last_op <= last_op && span->is_one_call && !is_only_member(whole, span))
+            whole = span;
     return whole;
 }
 

@@ -147,6 +147,19 @@ static void expect_row(const char *reads, const char *modules)
     named_close(&n);
 }
 
+/* PyTorch calls the member, not the list. */
+TEST(only_members_of_lists)
+{
+    OWNED_MODEL m = model_new(17);
+    model_add(m, "in x f32[16,64]", "weight l.0.weight f32[64,64]",
+              "t = MatMul(x l.0.weight) /l/l.0/MatMul", "y = Tanh(t) /d/Tanh", "out y f32");
+    named n;
+    taped_open_model(&n.t, m);
+    named_init(&n);
+    expect(&n, "/l/l.0/MatMul", "/l/l.0/MatMul", "l.0");
+    named_close(&n);
+}
+
 TEST(what_goes_around_modules)
 {
     expect_row("u", "a b c");

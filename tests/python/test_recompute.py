@@ -132,6 +132,10 @@ class Plans(unittest.TestCase):
         for a, *others in zip(*grads):
             self.assertTrue(all(torch.equal(a, b) for b in others))
 
+    def test_lists_of_modules_are_refused(self):
+        with self.assertRaisesRegex(ValueError, "module layers is a list, which is not called itself: .* modules=layers.\\*"):
+            network({"form": "modules", "modules": ["layers"]})
+
     def test_reentrant_modules_take_no_lists_with_gradients(self):
         stage = recompute.apply(nn.ModuleList([Branches().double()]), {"form": "modules", "modules": ["0"], "checkpoint": "reentrant"})[0]
         for x in [batch(0).requires_grad_()] * 2, [batch(0), batch(1).requires_grad_()]:
