@@ -503,8 +503,7 @@ static float reach_of(const conv *c, uint32_t mode, uint32_t capability)
     bool is_depthwise = c->c == 1 && c->k == 1 && c->pass != ONV_CONV_BACKWARD_WEIGHT;
     bool is_well_known = mode == MODE_TF32 || mode == MODE_HALF ||
                          (is_depthwise && (mode == MODE_NHWC || mode == MODE_HALF_NHWC));
-    if (capability < 90 || !is_well_known) return 2;
-    return c->rank == 2 ? 1.1F : 1.25F;
+    return capability >= 90 && is_well_known ? 1.25F : 2;
 }
 
 /* With cudnn.benchmark the first call takes the largest workspace of all engines, later ones that of the fastest: of one
