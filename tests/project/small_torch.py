@@ -332,6 +332,8 @@ def parameter(values):
 
 
 class Module:
+    forward = None
+
     def __init__(self):
         self.before, self.behind = [], []
 
@@ -472,7 +474,7 @@ def install():
     module("torch.autograd.graph", saved_tensors_hooks=saved_tensors_hooks)
     module("torch.utils")
     module("torch.utils.checkpoint", checkpoint=checkpoint, checkpoint_sequential=checkpoint_sequential)
-    module("torch.nn", Sequential=Sequential)
+    module("torch.nn", Module=Module, Sequential=Sequential)
     module("torch.compiler", is_compiling=lambda: False, disable=lambda function: function)
     module("torch.utils._python_dispatch", TorchDispatchMode=TorchDispatchMode)
     module("torch.utils._pytree", tree_iter=tree_iter, tree_map_only=tree_map_only)
