@@ -145,7 +145,7 @@ static uint32_t emit_pair(onv_emitter *e, uint32_t a, uint32_t b, const bool *su
     if (e->status != ONV_OK) return ONV_NO_TENSOR;
     split s = classify(&x, &y, summed);
     if (s.n_sum == 0) return emit_mul(e, a, b);
-    uint32_t order[ONV_MAX_RANK], n;
+    uint32_t order[ONV_MAX_RANK] = {0}, n;
     n = append(order, 0, s.both, s.n_both);
     n = append(order, n, s.left, s.n_left);
     n = append(order, n, s.sum, s.n_sum);
@@ -184,7 +184,7 @@ uint32_t onv_emit_einsum(onv_emitter *e, const char *equation, const uint32_t *i
 {
     einsum m = {.n_operands = n_in};
     uint32_t operands[ONV_MOST_TERMS] = {0}, ranks[ONV_MOST_TERMS];
-    bool summed[ONV_MAX_RANK];
+    bool summed[ONV_MAX_RANK] = {false};
     for (uint32_t k = 0; k < n_in; k++) {
         if (k == ONV_MOST_TERMS || in[k] == ONV_NO_TENSOR) return ONV_NO_TENSOR;
         ranks[k] = onv_tensor_at(e, in[k]).rank;
@@ -200,7 +200,7 @@ uint32_t onv_emit_einsum(onv_emitter *e, const char *equation, const uint32_t *i
             result = emit_sum(e, result, summed);
             break;
         }
-        bool left[ONV_MAX_RANK], right[ONV_MAX_RANK];
+        bool left[ONV_MAX_RANK] = {false}, right[ONV_MAX_RANK] = {false};
         onv_eager_tensor x = onv_tensor_at(e, result), y = onv_tensor_at(e, operands[k]);
         if (e->status != ONV_OK) return ONV_NO_TENSOR;
         for (uint32_t i = 0; i < m.n_labels; i++) {
