@@ -126,8 +126,7 @@ onv_status onv_requests_repeat(onv_allocator *a, const onv_requests *r, unsigned
     return status;
 }
 
-/* What a pass finds and leaves. */
-static bool stays(const onv_timeline *t, const onv_buffer *b)
+bool onv_stays_between_passes(const onv_timeline *t, const onv_buffer *b)
 {
     return b->first == 0 && b->last + 1 == t->steps.count &&
            (b->kind == ONV_BUFFER_WEIGHT || b->kind == ONV_BUFFER_STATISTIC ||
@@ -149,7 +148,8 @@ onv_status onv_requests_list(const onv_timeline *t, onv_requests *r, onv_error *
                                      .id = e->buffer,
                                      .kind = e->is_free ? ONV_REQUEST_FREE : ONV_REQUEST_ALLOC};
         if (b->within != ONV_NO_BUFFER) r->is_pass = false; /* of that what follows is not known */
-        if (b->within != ONV_NO_BUFFER || (e->is_free && (b->is_transient || stays(t, b))))
+        if (b->within != ONV_NO_BUFFER ||
+            (e->is_free && (b->is_transient || onv_stays_between_passes(t, b))))
             continue;
         if (b->is_transient)
             request = (onv_alloc_request){.id = n_passing++, .kind = ONV_REQUEST_PASS};

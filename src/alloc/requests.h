@@ -43,6 +43,9 @@ typedef struct onv_requests {
 bool onv_requests_mark(onv_requests *requests, uint32_t id);
 void onv_requests_cleanup(onv_requests *requests);
 
+/* What a pass of inference finds and leaves: weights and inputs. */
+bool onv_stays_between_passes(const onv_timeline *t, const onv_buffer *b);
+
 /* Appends what a timeline without branches asks for. Its transient buffers are the passing ones, in their order. */
 onv_status onv_requests_list(const onv_timeline *t, onv_requests *requests, onv_error *err);
 

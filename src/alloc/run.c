@@ -76,9 +76,7 @@ static bool stays(const last_iterations *l, const onv_timeline *t, uint32_t id)
 {
     const onv_buffer *b = &t->buffers.at[id];
     if (!l->is_repeated || b->last + 1 < t->steps.count) return false;
-    if (l->of.is_pass)
-        return b->first == 0 && (b->kind == ONV_BUFFER_WEIGHT || b->kind == ONV_BUFFER_STATISTIC ||
-                                 b->kind == ONV_BUFFER_INPUT);
+    if (l->of.is_pass) return onv_stays_between_passes(t, b);
     if (id < l->first) return id < l->first - l->shift;
     return t->buffers.at[id - l->shift].last != l->before;
 }
@@ -110,7 +108,7 @@ static onv_status take_last(last_iterations *l, const onv_timeline *t, const onv
     for (size_t i = 0; i < p->events.count && fits && l->is_repeated; i++) {
         const onv_timeline_event *e = &p->events.at[i];
         const onv_buffer *b = &t->buffers.at[e->buffer];
-        if (e->step < from || ((e->is_free || l->of.is_pass) && stays(l, t, e->buffer))) continue;
+        if (e->step < from || (e->is_free && stays(l, t, e->buffer))) continue;
         if (e->step > l->before && l->of.marks.count < 3)
             fits = onv_requests_mark(&l->of, l->first);
         onv_alloc_request request = {.bytes = e->is_free ? 0 : b->bytes,
