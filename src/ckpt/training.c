@@ -108,6 +108,7 @@ static onv_status begin_plans(measured *m, size_t count, onv_error *err)
 {
     onv_arena *arena = &m->n->model->arena;
     m->without = m->result->figures;
+    m->without.release = m->result->release;
     memset(m->without.held_ends, 0, sizeof m->without.held_ends); /* those with names of Python */
     memset(m->without.allocated_ends, 0, sizeof m->without.allocated_ends);
     m->from = ONV_ARENA_ARRAY(arena, const onv_ckpt_plan *, count + MOST_REFINED);
@@ -472,11 +473,16 @@ static onv_status measure_plain(const onv_network *n, const onv_live *live, cons
 {
     onv_training_options how = *options;
     onv_timeline *timeline = how.keeps_timeline ? &result->timeline : NULL;
-    if (how.is_probe) how.train.lower.cuda.choice = ONV_WORKSPACE_MOST;
-    if (how.is_probe) return onv_figures_measure(n, &how, NULL, false, &result->figures, err);
+    if (how.is_probe) {
+        how.train.lower.cuda.choice = ONV_WORKSPACE_MOST;
+        ONV_TRY(onv_figures_measure(n, &how, NULL, false, &result->figures, err));
+        result->release = result->figures.release;
+        return ONV_OK;
+    }
     how.train.notes_holds = !how.train.lower.locals;
     ONV_TRY(onv_figures_of_program(n, &how, NULL, &result->figures, &result->most, timeline, err));
     result->least = result->figures;
+    result->release = result->figures.release;
     if (how.train.lower.reports) onv_training_warn_of_locals(n->model, result);
     ONV_TRY(onv_figures_find_ends(n, &how, true, &result->figures, err));
     return how.train.units == NULL ? find_ends(n, live, is_host, &how, result, err) : ONV_OK;

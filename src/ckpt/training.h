@@ -93,6 +93,8 @@ typedef struct onv_training {
     onv_training_figures figures;
     /* Without a plan: where activations overwrite their input, and where names of Python hold what they can and activations do not. */
     onv_training_figures least, most;
+    /* Of the figures alone: names of Python and other choices of cuDNN aside. */
+    onv_release release;
     onv_training_plan *plans; /* that were asked for, in the model's arena */
     uint32_t n_plans;
     uint32_t chosen; /* the plan that the figures above are of; ONV_NO_PLAN: without checkpoints */
