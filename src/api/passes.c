@@ -150,6 +150,17 @@ static bool keeps(const onv_options *options)
     return options->timelines || options->snapshot != NULL;
 }
 
+/* A replay is of one run. */
+static onv_status place_one_run(const onv_runtime *runtime, const onv_runtime_options *how,
+                                onv_execution *made, onv_error *err)
+{
+    if (onv_runtime_allocator(runtime, how).later_iterations == 0) return ONV_OK;
+    onv_placement_cleanup(&made->placement);
+    onv_status status = onv_runtime_place(runtime, how, made, err);
+    if (status != ONV_OK) onv_execution_cleanup(made);
+    return status;
+}
+
 /* What was executed goes to the replay, and to the reports that draw it. */
 static onv_status hand_over(onv_analysis *analysis, prepared p, const onv_runtime_options *how,
                             const onv_options *options, onv_execution *made, onv_error *err)
@@ -158,6 +169,7 @@ static onv_status hand_over(onv_analysis *analysis, prepared p, const onv_runtim
     const onv_runtime *runtime = result->runtime;
     if (analysis->replays.kind != NULL) {
         uint64_t figure = onv_runtime_figure(result, &made->placement);
+        ONV_TRY(place_one_run(runtime, how, made, err));
         ONV_TRY(
             onv_replay_take(&analysis->replays, runtime, runtime->name, NULL, figure, made, err));
         if (!keeps(options)) return ONV_OK;

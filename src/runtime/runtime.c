@@ -187,10 +187,9 @@ onv_alloc_options onv_runtime_allocator(const onv_runtime *runtime,
     return alloc;
 }
 
-onv_status onv_runtime_place(const onv_runtime *runtime, const onv_runtime_options *options,
-                             onv_execution *made, onv_error *err)
+static onv_status place(const onv_runtime *runtime, const onv_runtime_options *options,
+                        onv_alloc_options how, onv_execution *made, onv_error *err)
 {
-    onv_alloc_options how = onv_runtime_allocator(runtime, options);
     if (runtime->pack_bytes > 0)
         ONV_TRY(onv_timeline_pack_weights(&made->timeline, runtime->pack_bytes, err));
     if (runtime->allocator == NULL) return plan_all(options, made, err);
@@ -199,6 +198,12 @@ onv_status onv_runtime_place(const onv_runtime *runtime, const onv_runtime_optio
     if (runtime->consumer == ONV_CONSUMER_SWEEP) how.raw_granularity_bytes = 1;
     return onv_alloc_run(&made->timeline, onv_alloc_model_find(runtime->allocator), &how,
                          &made->placement, err);
+}
+
+onv_status onv_runtime_place(const onv_runtime *runtime, const onv_runtime_options *options,
+                             onv_execution *made, onv_error *err)
+{
+    return place(runtime, options, options->alloc, made, err);
 }
 
 /* --- Figures ----------------------------------------------------------------------------------- */
@@ -350,7 +355,7 @@ static onv_status execute(onv_model *model, const onv_live *live,
             ONV_TRY(runtime->produce(model, live, options, made, err));
             ONV_TRY(onv_timeline_check(&made->timeline, err));
         }
-        ONV_TRY(onv_runtime_place(runtime, options, made, err));
+        ONV_TRY(place(runtime, options, onv_runtime_allocator(runtime, options), made, err));
         t = &made->timeline;
     }
     ONV_TRY(take_figures(live, t, made, options, result, err));

@@ -143,7 +143,7 @@ onv_status onv_runtime_execute(const onv_runtime *runtime, onv_model *model, con
 onv_alloc_options onv_runtime_allocator(const onv_runtime *runtime,
                                         const onv_runtime_options *options);
 
-/* Any timeline as that runtime's allocator, plan or device would place it. The timeline becomes that
+/* Any timeline as that runtime's allocator, plan or device would place it, once. The timeline becomes that
  * of one run, with its weights packed where the runtime does so. Nothing is cleaned up. */
 onv_status onv_runtime_place(const onv_runtime *runtime, const onv_runtime_options *options,
                              onv_execution *made, onv_error *err);

@@ -9,7 +9,9 @@
 
 #define FAKE "ONNXVRAM_CUDA_DRIVER='" ONV_BUILD_DIR "/tests/libonnxvram_fake_cuda.so' "
 
-static const char sample[] = ONV_SOURCE_DIR "/samples/resnet18.onnx";
+#define SAMPLES ONV_SOURCE_DIR "/samples/"
+
+static const char *sample = SAMPLES "resnet18.onnx";
 
 static char text[1 << 20];
 
@@ -29,6 +31,14 @@ static void expect(const char *environment, const char *arguments, int status, c
         fail_msg("%s %s gave %d: %s", environment, arguments, WEXITSTATUS(got), text);
     if (strstr(text, part) == NULL)
         fail_msg("%s %s does not say '%s': %s", environment, arguments, part, text);
+}
+
+/* The second run of this one reserves a segment more than the first, which is replayed. */
+static void one_run_is_replayed(void **state)
+{
+    sample = SAMPLES "resnet18-qdq.onnx";
+    expect("", "-b 4 --replay=host --runtime torch -q", 0, "agrees");
+    sample = SAMPLES "resnet18.onnx";
 }
 
 static void exit_statuses_tell_what_was_found(void **state)
@@ -147,6 +157,7 @@ static void signals_end_it_with_nothing_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_run_is_replayed),
         cmocka_unit_test(exit_statuses_tell_what_was_found),
         cmocka_unit_test(every_report_has_it),
         cmocka_unit_test(the_wall_is_where_memory_ends),
