@@ -102,8 +102,8 @@ typedef struct onv_alloc_options {
     onv_async_options async;
     uint64_t raw_granularity_bytes; /* 2 MiB */
     uint64_t pattern_align_bytes;   /* 256 */
-    uint32_t
-        later_iterations; /* of training, or passes of inference, like the timeline's last one, in figures alone; 0 */
+    /* Of training, or passes of inference, like the timeline's last one, in figures alone; 0. */
+    uint32_t later_iterations;
 } onv_alloc_options;
 
 /* --- Models ------------------------------------------------------------------------------------ */

@@ -35,8 +35,8 @@ typedef struct onv_requests {
     ONV_VEC(onv_passing) passing;
     ONV_VEC(onv_iteration_mark) marks;
     uint32_t n_ids;
-    bool
-        is_pass; /* all is one pass, which frees what it allocates but what comes to stay; no marks */
+    /* All is one pass, which frees what it allocates but what comes to stay; no marks. */
+    bool is_pass;
 } onv_requests;
 
 /* The next iteration begins with this id. False: no memory. */

@@ -51,8 +51,8 @@ static onv_status serve(onv_allocator *a, const onv_timeline *t, const onv_timel
  * is served again. A pass of inference finds the segments of the one before, and no results of it. */
 typedef struct last_iterations {
     onv_requests of; /* the last two, or the pass */
-    uint32_t first,
-        shift; /* the last one's first buffer; the iteration before has each `shift` earlier */
+    /* The last one's first buffer; the iteration before has each `shift` earlier. */
+    uint32_t first, shift;
     uint32_t before; /* the step before it */
     bool is_repeated;
 } last_iterations;
