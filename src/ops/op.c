@@ -28,10 +28,9 @@ static uint64_t hash_key(const char *domain, const char *name)
     return onv_hash_u64(hash);
 }
 
-/* Of all rows, once in a process: less than half of it is used. */
-enum { N_SLOTS = 2048 };
-static const onv_op *all_slots[N_SLOTS];
-static const char *all_domains[N_SLOTS];
+/* Of all rows, once in a process. */
+static const onv_op *all_slots[ONV_OP_SLOTS];
+static const char *all_domains[ONV_OP_SLOTS];
 static once_flag all_once = ONCE_FLAG_INIT;
 
 static void list_all(void)
@@ -39,8 +38,8 @@ static void list_all(void)
     for (size_t f = 0; f < onv_n_op_families; f++) {
         const onv_op_family *family = onv_op_families[f];
         for (size_t r = 0; r < family->n_rows; r++) {
-            uint64_t slot = hash_key(family->domain, family->rows[r].name) % N_SLOTS;
-            while (all_slots[slot] != NULL) slot = (slot + 1) % N_SLOTS;
+            uint64_t slot = hash_key(family->domain, family->rows[r].name) % ONV_OP_SLOTS;
+            while (all_slots[slot] != NULL) slot = (slot + 1) % ONV_OP_SLOTS;
             all_slots[slot] = &family->rows[r];
             all_domains[slot] = family->domain;
         }
@@ -51,8 +50,6 @@ bool onv_op_index_init(onv_op_index *index, onv_arena *arena)
 {
     call_once(&all_once, list_all);
     index->slots = onv_arena_copy(arena, all_slots, sizeof all_slots);
-    index->domains = all_domains;
-    index->n_slots = N_SLOTS;
     index->arena = arena;
     return index->slots != NULL;
 }
@@ -62,11 +59,11 @@ const onv_op *onv_op_find(const onv_op_index *index, const char *domain, const c
 {
     const onv_op **best = NULL;
     onv_error err = {0};
-    uint64_t slot = hash_key(domain, name) % N_SLOTS;
-    for (; index->slots[slot] != NULL; slot = (slot + 1) % N_SLOTS) {
+    uint64_t slot = hash_key(domain, name) % ONV_OP_SLOTS;
+    for (; index->slots[slot] != NULL; slot = (slot + 1) % ONV_OP_SLOTS) {
         const onv_op *row = index->slots[slot];
         if (row->since > version || (best != NULL && (*best)->since >= row->since)) continue;
-        if (strcmp(row->name, name) == 0 && strcmp(index->domains[slot], domain) == 0)
+        if (strcmp(row->name, name) == 0 && strcmp(all_domains[slot], domain) == 0)
             best = &index->slots[slot];
     }
     if (best == NULL) return NULL;
