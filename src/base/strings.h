@@ -60,6 +60,11 @@ static inline uint32_t onv_string_number(const char *interned)
     return number;
 }
 
+static inline const char *onv_string_at(const onv_strings *table, uint32_t number)
+{
+    return table->texts[number];
+}
+
 /* The interned copy if the text was interned before, else NULL. */
 const char *onv_interned(const onv_strings *table, const char *text);
 

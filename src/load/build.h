@@ -26,6 +26,7 @@ typedef struct onv_scope onv_scope;
 
 typedef struct onv_function {
     const onv_scan_function *record;
+    const char *name, *domain;
     onv_ptr_map versions; /* of its own opset imports, by domain */
     uint64_t cost;        /* nodes and calls of one expansion, saturating */
     uint32_t depth;       /* of calls, its own included */
@@ -71,7 +72,7 @@ typedef struct onv_node_list {
 struct onv_scope {
     const onv_scope *outer; /* whose names are visible too */
     onv_name_map names;
-    const onv_ptr_map *results;   /* function: output name to the caller's value */
+    const onv_name_map *results;  /* function: output name to the caller's value */
     const onv_ptr_map *versions;  /* opset imports by domain */
     const onv_bindings *bindings; /* attributes of the call; NULL outside functions */
     const char *prefix;           /* of names: "", "If_3/then_branch/" */
@@ -125,6 +126,11 @@ onv_status onv_build_import(onv_builder *b, const Onnx__OperatorSetIdProto *pb,
 onv_status onv_build_version(onv_builder *b, const onv_scope *scope, const char *domain,
                              int32_t *version);
 
+static inline const char *onv_build_name(const onv_builder *b, onv_name name)
+{
+    return onv_string_at(&b->model->strings, name);
+}
+
 /* --- build_type.c ------------------------------------------------------------------------------ */
 
 /* What a dim without a value means. */
@@ -171,7 +177,7 @@ uint64_t onv_build_graph_items(const onv_scan_graph *record);
 onv_status onv_build_prefix(onv_builder *b, const char *path, const char **prefix);
 
 /* The value of that name, looked up from inside out. */
-bool onv_scope_find(const onv_scope *scope, const char *name, onv_value_id *id);
+bool onv_scope_find(const onv_scope *scope, onv_name name, onv_value_id *id);
 
 /* Gives ids to the outputs of nodes / builds the nodes. */
 onv_status onv_build_outputs(onv_builder *b, onv_scope *scope, onv_record_list nodes);
@@ -191,7 +197,7 @@ onv_status onv_build_node(onv_builder *b, const onv_scope *scope, const onv_scan
                           size_t index);
 
 /* The names that a node or function reads; those that it makes stand behind them. */
-static inline const char *const *onv_build_inputs(const onv_builder *b, const onv_scan_node *record)
+static inline const onv_name *onv_build_inputs(const onv_builder *b, const onv_scan_node *record)
 {
     return b->scan->names.at + record->names;
 }

@@ -13,8 +13,8 @@ enum { KEY_BYTES = 36 };
 
 static const char *key_of(char text[KEY_BYTES], const onv_scan_node *call)
 {
-    snprintf(text, KEY_BYTES, "%" PRIx32 ".%" PRIx32 ".%" PRIx32, onv_string_number(call->domain),
-             onv_string_number(call->op_type), onv_string_number(call->overload));
+    snprintf(text, KEY_BYTES, "%" PRIx32 ".%" PRIx32 ".%" PRIx32, call->domain, call->op_type,
+             call->overload);
     return text;
 }
 
@@ -34,11 +34,13 @@ static onv_status add_function(onv_builder *b, const onv_scan_function *record)
     const char *key;
     const uint32_t index = (uint32_t)b->n_functions++;
     onv_function *function = &b->functions[index];
-    *function = (onv_function){.record = record};
+    *function = (onv_function){.record = record,
+                               .name = onv_build_name(b, record->head.op_type),
+                               .domain = onv_build_name(b, record->head.domain)};
     ONV_TRY(onv_build_intern(b, key_of(text, &record->head), &key));
     if (onv_ptr_map_get(&b->function_at, key, NULL))
         return onv_fail(b->err, ONV_ERR_MODEL, "function '%s' of domain '%s' is defined twice",
-                        record->head.op_type, record->head.domain);
+                        function->name, function->domain);
     if (!onv_ptr_map_set(&b->function_at, key, index)) return onv_fail_memory(b->err);
     ONV_EACH_RECORD(part, b->scan->parts, record->opsets)
     {
@@ -51,7 +53,7 @@ static onv_status add_function(onv_builder *b, const onv_scan_function *record)
         if (onv_scan_attr_of(b->scan, record->head.attrs, k)->reference[0] != '\0')
             return onv_fail(b->err, ONV_ERR_MODEL,
                             "function '%s': the default of an attribute refers to another",
-                            record->head.op_type);
+                            function->name);
     return ONV_OK;
 }
 
@@ -91,7 +93,7 @@ static onv_status cost_of_function(onv_builder *b, onv_function *function, uint3
     if (function->visit == VISITED) return ONV_OK;
     if (function->visit == VISITING)
         return onv_fail(b->err, ONV_ERR_MODEL, "function '%s' of domain '%s' calls itself",
-                        function->record->head.op_type, function->record->head.domain);
+                        function->name, function->domain);
     function->visit = VISITING;
     cost sum = {.nodes = onv_build_cost(list_items(function->record), true)};
     ONV_TRY(cost_of_nodes(b, function->record->nodes, depth, &sum));
@@ -110,7 +112,7 @@ static onv_status cost_of_call(onv_builder *b, const onv_scan_node *node, uint32
         return onv_fail(b->err, ONV_ERR_LIMIT,
                         "functions call each other more than %" PRIu32
                         " deep, the limit (function '%s')" ONV_RAISE("function-depth"),
-                        b->limits->function_depth, function->record->head.op_type);
+                        b->limits->function_depth, function->name);
     add_cost(sum, function->cost);
     if (function->depth > sum->depth) sum->depth = function->depth;
     return ONV_OK;
@@ -169,7 +171,7 @@ typedef struct call {
     const onv_function *function;
     const char *path;
     onv_scope body;
-    onv_ptr_map results;
+    onv_name_map results;
     onv_bindings bindings;
 } call;
 
@@ -177,8 +179,8 @@ static onv_status bind_inputs(call *c)
 {
     onv_builder *b = c->b;
     const onv_scan_node *function = &c->function->record->head;
-    const char *const *formals = onv_build_inputs(b, function);
-    const char *const *actuals = onv_build_inputs(b, c->node);
+    const onv_name *formals = onv_build_inputs(b, function);
+    const onv_name *actuals = onv_build_inputs(b, c->node);
     if (c->node->n_inputs > function->n_inputs || c->node->n_outputs > function->n_outputs)
         return onv_fail(b->err, ONV_ERR_MODEL,
                         "the call has %" PRIu32 " inputs and %" PRIu32
@@ -186,26 +188,27 @@ static onv_status bind_inputs(call *c)
                         c->node->n_inputs, c->node->n_outputs, function->n_inputs,
                         function->n_outputs);
     for (uint32_t i = 0; i < function->n_inputs; i++) {
-        const char *formal = formals[i], *actual = i < c->node->n_inputs ? actuals[i] : "";
+        const onv_name formal = formals[i], actual = i < c->node->n_inputs ? actuals[i] : 0;
         onv_value_id id = ONV_NO_VALUE;
-        if (actual[0] != '\0' && !onv_scope_find(c->caller, actual, &id))
+        if (actual != 0 && !onv_scope_find(c->caller, actual, &id))
             return onv_fail(b->err, ONV_ERR_MODEL,
-                            "input %" PRIu32 ", '%s', is not defined anywhere", i, actual);
-        if (formal[0] == '\0' || onv_name_map_get(&c->body.names, formal, NULL))
+                            "input %" PRIu32 ", '%s', is not defined anywhere", i,
+                            onv_build_name(b, actual));
+        if (formal == 0 || onv_name_map_get(&c->body.names, formal, NULL))
             return onv_fail(b->err, ONV_ERR_MODEL, "function '%s' has two inputs named '%s'",
-                            function->op_type, formal);
+                            c->function->name, onv_build_name(b, formal));
         if (!onv_name_map_set(&c->body.names, formal, id)) return onv_fail_memory(b->err);
     }
     return ONV_OK;
 }
 
 /* The caller's value for output k of the function; none where the call leaves it out. */
-static const char *actual_output(const call *c, uint32_t k, onv_value_id *id)
+static onv_name actual_output(const call *c, uint32_t k, onv_value_id *id)
 {
     const onv_scan_node *function = &c->function->record->head;
-    const char *const *outputs = onv_build_inputs(c->b, c->node) + c->node->n_inputs;
+    const onv_name *outputs = onv_build_inputs(c->b, c->node) + c->node->n_inputs;
     *id = ONV_NO_VALUE;
-    if (k < c->node->n_outputs && outputs[k][0] != '\0')
+    if (k < c->node->n_outputs && outputs[k] != 0)
         onv_name_map_get(&c->caller->names, outputs[k], id);
     return onv_build_inputs(c->b, function)[function->n_inputs + k];
 }
@@ -214,12 +217,12 @@ static onv_status bind_outputs(call *c)
 {
     for (uint32_t k = 0; k < c->function->record->head.n_outputs; k++) {
         onv_value_id id;
-        const char *formal = actual_output(c, k, &id);
+        const onv_name formal = actual_output(c, k, &id);
         /* An output that is an input too, or listed before, is copied from there at the end. */
         if (!onv_is_value(id) || onv_name_map_get(&c->body.names, formal, NULL) ||
-            onv_ptr_map_get(&c->results, formal, NULL))
+            onv_name_map_get(&c->results, formal, NULL))
             continue;
-        if (!onv_ptr_map_set(&c->results, formal, id.index)) return onv_fail_memory(c->b->err);
+        if (!onv_name_map_set(&c->results, formal, id)) return onv_fail_memory(c->b->err);
     }
     return ONV_OK;
 }
@@ -242,16 +245,16 @@ static onv_status pass_through(call *c)
 {
     for (uint32_t k = 0; k < c->function->record->head.n_outputs; k++) {
         onv_value_id actual, inner;
-        const char *formal = actual_output(c, k, &actual);
+        const onv_name formal = actual_output(c, k, &actual);
         if (!onv_is_value(actual)) continue;
         if (!onv_name_map_get(&c->body.names, formal, &inner) || !onv_is_value(inner))
             return onv_fail(c->b->err, ONV_ERR_MODEL,
-                            "output '%s' of function '%s' is not defined in it", formal,
-                            c->function->record->head.op_type);
+                            "output '%s' of function '%s' is not defined in it",
+                            onv_build_name(c->b, formal), c->function->name);
         if (inner.index == actual.index) continue;
         const char *name;
         ONV_TRY(onv_build_join(c->b, c->body.prefix, "Identity_", &name));
-        ONV_TRY(onv_build_join(c->b, name, formal, &name));
+        ONV_TRY(onv_build_join(c->b, name, onv_build_name(c->b, formal), &name));
         ONV_TRY(onv_build_identity(c->b, &c->body, name, inner, actual));
     }
     return ONV_OK;
@@ -262,7 +265,8 @@ static onv_status expand(call *c)
     onv_builder *b = c->b;
     const onv_scan_function *function = c->function->record;
     /* Defaults see no names and no attributes; without this a default graph could hold itself. */
-    const onv_scope defaults = {.versions = &c->function->versions};
+    const onv_scope defaults = {.names.strings = c->body.names.strings,
+                                .versions = &c->function->versions};
     size_t first_value = b->model->values.count;
     ONV_TRY(onv_build_prefix(b, c->path, &c->body.prefix));
     ONV_TRY(bind_inputs(c));
@@ -284,7 +288,9 @@ onv_status onv_build_call(onv_builder *b, const onv_scope *caller, const onv_sca
         .node = record,
         .function = function,
         .path = path,
-        .body = {.versions = &function->versions,
+        .results.strings = &b->model->strings,
+        .body = {.names.strings = &b->model->strings,
+                 .versions = &function->versions,
                  .graph = caller->graph,
                  .graphs = caller->graphs,
                  .calls = caller->calls + 1,
@@ -301,7 +307,7 @@ onv_status onv_build_call(onv_builder *b, const onv_scope *caller, const onv_sca
     onv_status status = onv_build_work(b, onv_build_cost(list_items(function->record), true));
     if (status == ONV_OK) status = expand(&c);
     onv_name_map_cleanup(&c.body.names);
-    onv_ptr_map_cleanup(&c.results);
+    onv_name_map_cleanup(&c.results);
     onv_ptr_map_cleanup(&c.bindings.index);
     onv_vec_cleanup(&c.bindings.list);
     return status;

@@ -9,7 +9,7 @@
 
 /* --- Names ------------------------------------------------------------------------------------- */
 
-bool onv_scope_find(const onv_scope *scope, const char *name, onv_value_id *id)
+bool onv_scope_find(const onv_scope *scope, onv_name name, onv_value_id *id)
 {
     for (; scope != NULL; scope = scope->outer)
         if (onv_name_map_get(&scope->names, name, id)) return true;
@@ -24,20 +24,20 @@ onv_status onv_build_prefix(onv_builder *b, const char *path, const char **prefi
     return onv_build_intern(b, number, prefix);
 }
 
-static onv_status bind(onv_builder *b, onv_scope *scope, const char *name, onv_value_id id)
+static onv_status bind(onv_builder *b, onv_scope *scope, onv_name name, onv_value_id id)
 {
     onv_value_id outer;
     if (onv_name_map_get(&scope->names, name, NULL))
-        return onv_fail(b->err, ONV_ERR_MODEL, "value '%s' is defined twice", name);
+        return onv_fail(b->err, ONV_ERR_MODEL, "value '%s' is defined twice",
+                        onv_build_name(b, name));
     if (onv_scope_find(scope->outer, name, &outer))
         onv_model_diag(b->model, ONV_NOTE, "shadowed-name", NULL,
                        "'%s%s' has the name of a value of an outer graph, which it hides",
-                       scope->prefix, name);
+                       scope->prefix, onv_build_name(b, name));
     return onv_name_map_set(&scope->names, name, id) ? ONV_OK : onv_fail_memory(b->err);
 }
 
-/* `name` is interned. */
-static onv_status define(onv_builder *b, onv_scope *scope, const char *name, onv_value_kind kind,
+static onv_status define(onv_builder *b, onv_scope *scope, onv_name name, onv_value_kind kind,
                          onv_value_id *id)
 {
     onv_model *model = b->model;
@@ -47,13 +47,14 @@ static onv_status define(onv_builder *b, onv_scope *scope, const char *name, onv
                         "the model has more than %" PRIu64 " values, the limit" ONV_RAISE("values"),
                         b->limits->values);
     onv_value value = {
+        .name = onv_build_name(b, name),
         .kind = (uint8_t)kind,
         .graph = scope->graph,
         .producer = ONV_NO_NODE,
         .type = {.kind = ONV_TYPE_UNKNOWN, .rank = -1, .length = ONV_DIM_UNKNOWN},
     };
-    value.name = name;
-    if (scope->prefix[0] != '\0') ONV_TRY(onv_build_join(b, scope->prefix, name, &value.name));
+    if (scope->prefix[0] != '\0')
+        ONV_TRY(onv_build_join(b, scope->prefix, value.name, &value.name));
     id->index = (uint32_t)model->values.count;
     ONV_TRY(bind(b, scope, name, *id));
     return onv_vec_push(&model->values, value) ? ONV_OK : onv_fail_memory(b->err);
@@ -66,7 +67,7 @@ static onv_status define_initializer(onv_builder *b, onv_scope *scope, onv_tenso
     onv_value_id id;
     if (tensor->name[0] == '\0')
         return onv_fail(b->err, ONV_ERR_MODEL, "an initializer has no name");
-    ONV_TRY(define(b, scope, tensor->name, ONV_VALUE_INITIALIZER, &id));
+    ONV_TRY(define(b, scope, onv_string_number(tensor->name), ONV_VALUE_INITIALIZER, &id));
     onv_value *value = onv_model_value(b->model, id);
     value->tensor = tensor;
     value->type = tensor->type;
@@ -101,7 +102,7 @@ static onv_status define_input(onv_builder *b, onv_scope *scope, const onv_scan_
 {
     onv_value_id id;
     onv_type type;
-    if (record->name[0] == '\0')
+    if (record->name == 0)
         return onv_fail(b->err, ONV_ERR_MODEL, "input %zu of graph '%s' has no name", index,
                         graph->name);
     if (onv_name_map_get(&scope->names, record->name, &id)) {
@@ -130,11 +131,11 @@ static onv_status define_inputs(onv_builder *b, onv_scope *scope, const onv_scan
     return ONV_OK;
 }
 
-static onv_status define_output(onv_builder *b, onv_scope *scope, const char *name)
+static onv_status define_output(onv_builder *b, onv_scope *scope, onv_name name)
 {
     onv_value_id id;
-    if (name[0] == '\0') return ONV_OK;
-    if (scope->results != NULL && onv_ptr_map_get(scope->results, name, &id.index))
+    if (name == 0) return ONV_OK;
+    if (scope->results != NULL && onv_name_map_get(scope->results, name, &id))
         return bind(b, scope, name, id);
     return define(b, scope, name, ONV_VALUE_ACTIVATION, &id);
 }
@@ -143,11 +144,11 @@ onv_status onv_build_outputs(onv_builder *b, onv_scope *scope, onv_record_list n
 {
     ONV_EACH_RECORD(node, b->scan->nodes, nodes)
     {
-        const char *const *outputs = onv_build_inputs(b, node) + node->n_inputs;
+        const onv_name *outputs = onv_build_inputs(b, node) + node->n_inputs;
         for (uint32_t k = 0; k < node->n_outputs; k++) {
             onv_status status = define_output(b, scope, outputs[k]);
             if (status == ONV_OK) continue;
-            onv_error_at(b->err, node->name, node->op_type);
+            onv_error_at(b->err, node->name, onv_build_name(b, node->op_type));
             return status;
         }
     }
@@ -181,7 +182,7 @@ onv_status onv_build_declared(onv_builder *b, const onv_scope *scope, onv_record
         if (onv_model_value(b->model, id)->declared != NULL) continue;
         onv_type *type = ONV_ARENA_ARRAY(&b->model->arena, onv_type, 1);
         if (type == NULL) return onv_fail_memory(b->err);
-        ONV_TRY(onv_build_value_type(b, record, record->name, free_dims, type));
+        ONV_TRY(onv_build_value_type(b, record, onv_build_name(b, record->name), free_dims, type));
         if (type->kind != ONV_TYPE_UNKNOWN) onv_model_value(b->model, id)->declared = type;
     }
     return ONV_OK;
@@ -211,7 +212,7 @@ static onv_status find_outputs(onv_builder *b, const onv_scope *scope, const onv
         onv_value_id id;
         if (!onv_scope_find(scope, output->name, &id) || !onv_is_value(id))
             return onv_fail(b->err, ONV_ERR_MODEL, "output '%s' of graph '%s' is not defined",
-                            output->name, graph->name);
+                            onv_build_name(b, output->name), graph->name);
         onv_value *value = onv_model_value(b->model, id);
         if (value->graph.index == scope->graph.index) value->is_output = true;
         graph->outputs[graph->n_outputs++] = id;
@@ -231,8 +232,7 @@ static onv_status build_scope(onv_builder *b, onv_scope *scope, const onv_scan_g
     ONV_TRY(onv_build_work(b, onv_build_cost(onv_build_graph_items(record), scope->calls > 0)));
     size_t n_names =
         (size_t)record->initializers.count + record->inputs.count + record->nodes.count;
-    if (!onv_name_map_reserve(&scope->names, n_names, &b->model->strings))
-        return onv_fail_memory(b->err);
+    if (!onv_name_map_reserve(&scope->names, n_names)) return onv_fail_memory(b->err);
     ONV_TRY(define_initializers(b, scope, record));
     ONV_TRY(define_inputs(b, scope, record, graph));
     ONV_TRY(onv_build_outputs(b, scope, record->nodes));
@@ -261,7 +261,7 @@ onv_status onv_build_graph(onv_builder *b, const onv_scan_graph *record, const o
         .outer = closure,
         .versions = closure != NULL ? closure->versions : &b->versions,
         .bindings = closure != NULL ? closure->bindings : NULL,
-        .names.is_dense = closure == NULL,
+        .names = {.strings = &model->strings, .is_dense = closure == NULL},
         .prefix = "",
         .graph = {(uint32_t)model->graphs.count},
         .graphs = host != NULL ? host->graphs + 1 : 0,

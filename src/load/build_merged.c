@@ -19,9 +19,9 @@ typedef struct reads {
 static reads list(const onv_builder *b, const onv_scan_node *record, const onv_noted_call *call)
 {
     reads r = {.all_inputs = record->n_inputs};
-    const char *const *inputs = onv_build_inputs(b, record);
+    const onv_name *inputs = onv_build_inputs(b, record);
     for (; r.n_inputs < record->n_inputs && r.n_inputs < MAX_ARGUMENTS; r.n_inputs++)
-        r.inputs[r.n_inputs] = onv_text_of(inputs[r.n_inputs]);
+        r.inputs[r.n_inputs] = onv_text_of(onv_build_name(b, inputs[r.n_inputs]));
     for (; r.n < call->n_plain && r.n < MAX_ARGUMENTS; r.n++) r.names[r.n] = call->tensors[r.n];
     return r;
 }

@@ -27,8 +27,7 @@ onv_status onv_build_work(onv_builder *b, uint64_t amount)
 static onv_status node_values(onv_builder *b, const onv_scope *scope, const onv_scan_node *record,
                               onv_node *node)
 {
-    const char *const *inputs = onv_build_inputs(b, record), *const *outputs =
-                                                                 inputs + record->n_inputs;
+    const onv_name *inputs = onv_build_inputs(b, record), *outputs = inputs + record->n_inputs;
     onv_value_id *ids = ONV_ARENA_ARRAY(&b->model->arena, onv_value_id,
                                         (size_t)record->n_inputs + record->n_outputs);
     if (ids == NULL) return onv_fail_memory(b->err);
@@ -38,13 +37,14 @@ static onv_status node_values(onv_builder *b, const onv_scope *scope, const onv_
     node->n_outputs = record->n_outputs;
     for (uint32_t i = 0; i < record->n_inputs; i++) {
         ids[i] = ONV_NO_VALUE;
-        if (inputs[i][0] != '\0' && !onv_scope_find(scope, inputs[i], &ids[i]))
+        if (inputs[i] != 0 && !onv_scope_find(scope, inputs[i], &ids[i]))
             return onv_fail(b->err, ONV_ERR_MODEL,
-                            "input %" PRIu32 ", '%s', is not defined anywhere", i, inputs[i]);
+                            "input %" PRIu32 ", '%s', is not defined anywhere", i,
+                            onv_build_name(b, inputs[i]));
     }
     for (uint32_t i = 0; i < record->n_outputs; i++) {
         node->outputs[i] = ONV_NO_VALUE;
-        if (outputs[i][0] != '\0') onv_name_map_get(&scope->names, outputs[i], &node->outputs[i]);
+        if (outputs[i] != 0) onv_name_map_get(&scope->names, outputs[i], &node->outputs[i]);
     }
     return ONV_OK;
 }
@@ -122,7 +122,7 @@ static onv_status node_path(onv_builder *b, const onv_scope *scope, const onv_sc
                                         : ONV_OK;
     }
     char place[300];
-    snprintf(place, sizeof place, "%.255s_%zu", record->op_type, index);
+    snprintf(place, sizeof place, "%.255s_%zu", onv_build_name(b, record->op_type), index);
     return onv_build_join(b, scope->prefix, place, path);
 }
 
@@ -131,15 +131,15 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const onv_scan_n
 {
     onv_node node = {
         .graph = scope->graph,
-        .domain = record->domain,
+        .domain = onv_build_name(b, record->domain),
         .macs = ONV_DIM_UNKNOWN,
         .element_ops = ONV_DIM_UNKNOWN,
     };
     const uint64_t items = (uint64_t)record->n_inputs + record->n_outputs + record->attrs.count;
     const char *path;
-    if (record->op_type[0] == '\0')
+    if (record->op_type == 0)
         return onv_fail(b->err, ONV_ERR_MODEL, "node %zu has no operator", index);
-    onv_node_set_op(&node, record->op_type);
+    onv_node_set_op(&node, onv_build_name(b, record->op_type));
     ONV_TRY(onv_build_work(b, 1 + onv_build_cost(items, scope->calls > 0)));
     ONV_TRY(node_path(b, scope, record, index, &path));
 
@@ -169,7 +169,7 @@ onv_status onv_build_node(onv_builder *b, const onv_scope *scope, const onv_scan
         snprintf(name, sizeof name, "%s%s", scope->prefix, record->name);
     else
         snprintf(name, sizeof name, "%s#%zu", scope->prefix, index);
-    onv_error_at(b->err, name, record->op_type);
+    onv_error_at(b->err, name, onv_build_name(b, record->op_type));
     return status;
 }
 

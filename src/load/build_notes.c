@@ -148,9 +148,10 @@ static onv_status read_trace(onv_builder *b, const onv_scan_node *record, onv_te
     notes->is_checkpointed = count_calls(trace, "checkpoint") > 0;
     /* A graph of its own binds names that PyTorch never had. */
     if (notes->calls[0] == '\0' || notes->inner_graph != NULL) return ONV_OK;
-    bool has_norm = record->n_inputs > 1 && strcmp(record->op_type, "BatchNormalization") != 0 &&
+    bool has_norm = record->n_inputs > 1 &&
+                    strcmp(onv_build_name(b, record->op_type), "BatchNormalization") != 0 &&
                     strstr(notes->aten_op, "batch_norm") != NULL;
-    const char *folded = has_norm ? onv_build_inputs(b, record)[1] : NULL;
+    const char *folded = has_norm ? onv_build_name(b, onv_build_inputs(b, record)[1]) : NULL;
     return onv_statements_read(b->model, trace, folded, notes, b->err);
 }
 
@@ -213,11 +214,11 @@ static bool is_named(const onv_noted_call *call, uint32_t k, const char *prefix)
 static uint32_t left_out(const onv_builder *b, const onv_scan_node *record,
                          const onv_noted_call *call, const char *prefix)
 {
-    const char *const *inputs = onv_build_inputs(b, record);
+    const onv_name *inputs = onv_build_inputs(b, record);
     uint32_t found = 0, placed = 0, n = 0, n_left_out = 0;
     for (uint32_t i = 0; i < call->n_tensors; i++) n_left_out += is_named(call, i, prefix);
     for (uint32_t k = 0; n_left_out > 0 && k < record->n_inputs && k < 32; k++) {
-        onv_text input = onv_text_of(inputs[k]);
+        onv_text input = onv_text_of(onv_build_name(b, inputs[k]));
         bool is_named_so = false;
         for (uint32_t i = 0; i < call->n_tensors; i++)
             is_named_so |= onv_text_same(call->tensors[i], input);

@@ -15,29 +15,28 @@ static bool grow(onv_name_map *map, size_t n)
     return true;
 }
 
-bool onv_name_map_reserve(onv_name_map *map, size_t extra, const onv_strings *strings)
+bool onv_name_map_reserve(onv_name_map *map, size_t extra)
 {
-    return map->is_dense ? grow(map, strings->count) : onv_ptr_map_reserve(&map->some, extra);
+    return map->is_dense ? grow(map, map->strings->count) : onv_ptr_map_reserve(&map->some, extra);
 }
 
-bool onv_name_map_set(onv_name_map *map, const char *name, onv_value_id id)
+bool onv_name_map_set(onv_name_map *map, onv_name name, onv_value_id id)
 {
-    if (!map->is_dense) return onv_ptr_map_set(&map->some, name, id.index);
-    size_t at = onv_string_number(name);
-    if (at >= map->n && !grow(map, at + at / 2 + 1)) return false;
-    map->all[at] = id.index + 1;
+    if (!map->is_dense)
+        return onv_ptr_map_set(&map->some, onv_string_at(map->strings, name), id.index);
+    if (name >= map->n && !grow(map, name + (size_t)name / 2 + 1)) return false;
+    map->all[name] = id.index + 1;
     return true;
 }
 
-bool onv_name_map_get(const onv_name_map *map, const char *name, onv_value_id *id)
+bool onv_name_map_get(const onv_name_map *map, onv_name name, onv_value_id *id)
 {
     uint32_t found;
     if (!map->is_dense) {
-        if (!onv_ptr_map_get(&map->some, name, &found)) return false;
+        if (!onv_ptr_map_get(&map->some, onv_string_at(map->strings, name), &found)) return false;
     } else {
-        size_t at = onv_string_number(name);
-        if (at >= map->n || map->all[at] == 0) return false;
-        found = map->all[at] - 1;
+        if (name >= map->n || map->all[name] == 0) return false;
+        found = map->all[name] - 1;
     }
     if (id != NULL) id->index = found;
     return true;

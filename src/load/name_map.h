@@ -9,22 +9,24 @@
 
 #include "ir/model.h"
 #include "load/ptr_map.h"
+#include "load/scan.h"
 
 typedef struct onv_name_map {
-    onv_ptr_map some; /* of a scope that is not dense */
+    const onv_strings *strings;
+    onv_ptr_map some; /* of a scope that is not dense: by text */
     uint32_t *all;    /* 1 + the value, by the number of its name; 0: none */
     size_t n;
     bool is_dense;
 } onv_name_map;
 
 /* Makes room for `extra` more names, where all of the table may come. */
-bool onv_name_map_reserve(onv_name_map *map, size_t extra, const onv_strings *strings);
+bool onv_name_map_reserve(onv_name_map *map, size_t extra);
 
 /* Adds or replaces; false when memory is short. A name may stand for no value. */
-bool onv_name_map_set(onv_name_map *map, const char *name, onv_value_id id);
+bool onv_name_map_set(onv_name_map *map, onv_name name, onv_value_id id);
 
 /* Whether the name is there; then *id is set (NULL allowed). */
-bool onv_name_map_get(const onv_name_map *map, const char *name, onv_value_id *id);
+bool onv_name_map_get(const onv_name_map *map, onv_name name, onv_value_id *id);
 
 void onv_name_map_cleanup(onv_name_map *map);
 

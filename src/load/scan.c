@@ -140,8 +140,7 @@ static onv_status walk_field(onv_walk *w)
 static onv_status walk_all(onv_walk *w, onv_scan_root root)
 {
     bool is_model = root == ONV_SCAN_MODEL;
-    w->empty = w->strings != NULL ? onv_intern(w->strings, "") : "";
-    if (w->empty == NULL) return onv_fail_memory(w->err);
+    if (w->strings != NULL && onv_intern(w->strings, "") == NULL) return onv_fail_memory(w->err);
     w->stack[w->depth++] = (onv_frame){
         .message = is_model ? ONV_MSG_MODEL : ONV_MSG_TENSOR,
         .end = w->source->bytes,

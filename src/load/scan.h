@@ -94,7 +94,7 @@ typedef struct onv_range {
     uint32_t first, count;
 } onv_range;
 
-/* Strings are interned; "" where the file has none. Owners share an attribute without payloads and graphs. */
+/* Owners share an attribute without payloads and graphs. Its names are interned; "" where the file has none. */
 typedef struct onv_scan_attr {
     const char *name;
     const char *reference; /* to an attribute of the function around */
@@ -112,8 +112,12 @@ typedef struct onv_scan_note {
     onv_record next;
 } onv_scan_note;
 
+/* The number of a name among interned strings; 0: "", as where the file has none. */
+typedef uint32_t onv_name;
+
 typedef struct onv_scan_node {
-    const char *name, *op_type, *domain, *overload;
+    const char *name; /* not interned */
+    onv_name op_type, domain, overload;
     uint32_t names; /* of its inputs, behind them of its outputs, in onv_scan.names */
     uint32_t n_inputs, n_outputs;
     onv_range attrs;  /* in onv_scan.attr_lists */
@@ -122,12 +126,12 @@ typedef struct onv_scan_node {
 } onv_scan_node;
 
 typedef struct onv_scan_value {
-    const char *name;
-    onv_span type;         /* TypeProto; empty where none is given */
-    uint8_t role;          /* onv_role that a note gives it */
+    onv_name name;
     uint32_t folded_bytes; /* the note of what it was computed of, in the source; 0: none */
-    uint64_t folded_offset;
+    onv_span type;         /* TypeProto; empty where none is given */
+    uint8_t role;          /* onv_value_role that a note gives it */
     onv_record next;
+    uint64_t folded_offset;
 } onv_scan_value;
 
 /* A TensorProto, SparseTensorProto or OperatorSetIdProto. */
@@ -152,7 +156,7 @@ typedef struct onv_scan_function {
 } onv_scan_function;
 
 typedef ONV_VEC(unsigned char) onv_bytes;
-typedef ONV_VEC(const char *) onv_names;
+typedef ONV_VEC(onv_name) onv_names;
 typedef ONV_VEC(onv_record) onv_records;
 
 typedef struct onv_scan {
@@ -184,7 +188,7 @@ typedef enum onv_scan_root {
     ONV_SCAN_TENSOR, /* which becomes the skeleton */
 } onv_scan_root;
 
-/* `limits` as resolved; names go to `strings`. On failure (ONV_ERR_FORMAT, _LIMIT, _MEMORY) the scan holds
+/* `limits` as resolved; names go to `strings`, of which "" is the first. On failure (ONV_ERR_FORMAT, _LIMIT, _MEMORY) the scan holds
  * nothing. */
 onv_status onv_scan_run(onv_scan *scan, onv_scan_root root, onv_source *source,
                         const onv_limits *limits, onv_strings *strings, onv_error *err);

@@ -122,10 +122,9 @@ static bool is_text(const unsigned char *p, size_t bytes)
 /* Names are interned, but for those of nodes: they are many, and nothing refers to them. */
 static const char *name_of(onv_walk *w, const onv_item *it, const char *text, size_t bytes)
 {
-    if (bytes == 0) return w->empty;
-    if (onv_walk_top(w)->message != ONV_MSG_NODE || it->number != NODE_NAME)
-        return onv_intern_n(w->strings, text, bytes);
-    return onv_arena_strndup(w->strings->arena, text, bytes);
+    const bool is_node = onv_walk_top(w)->message == ONV_MSG_NODE && it->number == NODE_NAME;
+    return is_node ? onv_arena_strndup(w->strings->arena, text, bytes)
+                   : onv_intern_n(w->strings, text, bytes);
 }
 
 onv_status onv_walk_string(onv_walk *w, const onv_item *it, uint64_t bytes)

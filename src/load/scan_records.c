@@ -13,7 +13,7 @@ enum { LENGTH_BYTES = 5 };
 /* Fields that decide where a message belongs. */
 enum { GRAPH_NODE = 1, GRAPH_INIT = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT, GRAPH_DECLARED };
 enum { FUNCTION_NODE = 7, FUNCTION_OPSETS = 9 };
-enum { ATTR_GRAPH = 6 };
+enum { NODE_NAME = 3, ATTR_GRAPH = 6 };
 
 /* --- Adding records ---------------------------------------------------------------------------- */
 
@@ -90,9 +90,7 @@ static onv_status add_record(onv_walk *w, const onv_frame *parent, const onv_ite
                              uint32_t *record)
 {
     onv_scan *scan = w->scan;
-    const char *empty = w->empty;
-    const onv_scan_node node = {
-        .name = empty, .op_type = empty, .domain = empty, .overload = empty};
+    const onv_scan_node node = {.name = ""};
     const uint32_t number = it->number;
     switch ((onv_message)it->field->message) {
     case ONV_MSG_GRAPH: {
@@ -108,12 +106,13 @@ static onv_status add_record(onv_walk *w, const onv_frame *parent, const onv_ite
         ADD(w, &scan->nodes, node, list_of(scan, parent, number), record, "nodes");
         return ONV_OK;
     case ONV_MSG_ATTRIBUTE: {
+        const char *empty = onv_string_at(w->strings, 0);
         const onv_scan_attr attr = {.name = empty, .reference = empty};
         PUSH(w, &scan->attrs, attr, record, "attributes");
         return onv_walk_list_attr(w, *record + 1);
     }
     case ONV_MSG_VALUE_INFO: {
-        const onv_scan_value value = {.name = empty, .role = ONV_ROLE_NOT_NOTED};
+        const onv_scan_value value = {.role = ONV_ROLE_NOT_NOTED};
         bool is_input = parent->message == ONV_MSG_GRAPH && number == GRAPH_INPUT;
         if (is_input) ONV_TRY(count_value(w));
         ADD(w, &scan->values, value, list_of(scan, parent, number), record, "declared values");
@@ -133,14 +132,9 @@ static onv_status add_record(onv_walk *w, const onv_frame *parent, const onv_ite
 
 /* --- Filling records --------------------------------------------------------------------------- */
 
-static onv_status push_name(onv_walk *w, onv_names *names, const char *name)
+static onv_status push_name(onv_walk *w, onv_names *names, onv_name name)
 {
     return onv_vec_push(names, name) ? ONV_OK : onv_fail_memory(w->err);
-}
-
-static const char *domain_of(const onv_walk *w, const char *name)
-{
-    return strcmp(name, "ai.onnx") == 0 ? w->empty : name;
 }
 
 /* The record of the node or function on top. */
@@ -155,15 +149,19 @@ static onv_scan_node *node_of(onv_walk *w)
 static onv_status node_name(onv_walk *w, uint32_t number, const char *name)
 {
     onv_scan_node *node = node_of(w);
+    if (number == NODE_NAME) {
+        node->name = name;
+        return ONV_OK;
+    }
+    const onv_name interned = onv_string_number(name);
     switch (number) {
-    case 1: return push_name(w, &w->inputs, name);
+    case 1: return push_name(w, &w->inputs, interned);
     case 2:
         if (onv_walk_top(w)->message == ONV_MSG_NODE) ONV_TRY(count_value(w));
-        return push_name(w, &w->outputs, name);
-    case 3: node->name = name; break;
-    case 4: node->op_type = name; break;
-    case 7: node->domain = domain_of(w, name); break;
-    default: node->overload = name; break;
+        return push_name(w, &w->outputs, interned);
+    case 4: node->op_type = interned; break;
+    case 7: node->domain = strcmp(name, "ai.onnx") == 0 ? 0 : interned; break;
+    default: node->overload = interned; break;
     }
     return ONV_OK;
 }
@@ -176,7 +174,7 @@ onv_status onv_walk_name(onv_walk *w, const onv_item *it, const char *name)
     switch ((onv_message)top->message) {
     case ONV_MSG_NODE: return node_name(w, it->number, name);
     case ONV_MSG_FUNCTION: return node_name(w, of_function[it->number], name);
-    case ONV_MSG_VALUE_INFO: scan->values.at[top->record].name = name; break;
+    case ONV_MSG_VALUE_INFO: scan->values.at[top->record].name = onv_string_number(name); break;
     default:
         if (it->number == 1)
             scan->attrs.at[top->record].name = name;

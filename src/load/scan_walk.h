@@ -53,7 +53,6 @@ typedef struct onv_walk {
     onv_records attrs;
     onv_walked *walked; /* by a mix of the bytes */
     ONV_VEC(onv_put_off) put_off;
-    const char *empty; /* "", interned */
     onv_error *err;
 } onv_walk;
 
