@@ -23,26 +23,32 @@ static bool open_table(table *t, size_t n)
 
 /* --- Constants --------------------------------------------------------------------------------- */
 
+/* Of up to 8 elements (constant_sharing.h). */
 static bool is_shareable(onv_edit *e, onv_value_id id, const onv_known **known)
 {
+    enum { MOST_ELEMENTS = 8 };
     const onv_value *value = onv_edit_value_at(e, id);
     uint8_t dtype = value->type.dtype;
     bool is_listed = dtype == ONV_FLOAT || dtype == ONV_FLOAT16 || dtype == ONV_DOUBLE ||
                      dtype == ONV_INT32 || dtype == ONV_INT64;
-    if (value->kind != ONV_VALUE_INITIALIZER || value->tensor == NULL ||
-        value->tensor->elems != 1 || value->type.rank > 1 || e->values.at[id.index].n_uses == 0 ||
+    if (value->kind != ONV_VALUE_INITIALIZER || value->tensor == NULL || value->tensor->elems < 1 ||
+        value->tensor->elems > MOST_ELEMENTS || e->values.at[id.index].n_uses == 0 ||
         value->is_output)
         return false;
     if (!is_listed || onv_edit_is_read_inside(e, id)) return false;
     *known = onv_edit_constant(e, id);
-    return *known != NULL && (*known)->count == 1;
+    return *known != NULL && (*known)->count == value->tensor->elems;
 }
 
-static uint64_t hash_scalar(const onv_known *known)
+static uint64_t hash_constant(const onv_known *known)
 {
-    uint64_t bits, hash = onv_hash_word((uint64_t)known->dtype * 64 + (uint64_t)known->rank);
-    memcpy(&bits, &known->elems[0].f, sizeof bits);
-    return onv_hash_word(hash ^ (uint64_t)known->elems[0].i.raw ^ onv_hash_word(bits));
+    uint64_t bits, hash = onv_hash_bytes(known->dims, (size_t)known->rank * sizeof *known->dims,
+                                         onv_hash_word(known->dtype));
+    for (uint32_t i = 0; i < known->count; i++) {
+        memcpy(&bits, &known->elems[i].f, sizeof bits);
+        hash = onv_hash_word(hash ^ (uint64_t)known->elems[i].i.raw ^ onv_hash_word(bits));
+    }
+    return hash;
 }
 
 /* Of floats: two zeros are told apart, and NaN is itself. */
@@ -54,13 +60,18 @@ static bool same_bits(double a, double b)
     return x == y;
 }
 
-static bool same_scalar(const onv_known *a, const onv_known *b)
+static bool same_constant(const onv_known *a, const onv_known *b)
 {
-    return a->dtype == b->dtype && a->rank == b->rank && a->elems[0].i.raw == b->elems[0].i.raw &&
-           same_bits(a->elems[0].f, b->elems[0].f);
+    if (a->dtype != b->dtype || a->rank != b->rank || a->count != b->count) return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dims[i] != b->dims[i]) return false;
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->elems[i].i.raw != b->elems[i].i.raw || !same_bits(a->elems[i].f, b->elems[i].f))
+            return false;
+    return true;
 }
 
-/* Single numbers of the same type and rank are one; in the main graph. */
+/* Small tensors with the same type, shape and numbers are one; in the main graph. */
 uint32_t onv_rule_constant_sharing(onv_edit *e, onv_graph_id graph)
 {
     table t;
@@ -75,10 +86,10 @@ uint32_t onv_rule_constant_sharing(onv_edit *e, onv_graph_id graph)
         onv_value_id id = {i};
         if (onv_edit_value_at(e, id)->graph.index != graph.index || !is_shareable(e, id, &known))
             continue;
-        uint32_t slot = (uint32_t)hash_scalar(known) & t.mask;
+        uint32_t slot = (uint32_t)hash_constant(known) & t.mask;
         while (t.slots[slot] != 0) {
             onv_value_id other = {t.slots[slot] - 1};
-            if (same_scalar(onv_edit_value_at(e, other)->known, known)) break;
+            if (same_constant(onv_edit_value_at(e, other)->known, known)) break;
             slot = (slot + 1) & t.mask;
         }
         if (t.slots[slot] == 0) {

@@ -156,6 +156,10 @@ static const rewrite_case cases[] = {
     {17, ONV_REWRITE_BASIC,
      "in x i64[n]; int a 3; int b 3; Mul x,a -> c; Mul x,b -> d; Add c,d -> y; out y i64",
      "Add Mul", "ConstantSharing"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[2,3]; ints s 3,2; ints t 3,2; ints u 1,6; Reshape x,s -> p; Reshape x,t -> q; "
+     "Reshape x,u -> r; Add p,q -> y; Abs r -> z; out y f32; out z f32",
+     "Abs Add Reshape Reshape", "ConstantSharing"},
 
     /* Constants */
     {17, ONV_REWRITE_BASIC,
