@@ -12,11 +12,6 @@ typedef struct attention {
     bool is_half;
 } attention;
 
-static void add(onv_ort_kernel *k, uint64_t n, uint64_t each)
-{
-    onv_ort_add_scratch(k, n, each);
-}
-
 static bool has_input(const onv_node *node, uint32_t i)
 {
     return i < node->n_inputs && onv_is_value(node->inputs[i]);
@@ -42,7 +37,8 @@ static bool read_call(const onv_ort_kernel *k, attention *a)
 static void add_kernel(onv_ort_kernel *k, const attention *a, bool is_cudnn)
 {
     if (is_cudnn != (k->session->cuda.compute_capability >= NEWEST)) return;
-    add(k, is_cudnn ? GRAPH_BYTES : a->batch * a->heads * a->queries, is_cudnn ? 1 : FLOAT_BYTES);
+    onv_ort_add(k, is_cudnn ? GRAPH_BYTES : a->batch * a->heads * a->queries,
+                is_cudnn ? 1 : FLOAT_BYTES);
 }
 
 /* Lengths of the sequences, and queries that are turned or taken out of packed ones. */
@@ -54,9 +50,9 @@ void onv_ort_grouped_attention(onv_ort_kernel *k)
     bool is_packed = !has_input(k->node, 1);
     if (is_packed) a.of_query = a.of_query / (a.heads + 2 * (uint64_t)of_keys) * a.heads;
     add_kernel(k, &a, false);
-    add(k, 3 * a.batch, sizeof(int32_t));
+    onv_ort_add(k, 3 * a.batch, sizeof(int32_t));
     if (is_packed || onv_node_int(k->node, "do_rotary", 0) != 0)
-        add(k, a.batch * a.queries, a.of_query * a.number);
+        onv_ort_add(k, a.batch * a.queries, a.of_query * a.number);
     add_kernel(k, &a, true);
 }
 
@@ -90,12 +86,12 @@ void onv_ort_attention(onv_ort_kernel *k)
         !onv_u64_mul(scores, 2 * a.number, &scores))
         scores = UINT64_MAX / 2; /* which no device has */
     bool is_one = (!has_mask || has_lengths) && (a.is_half || a.queries >= LONG);
-    if (is_whole) add(k, all, a.number);
+    if (is_whole) onv_ort_add(k, all, a.number);
     if (is_one && a.is_half && !is_whole) add_kernel(k, &a, false);
     if (!is_one)
-        add(k, all * a.number + (scores + units - 1) / units * units, 1);
+        onv_ort_add(k, all * a.number + (scores + units - 1) / units * units, 1);
     else if (is_whole || has_input(k->node, MASK))
-        add(k, all, a.number);
-    if (has_lengths) add(k, a.batch, sizeof(int32_t));
+        onv_ort_add(k, all, a.number);
+    if (has_lengths) onv_ort_add(k, a.batch, sizeof(int32_t));
     if (is_one && a.is_half) add_kernel(k, &a, true);
 }

@@ -13,7 +13,7 @@ static void add(kernel *k, uint64_t values, uint64_t times, bool is_early)
 {
     uint64_t n;
     onv_ort_scratch_row *row =
-        onv_u64_mul(values, times, &n) ? onv_ort_add_scratch(k, n, FLOAT_BYTES) : NULL;
+        onv_u64_mul(values, times, &n) ? onv_ort_add(k, n, FLOAT_BYTES) : NULL;
     if (row != NULL) row->is_early = is_early;
 }
 
@@ -97,7 +97,7 @@ static bool describe_integers(const kernel *k, const onv_type *w, integers *p)
 static void add_product(kernel *k, uint64_t a, uint64_t b, uint64_t each)
 {
     uint64_t n;
-    if (onv_u64_mul(a, b, &n)) onv_ort_add_scratch(k, n, each);
+    if (onv_u64_mul(a, b, &n)) onv_ort_add(k, n, each);
 }
 
 /* Whether the kernel keeps its weights in an order of its own, in which the sums need no memory. */

@@ -20,7 +20,7 @@ static void add(const einsum *e, uint64_t elems, bool is_early)
 {
     uint64_t bytes;
     if (!onv_dtype_bytes(e->dtype, elems, &bytes)) return;
-    onv_ort_scratch_row *row = onv_ort_add_scratch(e->kernel, bytes, 1);
+    onv_ort_scratch_row *row = onv_ort_add(e->kernel, bytes, 1);
     if (row != NULL) row->is_early = is_early;
 }
 
@@ -78,7 +78,7 @@ static bool sum(einsum *e, uint32_t operand, const bool *goes)
     if (r.columns == 1) return false;
     add(e, r.rows, true);
     uint64_t number = e->dtype == ONV_DOUBLE ? sizeof(double) : sizeof(float);
-    onv_ort_scratch_row *row = onv_ort_add_scratch(e->kernel, onv_ort_sum_bytes(&r, number), 1);
+    onv_ort_scratch_row *row = onv_ort_add(e->kernel, onv_ort_sum_bytes(&r, number), 1);
     if (row != NULL) row->is_early = row->is_transient = true;
     for (int i = 0; i < e->n_labels; i++)
         if (goes[i]) e->dims[operand][i] = onv_dim_const(1);

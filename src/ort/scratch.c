@@ -13,7 +13,7 @@ const onv_type *onv_ort_input(const kernel *k, uint32_t i)
     return &onv_model_value(k->model, k->node->inputs[i])->type;
 }
 
-onv_ort_scratch_row *onv_ort_add_scratch(kernel *k, uint64_t n, uint64_t each)
+onv_ort_scratch_row *onv_ort_add(kernel *k, uint64_t n, uint64_t each)
 {
     uint64_t bytes;
     if (n == 0 || k->scratch->count == ONV_ORT_MOST_SCRATCH || !onv_u64_mul(n, each, &bytes))
@@ -21,16 +21,6 @@ onv_ort_scratch_row *onv_ort_add_scratch(kernel *k, uint64_t n, uint64_t each)
     onv_ort_scratch_row *row = &k->scratch->rows[k->scratch->count++];
     *row = (onv_ort_scratch_row){.bytes = bytes};
     return row;
-}
-
-static void add_of(kernel *k, uint64_t n, uint64_t each)
-{
-    onv_ort_add_scratch(k, n, each);
-}
-
-static void add(kernel *k, uint64_t bytes)
-{
-    onv_ort_add_scratch(k, bytes, 1);
 }
 
 static onv_ort_scratch_row *last_row(const kernel *k)
@@ -75,9 +65,9 @@ static void concat_scratch(kernel *k)
     const onv_dim *axis = find_parts(k, out, node->inputs, node->n_inputs, &equal);
     if (axis == NULL) return;
     uint64_t array = (uint64_t)node->n_inputs * POINTER_BYTES;
-    for (int i = 0; i < 2 && !equal; i++) add(k, array);
-    if (!equal) add(k, (uint64_t)axis->raw * POINTER_BYTES);
-    add(k, array);
+    for (int i = 0; i < 2 && !equal; i++) onv_ort_add(k, array, 1);
+    if (!equal) onv_ort_add(k, (uint64_t)axis->raw * POINTER_BYTES, 1);
+    onv_ort_add(k, array, 1);
 }
 
 /* Parts of one size are arguments, too; of several sizes there are always arrays. */
@@ -90,21 +80,12 @@ static void split_scratch(kernel *k)
     const onv_dim *axis =
         find_parts(k, onv_ort_input(k, 0), node->outputs, node->n_outputs, &equal);
     if (axis == NULL || (equal && node->n_outputs <= MOST_ARGUMENTS)) return;
-    for (int i = 0; i < (equal ? 1 : 3); i++) add(k, (uint64_t)node->n_outputs * POINTER_BYTES);
-    if (!equal) add(k, (uint64_t)axis->raw * POINTER_BYTES);
+    for (int i = 0; i < (equal ? 1 : 3); i++)
+        onv_ort_add(k, (uint64_t)node->n_outputs * POINTER_BYTES, 1);
+    if (!equal) onv_ort_add(k, (uint64_t)axis->raw * POINTER_BYTES, 1);
 }
 
 /* --- Softmax ----------------------------------------------------------------------------------- */
-
-/* Elements along the first `n` axes. */
-static bool count(const onv_type *type, int n, uint64_t *elems)
-{
-    *elems = 1;
-    if (!is_sized(type)) return false;
-    for (int i = 0; i < n; i++)
-        if (!onv_u64_mul(*elems, (uint64_t)type->dims[i].raw, elems)) return false;
-    return true;
-}
 
 /* Along any axis but the last one the input is transposed, and so is the result,
  * in tensors that are asked for without a stream. Before opset 13 all axes from that one on are one. */
@@ -114,10 +95,11 @@ static void softmax_scratch(kernel *k)
     int64_t axis = onv_node_int(k->node, "axis", -1);
     uint64_t elems, bytes;
     if (k->node->version < 13 || axis == -1 || axis == in->rank - 1 ||
-        !count(in, in->rank, &elems) || !onv_dtype_bytes((onv_dtype)in->dtype, elems, &bytes))
+        (elems = onv_ort_elements(in, 0)) == 0 ||
+        !onv_dtype_bytes((onv_dtype)in->dtype, elems, &bytes))
         return;
     for (int i = 0; i < 2; i++) {
-        add(k, bytes);
+        onv_ort_add(k, bytes, 1);
         last_row(k)->has_no_stream = true;
     }
 }
@@ -196,15 +178,15 @@ static void reduce_scratch(kernel *k)
     if ((onv_dtype_is_integer((onv_dtype)in->dtype) && op != ONV_OP_ReduceSum) ||
         (is_brain && !r.is_matrix)) {
         for (int i = 0; i < 3; i++)
-            add_of(k, i < 2 ? r.elems : r.rows, is_brain ? sizeof(float) : wide);
+            onv_ort_add(k, i < 2 ? r.elems : r.rows, is_brain ? sizeof(float) : wide);
         return;
     }
     is_float |= is_brain;
     if (!is_float && in->dtype != ONV_DOUBLE) return;
-    if (is_square && r.is_matrix) add_of(k, r.elems, size);
-    add(k, onv_ort_sum_bytes(&r, is_float ? sizeof(float) : wide));
-    if (is_exp || (is_square && !r.is_matrix)) add_of(k, r.elems, size);
-    if (is_exp) add_of(k, r.rows, size);
+    if (is_square && r.is_matrix) onv_ort_add(k, r.elems, size);
+    onv_ort_add(k, onv_ort_sum_bytes(&r, is_float ? sizeof(float) : wide), 1);
+    if (is_exp || (is_square && !r.is_matrix)) onv_ort_add(k, r.elems, size);
+    if (is_exp) onv_ort_add(k, r.rows, size);
 }
 
 /* Along the last axis nothing; else cuDNN's, of float32: its workspace has a number and an index for each element. */
@@ -219,17 +201,20 @@ static void arg_scratch(kernel *k)
     goes[axis] = true;
     if (!onv_ort_find_reduction(in->dims, in->rank, goes, &r) || (r.is_matrix && !r.is_first))
         return;
-    if (in->dtype == ONV_FLOAT16) add_of(k, r.elems, sizeof(float));
-    add_of(k, r.elems, 2 * sizeof(float));
-    for (int i = 0; i < 2; i++) add_of(k, r.rows, sizeof(float));
+    if (in->dtype == ONV_FLOAT16) onv_ort_add(k, r.elems, sizeof(float));
+    onv_ort_add(k, r.elems, 2 * sizeof(float));
+    for (int i = 0; i < 2; i++) onv_ort_add(k, r.rows, sizeof(float));
 }
 
 /* --- Of some bytes for each element or axis ---------------------------------------------------- */
 
 uint64_t onv_ort_elements(const onv_type *type, int n)
 {
-    uint64_t elems;
-    return type->rank >= n && count(type, type->rank - n, &elems) ? elems : 0;
+    uint64_t elems = 1;
+    if (!is_sized(type) || type->rank < n) return 0;
+    for (int i = 0; i + n < type->rank; i++)
+        if (!onv_u64_mul(elems, (uint64_t)type->dims[i].raw, &elems)) return 0;
+    return elems;
 }
 
 uint64_t onv_ort_input_elements(const kernel *k, uint32_t i, int n)
@@ -245,15 +230,15 @@ static void counts_scratch(kernel *k)
     bool is_compress = k->node->code == ONV_OP_Compress;
     uint64_t n = onv_ort_input_elements(k, is_compress ? 1 : 0, 0);
     if (n == 0) return;
-    add_of(k, is_compress ? n : (n + BLOCK - 1) / BLOCK, sizeof(int32_t));
-    add(k, SUM_BYTES);
+    onv_ort_add(k, is_compress ? n : (n + BLOCK - 1) / BLOCK, sizeof(int32_t));
+    onv_ort_add(k, SUM_BYTES, 1);
     k->scratch->rows[0].is_early = last_row(k)->is_early = last_row(k)->is_transient = true;
 }
 
 /* Where each slice begins. */
 static void gather_nd_scratch(kernel *k)
 {
-    add_of(k, onv_ort_input_elements(k, 1, 1), sizeof(int64_t));
+    onv_ort_add(k, onv_ort_input_elements(k, 1, 1), sizeof(int64_t));
 }
 
 /* Addresses of matrices, where those of the left operand are not each multiplied by one of the right's, or all by the same
@@ -261,13 +246,13 @@ static void gather_nd_scratch(kernel *k)
 static void matmul_scratch(kernel *k)
 {
     const onv_type *out = &onv_model_value(k->model, k->node->outputs[0])->type;
-    uint64_t left = onv_ort_input_elements(k, 0, 2), right = onv_ort_input_elements(k, 1, 2), n;
+    uint64_t left = onv_ort_input_elements(k, 0, 2), right = onv_ort_input_elements(k, 1, 2);
     if (k->node->n_inputs < 2) return;
     int rank = onv_ort_input(k, 1)->rank, left_rank = onv_ort_input(k, 0)->rank;
     bool is_vector = rank == 1 && left_rank > 1;
-    if ((is_vector || (right > 1 && left != right)) &&
-        count(out, out->rank - (is_vector ? 0 : 1 + (left_rank > 1)), &n))
-        for (int i = 0; i < 3; i++) add_of(k, n, POINTER_BYTES);
+    if (!is_vector && (right <= 1 || left == right)) return;
+    uint64_t n = onv_ort_elements(out, is_vector ? 0 : 1 + (left_rank > 1));
+    for (int i = 0; i < 3; i++) onv_ort_add(k, n, POINTER_BYTES);
 }
 
 /* Against aliasing: bounds and weights of all that an element of an axis is made of, the more where there are fewer. */
@@ -284,9 +269,9 @@ static void antialias_scratch(kernel *k, const onv_type *out, bool is_linear)
             !onv_u64_add(n, to, &n))
             return;
     }
-    add_of(k, n, 2 * sizeof(int64_t));
-    add_of(k, n, sizeof(int64_t));
-    add_of(k, weights, sizeof(float));
+    onv_ort_add(k, n, 2 * sizeof(int64_t));
+    onv_ort_add(k, n, sizeof(int64_t));
+    onv_ort_add(k, weights, sizeof(float));
 }
 
 /* Where each row and column of the result comes from. */
@@ -310,7 +295,7 @@ static void resize_scratch(kernel *k)
     if (!is_nearest && onv_node_int(k->node, "antialias", 0) != 0)
         antialias_scratch(k, out, is_linear);
     else
-        add_of(k, n, is_nearest ? NEAREST : is_linear ? LINEAR : CUBIC);
+        onv_ort_add(k, n, is_nearest ? NEAREST : is_linear ? LINEAR : CUBIC);
 }
 
 /* Of each channel its scale and bias in float32, if they are not; of an instance norm of several images, or of a batch norm, mean and
@@ -325,7 +310,7 @@ static void norm_scratch(kernel *k)
     if ((is_wide && (is_single || !is_instance)) ||
         !onv_u64_mul(images, (uint64_t)in->dims[1].raw, &channels))
         return;
-    for (int i = 0; i < (is_single ? 2 : 4); i++) add_of(k, channels, sizeof(float));
+    for (int i = 0; i < (is_single ? 2 : 4); i++) onv_ort_add(k, channels, sizeof(float));
 }
 
 /* --- Matrices ---------------------------------------------------------------------------------- */
@@ -337,11 +322,11 @@ static void inverse_scratch(kernel *k)
     uint64_t elems = onv_ort_input_elements(k, 0, 0), matrices = onv_ort_input_elements(k, 0, 2);
     uint64_t number = in->dtype == ONV_DOUBLE ? sizeof(double) : sizeof(float);
     if (elems == 0 || matrices == 0) return;
-    add_of(k, matrices, sizeof(int32_t));
-    add_of(k, matrices, (uint64_t)in->dims[in->rank - 1].raw * sizeof(int32_t));
-    add_of(k, elems, number);
-    for (int i = 0; i < 2; i++) add_of(k, matrices, POINTER_BYTES);
-    if (in->dtype == ONV_FLOAT16) add_of(k, elems, number);
+    onv_ort_add(k, matrices, sizeof(int32_t));
+    onv_ort_add(k, matrices, (uint64_t)in->dims[in->rank - 1].raw * sizeof(int32_t));
+    onv_ort_add(k, elems, number);
+    for (int i = 0; i < 2; i++) onv_ort_add(k, matrices, POINTER_BYTES);
+    if (in->dtype == ONV_FLOAT16) onv_ort_add(k, elems, number);
 }
 
 /* --- Convolutions ------------------------------------------------------------------------------ */
@@ -440,11 +425,11 @@ static void rnn_scratch(kernel *k)
         !onv_dtype_bytes(p.dtype, (uint64_t)values, &state) || workspace == UINT64_MAX ||
         !onv_u64_mul(state, (uint64_t)p.steps, &out))
         return;
-    add(k, (uint64_t)p.batch * sizeof(int32_t));
+    onv_ort_add(k, (uint64_t)p.batch * sizeof(int32_t), 1);
     k->scratch->rows[0].is_early = true;
     workspace += p.bidirectional ? 2 * state : 0;
-    add(k, workspace - (p.cell != ONV_RNN_LSTM && workspace > state ? state : 0));
-    if (p.bidirectional) add(k, out);
+    onv_ort_add(k, workspace - (p.cell != ONV_RNN_LSTM && workspace > state ? state : 0), 1);
+    if (p.bidirectional) onv_ort_add(k, out, 1);
 }
 
 /* cuDNN's generators of random numbers for dropout, one for each thread that the device can hold, by
@@ -494,16 +479,14 @@ static void packed_scratch(kernel *k)
     int64_t width = onv_node_int(node, "K", 0), n = onv_node_int(node, "N", 0);
     int64_t block = onv_node_int(node, "block_size", 0), bits = onv_node_int(node, "bits", 4),
             padded;
-    uint64_t rows, elems, bytes;
+    uint64_t rows = onv_ort_input_elements(k, 0, 1), elems, bytes;
     onv_dtype dtype = (onv_dtype)onv_ort_input(k, 0)->dtype;
     bool is_bnb = node->code == ONV_OP_MatMulBnb4;
-    if (width < 1 || n < 1 || block < 1 ||
-        !count(onv_ort_input(k, 0), onv_ort_input(k, 0)->rank - 1, &rows) ||
-        !onv_i64_add(width, block - 1, &padded))
+    if (width < 1 || n < 1 || block < 1 || rows == 0 || !onv_i64_add(width, block - 1, &padded))
         return;
     padded = is_bnb ? width : padded / block * block;
     bool is_whole = n % UNIT == 0 && width % UNIT == 0;
-    if (is_bnb && onv_dtype_bytes(dtype, CODES, &bytes)) add(k, bytes);
+    if (is_bnb && onv_dtype_bytes(dtype, CODES, &bytes)) onv_ort_add(k, bytes, 1);
     if (is_bnb && is_whole && rows <= 1) return;
     if (!is_bnb && bits == 4 && is_whole && rows <= ROWS_4) return;
     if (!is_bnb && bits == 8 && is_whole && width % block == 0 && PASS % block == 0 &&
@@ -515,7 +498,7 @@ static void packed_scratch(kernel *k)
     bool has_groups = node->n_inputs > 4 && onv_is_value(node->inputs[4]);
     if (!is_bnb && !has_groups && bytes > most && n > INT64_C(2) * COLUMNS)
         bytes = bytes / (uint64_t)n * COLUMNS;
-    add(k, bytes);
+    onv_ort_add(k, bytes, 1);
 }
 
 /* --- All --------------------------------------------------------------------------------------- */

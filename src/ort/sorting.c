@@ -30,12 +30,12 @@ void onv_ort_top_k(onv_ort_kernel *k)
         in->dtype == ONV_FLOAT || (onv_dtype_is_float((onv_dtype)in->dtype) && key == 2);
     if (blocks > MOST_BLOCKS) blocks = MOST_BLOCKS;
     if (is_short && axis == in->rank - 1 && n > LONG && chosen <= FEW)
-        onv_ort_add_scratch(k, onv_ort_elements(in, 0) / n * blocks, chosen * sizeof(int64_t));
+        onv_ort_add(k, onv_ort_elements(in, 0) / n * blocks, chosen * sizeof(int64_t));
     if (chosen <= MANY || key < 2 || key > 8 || onv_node_int(k->node, "sorted", 1) == 0 ||
         n > UINT32_MAX)
         return;
-    for (int i = 0; i < 4; i++) onv_ort_add_scratch(k, n, i < 2 ? key : sizeof(int64_t));
-    onv_ort_add_scratch(k, sort_bytes(n, key, sizeof(int64_t), sizeof(int64_t)), 1);
+    for (int i = 0; i < 4; i++) onv_ort_add(k, n, i < 2 ? key : sizeof(int64_t));
+    onv_ort_add(k, sort_bytes(n, key, sizeof(int64_t), sizeof(int64_t)), 1);
 }
 
 /* Of one class: what its scores are sorted with, and which of the boxes that are left cover which; how many are left, data tells. */
@@ -45,12 +45,11 @@ void onv_ort_suppression(onv_ort_kernel *k)
     uint64_t n = onv_ort_input_elements(k, 0, 0);
     if (n == 0 || n / CORNERS > UINT32_MAX || onv_ort_input(k, 0)->rank != 3) return;
     n = (uint64_t)onv_ort_input(k, 0)->dims[1].raw;
-    onv_ort_add_scratch(k, sort_bytes(n, sizeof(float), sizeof(int32_t), sizeof(int32_t)), 1);
-    for (int i = 0; i < 4; i++) onv_ort_add_scratch(k, n, sizeof(int32_t));
-    onv_ort_add_scratch(k, n, CORNERS * sizeof(float));
+    onv_ort_add(k, sort_bytes(n, sizeof(float), sizeof(int32_t), sizeof(int32_t)), 1);
+    for (int i = 0; i < 4; i++) onv_ort_add(k, n, sizeof(int32_t));
+    onv_ort_add(k, n, CORNERS * sizeof(float));
     for (uint32_t i = 0; i < k->scratch->count; i++) k->scratch->rows[i].is_early = true;
-    onv_ort_scratch_row *covers =
-        onv_ort_add_scratch(k, n, (n + BITS - 1) / BITS * sizeof(int32_t));
+    onv_ort_scratch_row *covers = onv_ort_add(k, n, (n + BITS - 1) / BITS * sizeof(int32_t));
     if (covers == NULL) return;
     covers->is_early = covers->is_uncertain = true;
     covers->most_bytes = covers->bytes;
