@@ -31,7 +31,7 @@ static onv_node_id after_conv(const onv_edit *e, onv_node_id conv, onv_op_name o
 {
     const onv_node *at = onv_edit_node_at(e, conv);
     onv_node_id next = onv_edit_only_user(e, onv_edit_out(e, conv, 0));
-    if (!onv_edit_is(e, next, op, 0) || onv_edit_makes_result(e, next)) return ONV_NO_NODE;
+    if (!onv_edit_is(e, next, op, 0)) return ONV_NO_NODE;
     if (at->n_inputs < 2 || !onv_edit_is_constant(e, at->inputs[1])) return ONV_NO_NODE;
     bool has_bias = at->n_inputs > 2 && onv_is_value(at->inputs[2]);
     if (has_bias && !onv_edit_is_constant(e, at->inputs[2])) return ONV_NO_NODE;

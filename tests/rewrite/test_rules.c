@@ -112,6 +112,14 @@ static const rewrite_case cases[] = {
      "a -> y; out y f32",
      "Conv Relu", "ConvAddFusion"},
     {17, ONV_REWRITE_BASIC,
+     "in x f32[1,3,8,8]; weight w f32[4,3,3,3]; weight b f32[4,1,1]; Conv x,w -> c; Mul c,b -> y; "
+     "out y f32",
+     "Conv", "ConvMulFusion"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[1,3,8,8]; weight w f32[4,3,3,3]; weight b f32[4,1,1]; Conv x,w -> c; Mul c,b -> y; "
+     "out y f32; out c f32",
+     "Conv Mul", ""},
+    {17, ONV_REWRITE_BASIC,
      "in x f32[1,3,8,8]; weight w f32[4,3,3,3]; weight b f32[4,1,1]; Conv x,w -> c; Mul c,b -> a; "
      "Relu a "
      "-> y; out y f32",
