@@ -322,23 +322,34 @@ static onv_status keep(onv_allocator *a, hole_list *holes, uint64_t bytes, bool 
     return cut_hole(a, holes, at, rounded);
 }
 
+/* The image of what is free, behind the holes that it has. */
+static onv_status see(const onv_allocator *a, onv_bfc_image *image, onv_error *err)
+{
+    const bfc_state *s = a->state;
+    size_t n_seen = image->holes.count;
+    image->extent =
+        (onv_bfc_extent){.reserved_bytes = reserved_bytes(a), .region_bytes = s->region_bytes};
+    for (uint32_t i = a->space.first_segment; i != ONV_NO_BLOCK; i = a->space.segments.at[i].next) {
+        uint64_t left = onv_space_block(&a->space, a->space.segments.at[i].first)->bytes;
+        if (n_seen > 0)
+            n_seen--;
+        else if (left > 0 && !onv_vec_push(&image->holes, (onv_bfc_hole){.bytes = left}))
+            return onv_fail_memory(err);
+    }
+    image->extent.n_holes = image->holes.count;
+    return ONV_OK;
+}
+
 onv_status onv_bfc_load(onv_allocator *a, const uint64_t *bytes, const uint32_t *order,
                         uint32_t count, onv_bfc_image *image, onv_error *err)
 {
-    const bfc_state *s = a->state;
     hole_list holes = {0};
     bool is_kept = true;
     onv_status status = onv_allocator_restart(a, err);
     for (uint32_t i = 0; i < count && is_kept && status == ONV_OK; i++)
         status = keep(a, &holes, bytes[order[i]], &is_kept, err);
-    image->reserved_bytes = is_kept ? reserved_bytes(a) : UINT64_MAX;
-    image->region_bytes = s->region_bytes;
-    for (uint32_t i = a->space.first_segment; i != ONV_NO_BLOCK && status == ONV_OK;
-         i = a->space.segments.at[i].next) {
-        uint64_t left = onv_space_block(&a->space, a->space.segments.at[i].first)->bytes;
-        if (left > 0 && !onv_vec_push(&image->holes, (onv_bfc_hole){.bytes = left}))
-            status = onv_fail_memory(err);
-    }
+    if (status == ONV_OK) status = see(a, image, err);
+    if (!is_kept) image->extent.reserved_bytes = UINT64_MAX;
     onv_vec_cleanup(&holes);
     return status;
 }
@@ -357,19 +368,36 @@ onv_status onv_bfc_resume(onv_allocator *a, onv_bfc_image *image, onv_error *err
         hole->most = UINT64_MAX;
     }
     s->image = image;
-    s->region_bytes = image->region_bytes;
-    reserved->current = reserved->peak = image->reserved_bytes;
+    s->region_bytes = image->extent.region_bytes;
+    reserved->current = reserved->peak = image->extent.reserved_bytes;
+    return ONV_OK;
+}
+
+onv_status onv_bfc_leave(onv_allocator *a, onv_error *err)
+{
+    const bfc_state *s = a->state;
+    return see(a, s->image, err);
+}
+
+onv_status onv_bfc_grow(onv_bfc_image *image, const onv_bfc_image *served,
+                        const onv_bfc_extent *from, onv_error *err)
+{
+    image->extent.reserved_bytes += served->extent.reserved_bytes - from->reserved_bytes;
+    image->extent.region_bytes = served->extent.region_bytes;
+    for (size_t i = from->n_holes; i < served->extent.n_holes; i++)
+        if (!onv_vec_push(&image->holes, served->holes.at[i])) return onv_fail_memory(err);
+    image->extent.n_holes = image->holes.count;
     return ONV_OK;
 }
 
 bool onv_bfc_is_alike(const onv_allocator *a, const onv_bfc_image *served,
-                      const onv_bfc_image *other)
+                      const onv_bfc_extent *from, const onv_bfc_image *other)
 {
     /* What is left on the device differs with what is reserved. */
     bool is_limited = a->options.bfc.limit_bytes < UINT64_MAX || a->options.capacity_bytes > 0;
-    bool is_alike = served->region_bytes == other->region_bytes &&
-                    served->holes.count == other->holes.count &&
-                    (!is_limited || served->reserved_bytes == other->reserved_bytes);
+    bool is_alike = from->region_bytes == other->extent.region_bytes &&
+                    from->n_holes == other->extent.n_holes &&
+                    (!is_limited || from->reserved_bytes == other->extent.reserved_bytes);
     for (size_t i = 0; i < other->holes.count && is_alike; i++)
         is_alike = other->holes.at[i].bytes >= served->holes.at[i].least &&
                    other->holes.at[i].bytes <= served->holes.at[i].most;

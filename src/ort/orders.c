@@ -21,9 +21,11 @@ enum {
 };
 
 struct onv_ort_loaded {
-    onv_bfc_image image;
-    uint64_t bytes; /* that the session reaches from there */
-    bool is_served; /* by requests, not as another one is */
+    onv_bfc_image image;           /* of the last run */
+    onv_bfc_extent loaded, before; /* without any; before that run */
+    uint64_t bytes;                /* that the session reached */
+    uint64_t added;                /* at the most, in that run */
+    bool is_served;                /* that run was, by requests, and not as in another order */
 };
 
 /* --- Orders ------------------------------------------------------------------------------------ */
@@ -151,7 +153,9 @@ static onv_status load_next(onv_ort_orders *o, onv_error *err)
     if (!onv_vec_push(&o->loaded, (onv_ort_loaded){0})) return onv_fail_memory(err);
     onv_ort_loaded *loaded = &o->loaded.at[place];
     draw_next(o);
-    return onv_bfc_load(&o->arena, o->bytes, o->order, o->n_weights, &loaded->image, err);
+    ONV_TRY(onv_bfc_load(&o->arena, o->bytes, o->order, o->n_weights, &loaded->image, err));
+    loaded->loaded = loaded->image.extent;
+    return ONV_OK;
 }
 
 static onv_status check_size(uint64_t bytes, onv_error *err)
@@ -203,8 +207,9 @@ void onv_ort_orders_cleanup(onv_ort_orders *o)
 /* Requests of a session, each free with the place of what it frees. */
 typedef struct session {
     onv_ort_requests all;
-    size_t ends[ONV_ORT_RUNS]; /* by run */
-    size_t n_requests;         /* with those that change nothing */
+    size_t ends[ONV_ORT_RUNS]; /* by run; one that keeps something continues in the next one */
+    size_t n_held;
+    size_t n_requests; /* with those that change nothing */
     uint32_t n_runs;
     uint32_t *blocks; /* by place */
 } session;
@@ -219,10 +224,12 @@ static onv_status add_run(session *s, const onv_ort_requests *run, uint32_t *pla
             ONV_TRY(check_size(r.bytes, err));
             if (!r.is_free) places[r.buffer] = (uint32_t)s->all.count;
             r.buffer = places[r.buffer];
+            s->n_held += r.is_free ? -1 : 1;
         }
         if (!onv_vec_push(&s->all, r)) return onv_fail_memory(err);
     }
-    s->ends[s->n_runs++] = s->all.count;
+    s->ends[s->n_runs] = s->all.count;
+    s->n_runs += s->n_held == 0;
     return ONV_OK;
 }
 
@@ -242,6 +249,7 @@ static onv_status open_session(session *s, const onv_ort_orders *o, const onv_ti
         if (status == ONV_OK) status = add_run(s, &runs[i], places, err);
         onv_vec_cleanup(&runs[i]);
     }
+    if (s->n_held > 0) s->n_runs++;
     onv_heap_free(places);
     return status;
 }
@@ -273,29 +281,42 @@ static onv_status serve(onv_allocator *arena, session *s, size_t first, size_t e
     return ONV_OK;
 }
 
-static onv_status try_order(onv_ort_orders *o, session *s, onv_ort_loaded *loaded, onv_error *err)
+static onv_status serve_run(onv_ort_orders *o, session *s, uint32_t run, onv_ort_loaded *loaded,
+                            onv_error *err)
 {
-    onv_bfc_image *image = &loaded->image;
-    loaded->bytes = image->reserved_bytes;
+    uint64_t bytes;
+    loaded->is_served = true;
+    ONV_TRY(onv_bfc_resume(&o->arena, &loaded->image, err));
+    ONV_TRY(serve(&o->arena, s, run > 0 ? s->ends[run - 1] : 0, s->ends[run], &bytes, err));
+    loaded->added = bytes < UINT64_MAX ? bytes - loaded->before.reserved_bytes : UINT64_MAX;
+    return bytes < UINT64_MAX ? onv_bfc_leave(&o->arena, err) : ONV_OK;
+}
+
+static onv_status try_run(onv_ort_orders *o, session *s, uint32_t run, onv_ort_loaded *loaded,
+                          onv_error *err)
+{
+    const onv_bfc_extent before = loaded->before, *now = &loaded->image.extent;
     loaded->is_served = false;
     if (loaded->bytes == UINT64_MAX) return ONV_OK;
-    for (const onv_ort_loaded *other = o->loaded.at; other < loaded; other++) {
-        if (!other->is_served || !onv_bfc_is_alike(&o->arena, &other->image, image)) continue;
-        bool is_enough = other->bytes < UINT64_MAX;
-        loaded->bytes =
-            is_enough ? loaded->bytes + other->bytes - other->image.reserved_bytes : UINT64_MAX;
-        return ONV_OK;
+    /* Runs behind the first one ask for the same. One that adds no region leaves the arena as it found it, since all that it
+     * took is given back and joined at its end: then those behind it add none either. */
+    if (run > 1 && now->reserved_bytes == before.reserved_bytes) return ONV_OK;
+    loaded->before = *now;
+    const onv_ort_loaded *other = o->loaded.at;
+    while (other < loaded &&
+           !(other->is_served &&
+             onv_bfc_is_alike(&o->arena, &other->image, &other->before, &loaded->image)))
+        other++;
+    if (other == loaded) {
+        ONV_TRY(serve_run(o, s, run, loaded, err));
+    } else {
+        loaded->added = other->added;
+        ONV_TRY(onv_bfc_grow(&loaded->image, &other->image, &other->before, err));
     }
-    loaded->is_served = true;
-    /* The runs behind the first one ask for the same. One that adds no region leaves the arena as it found it, since all that
-     * it took is given back and joined at its end: then those behind it add none either. */
-    ONV_TRY(onv_bfc_resume(&o->arena, image, err));
-    for (uint32_t run = 0; run < s->n_runs && loaded->bytes < UINT64_MAX; run++) {
-        const uint64_t before = o->arena.stats.device_allocs;
-        ONV_TRY(
-            serve(&o->arena, s, run > 0 ? s->ends[run - 1] : 0, s->ends[run], &loaded->bytes, err));
-        if (run > 0 && o->arena.stats.device_allocs == before) break;
-    }
+    if (loaded->added == UINT64_MAX)
+        loaded->bytes = UINT64_MAX;
+    else if (loaded->before.reserved_bytes + loaded->added > loaded->bytes)
+        loaded->bytes = loaded->before.reserved_bytes + loaded->added;
     return ONV_OK;
 }
 
@@ -311,15 +332,22 @@ static onv_status try_all(onv_ort_orders *o, session *s, onv_ort_spread *spread,
 {
     *spread =
         (onv_ort_spread){.low = UINT64_MAX, .n_orders = count_orders(o->n_weights, s->n_requests)};
-    for (uint32_t i = 0; i < (o->are_equal ? 1 : spread->n_orders); i++) {
-        while (o->loaded.count <= i) ONV_TRY(load_next(o, err));
+    uint32_t n = o->are_equal ? 1 : spread->n_orders;
+    while (o->loaded.count < n) ONV_TRY(load_next(o, err));
+    for (uint32_t i = 0; i < n; i++) {
         onv_ort_loaded *loaded = &o->loaded.at[i];
-        ONV_TRY(try_order(o, s, loaded, err));
-        if (i == 0 || loaded->bytes > spread->high) {
-            spread->high = loaded->bytes;
-            spread->highest = i;
-        }
-        if (loaded->bytes < spread->low) spread->low = loaded->bytes;
+        loaded->image.extent = loaded->loaded;
+        loaded->image.holes.count = loaded->loaded.n_holes;
+        loaded->bytes = loaded->loaded.reserved_bytes;
+    }
+    for (uint32_t run = 0; run < s->n_runs; run++)
+        for (uint32_t i = 0; i < n; i++) ONV_TRY(try_run(o, s, run, &o->loaded.at[i], err));
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t bytes = o->loaded.at[i].bytes;
+        if (bytes < spread->low) spread->low = bytes;
+        if (i > 0 && bytes <= spread->high) continue;
+        spread->high = bytes;
+        spread->highest = i;
     }
     return ONV_OK;
 }
