@@ -122,12 +122,21 @@ static uint64_t cost_of(const onv_chain *chain, uint32_t u, uint32_t t)
 
 /* --- Fronts ------------------------------------------------------------------------------------ */
 
-static void emit(solver *s, point_list *list, uint64_t peak, uint64_t cost, uint32_t choice)
+/* For so many points and one more. */
+static bool empty(solver *s, point_list *list, size_t points)
 {
-    onv_chain_point point = {peak, cost, choice};
-    if (list->count > 0 && list->at[list->count - 1].cost <= cost) return;
-    if (list->count > 0 && list->at[list->count - 1].peak_bytes == peak) list->count--;
-    if (!onv_vec_push(list, point)) s->failed = true;
+    list->count = 0;
+    if (!onv_vec_reserve(list, points + 1)) s->failed = true;
+    return !s->failed;
+}
+
+static inline void emit(point_list *list, uint64_t peak, uint64_t cost, uint32_t choice)
+{
+    size_t n = list->count;
+    if (n > 0 && list->at[n - 1].cost <= cost) return;
+    n -= n > 0 && list->at[n - 1].peak_bytes == peak;
+    list->at[n] = (onv_chain_point){peak, cost, choice};
+    list->count = n + 1;
 }
 
 /* The first one of a list whose peak is larger. */
@@ -166,17 +175,16 @@ static void merge(solver *s)
     size_t from = 0, i, k = 0;
     if (b->at[0].peak_bytes > 0)
         from = (size_t)(above(a->at, a->count, b->at[0].peak_bytes - 1) - a->at);
-    s->merged.count = 0;
-    if (from > 0) emit(s, &s->merged, a->at[from - 1].peak_bytes, a->at[from - 1].cost, 0);
+    if (!empty(s, &s->merged, a->count + b->count)) return;
+    if (from > 0) emit(&s->merged, a->at[from - 1].peak_bytes, a->at[from - 1].cost, 0);
     for (i = from; k < b->count;) {
         bool first =
             i < a->count &&
             (a->at[i].peak_bytes < b->at[k].peak_bytes ||
              (a->at[i].peak_bytes == b->at[k].peak_bytes && a->at[i].cost <= b->at[k].cost));
         const onv_chain_point *p = first ? &a->at[i++] : &b->at[k++];
-        emit(s, &s->merged, p->peak_bytes, p->cost, p->choice);
+        emit(&s->merged, p->peak_bytes, p->cost, p->choice);
     }
-    if (s->failed) return;
     const onv_chain_point *last = &s->merged.at[s->merged.count - 1];
     while (i < a->count && a->at[i].cost >= last->cost) i++;
     replace(s, from, i, from > 0);
@@ -217,9 +225,9 @@ static void keep_one(solver *s, uint32_t t)
     bool is_first_run = t == s->chain->n_units;
     uint64_t run =
         s->chain->turn_bytes[t] + (is_first_run ? unit->forward_bytes : unit->last_bytes);
-    s->best.count = 0;
-    emit(s, &s->best, max_u64(run, unit->backward_bytes),
-         is_first_run ? unit->cost : unit->last_cost, KEEP);
+    if (!empty(s, &s->best, 0)) return;
+    emit(&s->best, max_u64(run, unit->backward_bytes), is_first_run ? unit->cost : unit->last_cost,
+         KEEP);
 }
 
 static void keep_first(solver *s, uint32_t first, uint32_t t)
@@ -229,9 +237,9 @@ static void keep_first(solver *s, uint32_t first, uint32_t t)
     uint64_t kept = kept_bytes(s->chain, s->first_tensor, first, t);
     uint64_t run = s->chain->turn_bytes[t] + unit->forward_bytes;
     uint64_t floor = max_u64(run, unit->backward_bytes);
-    s->best.count = 0;
+    if (!empty(s, &s->best, rest->count)) return;
     for (uint32_t i = 0; i < rest->count; i++)
-        emit(s, &s->best, max_u64(floor, rest->at[i].peak_bytes + kept),
+        emit(&s->best, max_u64(floor, rest->at[i].peak_bytes + kept),
              cost_of(s->chain, first, t) + rest->at[i].cost, KEEP);
 }
 
@@ -250,12 +258,12 @@ static void split(solver *s, const onv_chain_front *behind, uint64_t held,
     const onv_chain_point *best = above(s->best.at, s->best.count, peak),
                           *end = s->best.at + s->best.count;
     uint64_t least = cost + last_a->cost + last_b->cost;
-    s->made.count = 0;
+    if (!empty(s, &s->made, behind->count + again->count)) return;
     while (peak != UINT64_MAX) {
         while (best < end && best->peak_bytes <= peak) best++;
         uint64_t sum = cost + a->cost + b->cost;
         uint64_t beats = best == s->best.at ? UINT64_MAX : best[-1].cost;
-        if (beats > sum) emit(s, &s->made, peak, sum, choice);
+        if (beats > sum) emit(&s->made, peak, sum, choice);
         if (beats <= least) break;
         do { /* to the next one that what is known does not better: it has nothing cheaper before */
             uint64_t next_a = a < last_a ? a[1].peak_bytes + held : UINT64_MAX;

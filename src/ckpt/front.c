@@ -66,7 +66,8 @@ static bool is_given(const onv_ckpt_plans *plans, size_t i, const onv_ckpt_plans
     while (next < plans->at.count && plans->at.at[next].compiles != plan.compiles) next++;
     if (next == plans->at.count) return true;
     uint64_t most = plans->at.at[plans->at.count - 1].recomputed_macs;
-    if (plans->at.at[next].recomputed_macs > plan.recomputed_macs + most / FAR_PARTS) return true;
+    uint64_t far = most / (parts < FAR_PARTS ? parts : FAR_PARTS);
+    if (plans->at.at[next].recomputed_macs > plan.recomputed_macs + far) return true;
     for (size_t k = 0; others != NULL && k < others->at.count; k++)
         if (betters(&plan, &others->at.at[k]) && !is_bettered(&others->at.at[k], plans, stays, i))
             return true;

@@ -4,13 +4,14 @@
  *
  * When backward comes to a segment, the inputs of those before it are still there. So, within so many bytes, a segment may be
  * as long as what these leave for what it saves and for what stands beside it in the backward of each operation (beside.h);
- * of segments inside segments as long as segments of one level less cover within that. The rest of the network needs one
- * level less as soon as it fits: with more bytes less runs again.
+ * of segments inside segments as long as segments of one level less cover within that. With more bytes less runs again: the
+ * rest of the network needs one level less as soon as it fits, and the first segments may.
  *
  * Bytes are found by halving: for each level the least that suffice, and some between these and the least of
  * the level before. Levels end where the least of one takes no less than that of the level before.
  *
- * Cost: linear in the units, times levels, halvings and candidates; at most LEVELS * STEPS programs. */
+ * Cost: linear in the units, times their logarithm, levels and candidates; programs of FIRST_STEPS + 1 candidates, and of
+ * STEPS + 1 of each level behind the first. */
 #include "ckpt/uneven.h"
 
 #include "base/checked.h"
@@ -18,7 +19,7 @@
 #include "base/quota.h"
 #include "base/vec.h"
 
-enum { LEVELS = 3, STEPS = 8, HALVINGS = 24 };
+enum { LEVELS = 3, FIRST_STEPS = 16, STEPS = 8, MANY_UNITS = 4096, HALVINGS = 24 };
 
 /* By unit. In backward all is there that was saved before it in the forward pass, as far as no segment leaves that out: sums
  * from the beginning of the tape, of which a segment takes off what was saved before its own. */
@@ -30,7 +31,8 @@ typedef struct search {
     uint64_t *most;      /* in the backward of its operations; of the last one the loss's, too */
     uint64_t *most_last; /* the same where a segment ends with it */
     ONV_VEC(onv_tape_segment) found;
-    bool failed; /* memory */
+    bool spares_first; /* as many as possible of the first segments have one level less inside */
+    bool failed;       /* memory */
 } search;
 
 /* --- What units hold --------------------------------------------------------------------------- */
@@ -107,9 +109,9 @@ static onv_status prepare(search *s, const onv_tape_beside *beside, onv_arena *a
 /* --- Within so many bytes ---------------------------------------------------------------------- */
 
 /* How far units from `first` on can go forward and backward within so many bytes beside what crosses into it, with what is
- * inside of so many segments running again; up to `last`. `adds`: the segments are listed. */
-static uint32_t cover(search *s, uint32_t first, uint32_t last, uint64_t bytes, uint32_t levels,
-                      bool adds)
+ * inside of so many segments running again; up to `last`. */
+static uint32_t cover(const search *s, uint32_t first, uint32_t last, uint64_t bytes,
+                      uint32_t levels)
 {
     uint32_t end = first;
     if (levels == 0) {
@@ -122,16 +124,63 @@ static uint32_t cover(search *s, uint32_t first, uint32_t last, uint64_t bytes, 
         uint32_t from = end;
         if (from > first && s->entering[from] > bytes) return from;
         if (from > first) bytes -= s->entering[from];
-        end = cover(s, from, last, bytes, levels - 1, false);
+        end = cover(s, from, last, bytes, levels - 1);
         if (end == from) return from;
-        if (!adds) continue;
-        const onv_ckpt_unit *units = s->problem->units->at;
-        onv_tape_segment made = {units[from].first_op,
-                                 last_op(s, units[from].first_op, units[end - 1].last_op)};
-        if (end < last && !onv_vec_push(&s->found, made)) s->failed = true;
-        cover(s, from, end, bytes, levels - 1, true);
     }
     return end;
+}
+
+/* Behind a segment, whose input stays. */
+static bool rest_fits(const search *s, uint32_t from, uint32_t last, uint64_t bytes,
+                      uint32_t levels)
+{
+    return s->entering[from] <= bytes &&
+           cover(s, from, last, bytes - s->entering[from], levels) == last;
+}
+
+static void list(search *s, uint32_t first, uint32_t last, uint64_t bytes, uint32_t levels);
+
+/* Behind up to `count` segments with so many levels inside, the units that are left, and *bytes for them. A segment is as long
+ * as it may be; the one behind which the rest needs no segment of that kind is as short as it may be. */
+static uint32_t pass(search *s, uint32_t first, uint32_t last, uint64_t *bytes, uint32_t levels,
+                     uint32_t count, bool adds)
+{
+    const onv_ckpt_unit *units = s->problem->units->at;
+    for (; count > 0 && !s->failed; count--) {
+        uint32_t end = cover(s, first, last, *bytes, levels), low = first + 1;
+        if (end == first || end == last || s->entering[end] > *bytes) return first;
+        while (low < end && rest_fits(s, end, last, *bytes, levels)) {
+            uint32_t middle = low + (end - low) / 2;
+            bool fits = rest_fits(s, middle, last, *bytes, levels);
+            *(fits ? &end : &low) = fits ? middle : middle + 1;
+        }
+        if (!onv_work(end - first)) s->failed = true;
+        onv_tape_segment made = {units[first].first_op,
+                                 last_op(s, units[first].first_op, units[end - 1].last_op)};
+        if (adds && !onv_vec_push(&s->found, made)) s->failed = true;
+        if (adds) list(s, first, end, *bytes, levels);
+        *bytes -= s->entering[end];
+        first = end;
+    }
+    return first;
+}
+
+/* The segments within so many bytes, which suffice. */
+static void list(search *s, uint32_t first, uint32_t last, uint64_t bytes, uint32_t levels)
+{
+    while (levels > 0 && cover(s, first, last, bytes, levels - 1) == last) levels--;
+    uint32_t low = 0, high = levels > 1 && s->spares_first ? last - first : 0;
+    while (low < high) {
+        uint32_t middle = low + (high - low + 1) / 2;
+        uint64_t left = bytes;
+        uint32_t from = pass(s, first, last, &left, levels - 2, middle, false);
+        bool fits = onv_work(last - from) && cover(s, from, last, left, levels) == last;
+        *(fits ? &low : &high) = fits ? middle : middle - 1;
+    }
+    if (levels == 0) return;
+    if (low > 0) first = pass(s, first, last, &bytes, levels - 2, low, true);
+    first = pass(s, first, last, &bytes, levels - 1, UINT32_MAX, true);
+    list(s, first, last, bytes, levels - 1);
 }
 
 static uint64_t least_bytes(search *s, uint32_t levels)
@@ -142,7 +191,7 @@ static uint64_t least_bytes(search *s, uint32_t levels)
     for (int i = 0; i < HALVINGS && low < most; i++) {
         uint64_t middle = low + (most - low) / 2;
         if (!onv_work((uint64_t)s->n << levels)) s->failed = true;
-        if (cover(s, 0, s->n, middle, levels, false) == s->n)
+        if (cover(s, 0, s->n, middle, levels) == s->n)
             most = middle;
         else
             low = middle + 1;
@@ -152,17 +201,39 @@ static uint64_t least_bytes(search *s, uint32_t levels)
 
 /* --- All of them ------------------------------------------------------------------------------- */
 
+static double found_macs(const search *s)
+{
+    double macs = 0;
+    for (size_t i = 0; i < s->found.count; i++)
+        for (uint32_t op = s->found.at[i].first_op; op <= s->found.at[i].last_op; op++)
+            macs += (double)s->problem->eager->ops.at[op].macs;
+    return macs;
+}
+
+/* Of both ways the one that runs less again. */
+static void list_cheaper(search *s, uint64_t bytes, uint32_t levels)
+{
+    double macs[2];
+    for (int i = 0; i < 3; i++) {
+        s->spares_first = i < 2 ? i == 1 : macs[1] < macs[0];
+        s->found.count = 0;
+        list(s, 0, s->n, bytes, levels);
+        if (i < 2) macs[i] = found_macs(s);
+    }
+}
+
 static onv_status make(search *s, onv_ckpt_plans *plans, onv_error *err)
 {
     uint64_t before = least_bytes(s, 0), peak = UINT64_MAX;
     for (uint32_t levels = 1; levels <= LEVELS; levels++) {
         uint64_t least = least_bytes(s, levels);
         size_t first = plans->at.count;
-        for (uint32_t i = 0; i < STEPS && least < before; i++) {
-            /* Nearer to the least one, where a little matters. */
-            uint64_t part = (before - least) / ((uint64_t)STEPS * STEPS) * ((uint64_t)i * i);
-            s->found.count = 0;
-            cover(s, 0, s->n, least + part, levels, true);
+        uint32_t n = levels == 1 && s->n <= MANY_UNITS ? FIRST_STEPS : STEPS;
+        uint64_t part = (before - least) / ((uint64_t)n * n);
+        for (uint32_t i = 0; i <= n && least < before; i++) {
+            /* Nearer to the least one, where a little matters; the last one is just below that of the level before. */
+            uint64_t bytes = i < n ? least + part * i * i : before - part;
+            list_cheaper(s, bytes, levels);
             if (s->failed) return onv_fail_memory(err);
             ONV_TRY(onv_ckpt_plans_add(s->problem, "uneven", s->found.at, (uint32_t)s->found.count,
                                        plans, err));

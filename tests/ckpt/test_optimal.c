@@ -36,12 +36,13 @@ static onv_ckpt_plan measured(subject *s, const onv_tape_segment *segments, uint
     return result;
 }
 
-/* The least peak of an optimal plan that recomputes no more; UINT64_MAX: none. */
+/* The least peak of an optimal plan that recomputes no more, also one that is left out of the list; UINT64_MAX: none. */
 static uint64_t least_peak(const subject *s, uint64_t macs)
 {
     uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < s->optimal.at.count; i++) {
-        const onv_ckpt_plan *at = &s->optimal.at.at[i];
+    size_t n = s->optimal.at.count;
+    for (size_t i = 0; i < n + s->optimal.spare.count; i++) {
+        const onv_ckpt_plan *at = i < n ? &s->optimal.at.at[i] : &s->optimal.spare.at[i - n];
         if (at->recomputed_macs <= macs && at->peak_bytes < least) least = at->peak_bytes;
     }
     return least;
@@ -437,10 +438,13 @@ TEST(deep_networks_are_searched_in_part)
     close(&s);
 }
 
-/* Convolutions, and activations that overwrite their results. */
-static model *chain_of_convolutions(int n)
+/* Convolutions, and activations that overwrite their results: half a MiB each. */
+static model *chain_of_convolutions(int n, int channels)
 {
-    model *m = model_read(17, "in v0 f32[8,16,32,32]");
+    char input[48], kernel[48];
+    snprintf(input, sizeof input, "in v0 f32[%d,%d,32,32]", 128 / channels, channels);
+    snprintf(kernel, sizeof kernel, "f32[%d,%d,3,3]", channels, channels);
+    model *m = model_read(17, input);
     for (int i = 1; i <= n; i++) {
         char weight[16], in[48], product[16], out[16], conv[32], relu[32];
         snprintf(weight, sizeof weight, "w%d", i);
@@ -449,7 +453,7 @@ static model *chain_of_convolutions(int n)
         snprintf(out, sizeof out, "v%d", i);
         snprintf(conv, sizeof conv, "/block%d/Conv", (i - 1) / 2);
         snprintf(relu, sizeof relu, "/block%d/Relu", (i - 1) / 2);
-        model_weight(m, weight, "f32[16,16,3,3]");
+        model_weight(m, weight, kernel);
         model_node(m, "Conv", conv, in, product, "pads=[1,1,1,1]");
         model_node(m, "Relu", relu, product, out, "");
         if (i == n) model_output(m, out, "f32");
@@ -492,7 +496,8 @@ static uint64_t least_of_all(int n, int level, uint64_t saved, uint64_t gradient
     return whole[level][n];
 }
 
-/* In per cent, how much more the front's plan takes that runs nothing again more than `level` times. */
+/* In per cent, how much more the front's plan takes for as many operations; less, where few of them run once more than that and
+ * the others once less. */
 static double above_the_least(const subject *s, int n, int level)
 {
     const uint64_t saved = UINT64_C(4) * 8 * 16 * 32 * 32, gradient = UINT64_C(4) * 16 * 16 * 3 * 3;
@@ -511,10 +516,10 @@ TEST(segments_grow_shorter)
     static const struct {
         int n;
         double once, twice; /* per cent above the least, at most */
-    } chains[] = {{50, 3, 2}, {100, 5, 6}, {200, 4, 5}, {300, 3, 4}, {MOST_CONVOLUTIONS, 2, 3}};
+    } chains[] = {{50, 0, 2}, {100, 5, 1}, {200, 3, 0}, {300, 2, 0}, {MOST_CONVOLUTIONS, 2, 0}};
     for (size_t i = 0; i < sizeof chains / sizeof chains[0]; i++) {
         subject s;
-        OWNED_MODEL m = chain_of_convolutions(chains[i].n);
+        OWNED_MODEL m = chain_of_convolutions(chains[i].n, 16);
         taped_open_model(&s.t, m);
         s.t.options.optimizer = onv_optimizer_find("adamw");
         taped_price(&s.t);
@@ -524,10 +529,22 @@ TEST(segments_grow_shorter)
         assert_true(least_peak(&s, root.recomputed_macs) <= root.peak_bytes);
         double once = above_the_least(&s, chains[i].n, 1);
         double twice = above_the_least(&s, chains[i].n, 2);
-        assert_true(once >= 0 && once < chains[i].once);
-        assert_true(twice >= 0 && twice < chains[i].twice);
+        assert_true(once < chains[i].once);
+        assert_true(twice < chains[i].twice);
         close(&s);
     }
+}
+
+/* Where one run more does not quite suffice, few operations run twice more, not most. */
+TEST(no_more_runs_again_than_bytes_ask_for)
+{
+    subject s;
+    OWNED_MODEL m = chain_of_convolutions(600, 8);
+    taped_open_model(&s.t, m);
+    plan(&s, "momentum");
+    assert_true(least_peak(&s, forward_macs(&s)) <= UINT64_C(22) << 20);
+    assert_true(least_peak(&s, forward_macs(&s) / 4 * 5) <= UINT64_C(20) << 20);
+    close(&s);
 }
 
 /* Of a thousand plans few are given: both ends, the one that another plan asks for, and of the others so many that at any
