@@ -174,13 +174,14 @@ static onv_status merge_declared(onv_driver *driver, onv_value *value)
 
 static bool type_has_bound(const onv_dims *dims, const onv_type *type)
 {
-    if (type->kind == ONV_TYPE_SEQUENCE && onv_dim_has_bound(dims, type->length)) return true;
-    if (type->kind == ONV_TYPE_SEQUENCE && type->items != NULL) {
-        for (int64_t i = 0; onv_dim_is_const(type->length) && i < type->length.raw; i++)
-            if (type_has_bound(dims, &type->items->at[i])) return true;
+    const onv_elements of = onv_type_elements(type);
+    if (type->kind == ONV_TYPE_SEQUENCE && onv_dim_has_bound(dims, of.length)) return true;
+    if (of.items != NULL) {
+        for (int64_t i = 0; onv_dim_is_const(of.length) && i < of.length.raw; i++)
+            if (type_has_bound(dims, &of.items->at[i])) return true;
         return false;
     }
-    if (type->elem != NULL) return type_has_bound(dims, type->elem);
+    if (of.type != NULL) return type_has_bound(dims, of.type);
     if (!onv_type_has_rank(type)) return false;
     for (int i = 0; i < type->rank; i++)
         if (onv_dim_has_bound(dims, type->dims[i])) return true;
@@ -438,7 +439,7 @@ static void drop_graphs(onv_model *model, const onv_node *owner)
 void onv_driver_clear_value(onv_value *value)
 {
     if (onv_value_is_weight(value)) return;
-    value->type = (onv_type){.rank = -1, .length = ONV_DIM_UNKNOWN};
+    value->type = (onv_type){.rank = -1};
     value->known = NULL;
     value->bound_used = false;
 }

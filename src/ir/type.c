@@ -3,6 +3,21 @@
 #include <stdio.h>
 #include <string.h>
 
+onv_elements onv_type_elements(const onv_type *type)
+{
+    bool has_some = type->kind == ONV_TYPE_SEQUENCE || type->kind == ONV_TYPE_OPTIONAL ||
+                    type->kind == ONV_TYPE_MAP;
+    return has_some && type->elements != NULL ? *type->elements
+                                              : (onv_elements){.length = ONV_DIM_UNKNOWN};
+}
+
+onv_type onv_type_of_elements(onv_arena *arena, onv_type_kind kind, onv_elements elements)
+{
+    return (onv_type){.kind = (uint8_t)kind,
+                      .rank = -1,
+                      .elements = onv_arena_copy(arena, &elements, sizeof elements)};
+}
+
 bool onv_type_is_static(const onv_type *type)
 {
     if (!onv_type_has_rank(type)) return false;
@@ -14,7 +29,7 @@ bool onv_type_is_static(const onv_type *type)
 bool onv_type_is_on_host(const onv_type *type)
 {
     while (type != NULL && (type->kind == ONV_TYPE_SEQUENCE || type->kind == ONV_TYPE_OPTIONAL))
-        type = type->elem;
+        type = onv_type_elements(type).type;
     if (type == NULL || type->kind == ONV_TYPE_UNKNOWN) return false;
     return type->kind == ONV_TYPE_MAP || type->dtype == ONV_STRING;
 }
@@ -51,21 +66,22 @@ static onv_dim tensor_bytes(onv_dims *pool, const onv_type *type)
 
 onv_dim onv_type_bytes(onv_dims *pool, const onv_type *type)
 {
+    const onv_elements of = onv_type_elements(type);
     if (onv_type_is_on_host(type)) return onv_dim_const(0);
     switch ((onv_type_kind)type->kind) {
     case ONV_TYPE_TENSOR:
     case ONV_TYPE_SPARSE_TENSOR: return tensor_bytes(pool, type);
     case ONV_TYPE_OPTIONAL:
-        return type->elem == NULL ? ONV_DIM_UNKNOWN : onv_type_bytes(pool, type->elem);
+        return of.type == NULL ? ONV_DIM_UNKNOWN : onv_type_bytes(pool, of.type);
     case ONV_TYPE_SEQUENCE: {
-        onv_dim length = onv_dim_substitute_bounds(pool, type->length), sum = onv_dim_const(0);
+        onv_dim length = onv_dim_substitute_bounds(pool, of.length), sum = onv_dim_const(0);
         if (onv_dim_is(length, 0)) return sum;
-        if (type->items == NULL)
-            return type->elem == NULL ? ONV_DIM_UNKNOWN
-                                      : onv_dim_mul(pool, length, onv_type_bytes(pool, type->elem));
+        if (of.items == NULL)
+            return of.type == NULL ? ONV_DIM_UNKNOWN
+                                   : onv_dim_mul(pool, length, onv_type_bytes(pool, of.type));
         if (!onv_dim_is_const(length)) return ONV_DIM_UNKNOWN;
         for (int64_t i = 0; i < length.raw; i++)
-            sum = onv_dim_add(pool, sum, onv_type_bytes(pool, &type->items->at[i]));
+            sum = onv_dim_add(pool, sum, onv_type_bytes(pool, &of.items->at[i]));
         return sum;
     }
     case ONV_TYPE_MAP: return onv_dim_const(0);

@@ -20,20 +20,27 @@ typedef enum onv_type_kind {
     ONV_TYPE_MAP,
 } onv_type_kind;
 
-/* A type. Tensor: dtype, and `rank` dims (rank -1: not even the rank is known, dims NULL).
- * Sequence: `elem` is the type all elements share as far as it is known, `length` their number;
- * where elements differ and each is known alone, `items` has `length` types at least. Optional: `elem`; `length` is 1 or 0
- * where it is known whether it holds one. Map: `dtype` is the key's, `elem` the value's. Arrays belong
- * to the model's arena. */
+/* A type. Tensor: dtype, and `rank` dims (rank -1: not even the rank is known). Map: `dtype` is the key's. Sequences,
+ * optionals and maps have elements, NULL where nothing is known of them; ask onv_type_elements(). Arrays belong to
+ * the model's arena. */
 typedef struct onv_type {
     uint8_t kind;  /* onv_type_kind */
     uint8_t dtype; /* onv_dtype */
     int16_t rank;
-    const onv_dim *dims;
-    const struct onv_type *elem;
+    union {
+        const onv_dim *dims;
+        const struct onv_elements *elements;
+    };
+} onv_type;
+
+/* `type` is what all elements of a sequence share as far as it is known, `length` their number; where elements differ and
+ * each is known alone, `items` has `length` types at least. Of an optional: `type`, and `length` is 1 or 0 where it is
+ * known whether it holds one. Of a map: the `type` of its values. */
+typedef struct onv_elements {
+    const onv_type *type;
     struct onv_items *items;
     onv_dim length;
-} onv_type;
+} onv_elements;
 
 /* The types of a sequence's items. Sequences that begin alike share them: one that goes on behind the last of `used`
  * items takes the next place. `grown` has the same items, and more room. */
@@ -48,6 +55,12 @@ static inline bool onv_type_has_rank(const onv_type *type)
     return type != NULL && type->rank >= 0 &&
            (type->kind == ONV_TYPE_TENSOR || type->kind == ONV_TYPE_SPARSE_TENSOR);
 }
+
+/* Those of a tensor are not known. */
+onv_elements onv_type_elements(const onv_type *type);
+
+/* A type that holds such elements; without memory nothing is known of them. */
+onv_type onv_type_of_elements(onv_arena *arena, onv_type_kind kind, onv_elements elements);
 
 /* True when every dim is a number. */
 bool onv_type_is_static(const onv_type *type);

@@ -51,7 +51,7 @@ static onv_status define(onv_builder *b, onv_scope *scope, onv_name name, onv_va
         .kind = (uint8_t)kind,
         .graph = scope->graph,
         .producer = ONV_NO_NODE,
-        .type = {.kind = ONV_TYPE_UNKNOWN, .rank = -1, .length = ONV_DIM_UNKNOWN},
+        .type = {.kind = ONV_TYPE_UNKNOWN, .rank = -1},
     };
     if (scope->prefix[0] != '\0')
         ONV_TRY(onv_build_join(b, scope->prefix, value.name, &value.name));

@@ -240,7 +240,7 @@ static onv_status build_dtype(onv_builder *b, const Onnx__TensorProto *pb, onv_t
 
 onv_status onv_build_tensor(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor)
 {
-    *tensor = (onv_tensor){.type = {.kind = ONV_TYPE_TENSOR, .length = ONV_DIM_UNKNOWN}};
+    *tensor = (onv_tensor){.type = {.kind = ONV_TYPE_TENSOR}};
     ONV_TRY(onv_build_intern(b, pb->name, &tensor->name));
     ONV_TRY(build_dtype(b, pb, tensor));
     ONV_TRY(build_dims(b, pb->dims, pb->n_dims, tensor));
@@ -252,7 +252,7 @@ onv_status onv_build_tensor(onv_builder *b, const Onnx__TensorProto *pb, onv_ten
 
 onv_status onv_build_sparse(onv_builder *b, const Onnx__SparseTensorProto *pb, onv_tensor *tensor)
 {
-    *tensor = (onv_tensor){.type = {.kind = ONV_TYPE_SPARSE_TENSOR, .length = ONV_DIM_UNKNOWN}};
+    *tensor = (onv_tensor){.type = {.kind = ONV_TYPE_SPARSE_TENSOR}};
     onv_tensor values, indices = {0};
     if (pb->values == NULL) return onv_fail(b->err, ONV_ERR_MODEL, "a sparse tensor has no values");
     ONV_TRY(onv_build_tensor(b, pb->values, &values));
@@ -273,7 +273,7 @@ onv_status onv_build_list_tensor(onv_builder *b, onv_dtype dtype, int rank, cons
 {
     *tensor = (onv_tensor){
         .name = "",
-        .type = {.kind = ONV_TYPE_TENSOR, .dtype = (uint8_t)dtype, .length = ONV_DIM_UNKNOWN},
+        .type = {.kind = ONV_TYPE_TENSOR, .dtype = (uint8_t)dtype},
     };
     int64_t dim = (int64_t)elems;
     ONV_TRY(build_dims(b, &dim, (size_t)rank, tensor));

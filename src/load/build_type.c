@@ -62,11 +62,12 @@ static onv_status build_shape(onv_builder *b, const Onnx__TensorShapeProto *pb, 
 }
 
 static onv_status build_elem(onv_builder *b, const Onnx__TypeProto *pb, const char *name,
-                             onv_free_dims free_dims, onv_type *type)
+                             onv_free_dims free_dims, onv_type_kind kind, onv_type *type)
 {
     onv_type *elem = ONV_ARENA_ARRAY(&b->model->arena, onv_type, 1);
     if (elem == NULL) return onv_fail_memory(b->err);
-    type->elem = elem;
+    *type = onv_type_of_elements(&b->model->arena, kind,
+                                 (onv_elements){.type = elem, .length = ONV_DIM_UNKNOWN});
     return onv_build_type(b, pb, name, free_dims, elem);
 }
 
@@ -75,7 +76,7 @@ onv_status onv_build_type(onv_builder *b, const Onnx__TypeProto *pb, const char 
 {
     /* Elements of a sequence have a shape each: no symbol stands for all of them. */
     onv_free_dims inner = free_dims == ONV_FREE_SYMBOL ? ONV_FREE_UNKNOWN : free_dims;
-    *type = (onv_type){.kind = ONV_TYPE_UNKNOWN, .rank = -1, .length = ONV_DIM_UNKNOWN};
+    *type = (onv_type){.kind = ONV_TYPE_UNKNOWN, .rank = -1};
     if (pb == NULL) return ONV_OK;
     switch (pb->value_case) {
     case ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE:
@@ -87,15 +88,14 @@ onv_status onv_build_type(onv_builder *b, const Onnx__TypeProto *pb, const char 
         type->dtype = (uint8_t)onv_dtype_from(pb->sparse_tensor_type->elem_type);
         return build_shape(b, pb->sparse_tensor_type->shape, name, free_dims, type);
     case ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE:
-        type->kind = ONV_TYPE_SEQUENCE;
-        return build_elem(b, pb->sequence_type->elem_type, name, inner, type);
+        return build_elem(b, pb->sequence_type->elem_type, name, inner, ONV_TYPE_SEQUENCE, type);
     case ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE:
-        type->kind = ONV_TYPE_OPTIONAL;
-        return build_elem(b, pb->optional_type->elem_type, name, free_dims, type);
+        return build_elem(b, pb->optional_type->elem_type, name, free_dims, ONV_TYPE_OPTIONAL,
+                          type);
     case ONNX__TYPE_PROTO__VALUE_MAP_TYPE:
-        type->kind = ONV_TYPE_MAP;
+        ONV_TRY(build_elem(b, pb->map_type->value_type, name, inner, ONV_TYPE_MAP, type));
         type->dtype = (uint8_t)onv_dtype_from(pb->map_type->key_type);
-        return build_elem(b, pb->map_type->value_type, name, inner, type);
+        return ONV_OK;
     default: return ONV_OK; /* opaque: nothing can be said of its size */
     }
 }

@@ -37,8 +37,8 @@ static bool makes_list(const onv_node *node)
 static int64_t length_of(const onv_emitter *e, onv_value_id list)
 {
     const onv_type *type = &onv_model_value(e->model, list)->type;
-    bool known = type->kind == ONV_TYPE_SEQUENCE && onv_dim_is_const(type->length);
-    return known ? type->length.raw : -1;
+    const onv_dim length = onv_type_elements(type).length;
+    return type->kind == ONV_TYPE_SEQUENCE && onv_dim_is_const(length) ? length.raw : -1;
 }
 
 /* Each list knows its depth and one further back, so that looking for an item takes few steps in a long chain. */

@@ -30,10 +30,10 @@ const onv_type *onv_sequence_item(const onv_type *sequence, int64_t i);
 /* The same type as far as both are known, dim by dim. */
 bool onv_type_same(const onv_type *a, const onv_type *b);
 
-/* Types of each kind; where nothing is known of the elements `elem` is NULL. */
+/* Types of each kind; where nothing is known of the elements their type is NULL. */
 onv_type onv_type_unknown(void);
 onv_type onv_type_tensor(onv_op_ctx *c, onv_dtype dtype, const onv_dim *dims, int rank);
-onv_type onv_type_sequence(const onv_type *elem, onv_dim length);
+onv_type onv_type_sequence(onv_op_ctx *c, const onv_type *elem, onv_items *items, onv_dim length);
 
 /* The subgraph in attribute `name`, and the numbers it takes and gives. */
 onv_status onv_op_body(onv_op_ctx *c, const char *name, onv_graph_id *body, uint32_t *n_in,

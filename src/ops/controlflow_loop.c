@@ -42,7 +42,7 @@ static bool carry(onv_op_ctx *c, onv_carried *state)
     state->n_dims = sequence ? 1 : onv_type_has_rank(type) ? type->rank : 0;
     state->dims = ONV_ARENA_ARRAY(c->arena, carried_dim, (size_t)state->n_dims);
     for (int i = 0; state->dims != NULL && i < state->n_dims; i++) {
-        onv_dim initial = sequence ? type->length : type->dims[i];
+        onv_dim initial = sequence ? onv_type_elements(type).length : type->dims[i];
         carried_kind kind = onv_dim_is_known(initial) ? CARRIED_FIXED : CARRIED_OPEN;
         state->dims[i] = (carried_dim){kind, false, initial, initial, ONV_DIM_UNKNOWN};
     }
@@ -157,10 +157,9 @@ static bool update_dim(onv_op_ctx *c, const onv_loop *loop, carried_dim *d, onv_
 static onv_type with_dims(onv_op_ctx *c, const onv_type *type, const onv_dim *dims, int n)
 {
     if (type->kind == ONV_TYPE_SEQUENCE) {
-        onv_type sequence = *type;
-        sequence.length = dims[0];
-        if (!onv_dim_same(dims[0], type->length)) sequence.items = NULL;
-        return sequence;
+        const onv_elements of = onv_type_elements(type);
+        return onv_type_sequence(c, of.type, onv_dim_same(dims[0], of.length) ? of.items : NULL,
+                                 dims[0]);
     }
     if (!onv_type_has_rank(type) || type->rank != n) return *type;
     onv_type tensor = onv_type_tensor(c, (onv_dtype)type->dtype, dims, n);
@@ -170,7 +169,7 @@ static onv_type with_dims(onv_op_ctx *c, const onv_type *type, const onv_dim *di
 
 static onv_dim given_dim(const onv_type *type, int i)
 {
-    return type->kind == ONV_TYPE_SEQUENCE ? type->length : type->dims[i];
+    return type->kind == ONV_TYPE_SEQUENCE ? onv_type_elements(type).length : type->dims[i];
 }
 
 static bool comparable(const onv_type *a, const onv_type *b)
@@ -205,7 +204,9 @@ static onv_status update_state(onv_op_ctx *c, onv_loop *loop, uint32_t k, bool *
         onv_type a = with_dims(c, &now->type, dims, state->n_dims);
         onv_type b = with_dims(c, &given->type, dims, state->n_dims);
         /* An empty sequence at the start says nothing of the elements. */
-        if (onv_dim_is(now->type.length, 0) && now->type.kind == ONV_TYPE_SEQUENCE) a = b;
+        if (now->type.kind == ONV_TYPE_SEQUENCE &&
+            onv_dim_is(onv_type_elements(&now->type).length, 0))
+            a = b;
         ONV_TRY(onv_type_merge(c, &a, &b, &merged));
     } else {
         ONV_TRY(onv_type_merge(c, &now->type, &given->type, &merged));
@@ -228,7 +229,7 @@ static void forget(onv_op_ctx *c, onv_loop *loop)
         loop->carried[k].n_dims = 0;
         now->known = NULL;
         if (type->kind == ONV_TYPE_SEQUENCE)
-            *type = onv_type_sequence(NULL, ONV_DIM_UNKNOWN);
+            *type = onv_type_sequence(c, NULL, NULL, ONV_DIM_UNKNOWN);
         else if (onv_type_has_rank(type))
             *type = onv_type_tensor(c, (onv_dtype)type->dtype, NULL, -1);
     }
@@ -294,8 +295,9 @@ onv_op_value onv_loop_result(onv_op_ctx *c, const onv_loop *loop, uint32_t k, on
     }
     if (state->n_dims > 0) result.type = with_dims(c, &result.type, dims, state->n_dims);
     /* An optional at the start that the body replaces by what it may hold. */
+    const onv_type *held = onv_type_elements(&result.type).type;
     if (result.type.kind == ONV_TYPE_OPTIONAL && given->type.kind != ONV_TYPE_OPTIONAL &&
-        result.type.elem != NULL)
-        result.type = *result.type.elem;
+        held != NULL)
+        result.type = *held;
     return result;
 }

@@ -8,22 +8,21 @@
 
 onv_type onv_type_unknown(void)
 {
-    return (onv_type){.kind = ONV_TYPE_UNKNOWN, .rank = -1, .length = ONV_DIM_UNKNOWN};
+    return (onv_type){.kind = ONV_TYPE_UNKNOWN, .rank = -1};
 }
 
 onv_type onv_type_tensor(onv_op_ctx *c, onv_dtype dtype, const onv_dim *dims, int rank)
 {
-    onv_type type = {
-        .kind = ONV_TYPE_TENSOR, .dtype = (uint8_t)dtype, .rank = -1, .length = ONV_DIM_UNKNOWN};
+    onv_type type = {.kind = ONV_TYPE_TENSOR, .dtype = (uint8_t)dtype, .rank = -1};
     if (rank < 0) return type;
     type.dims = onv_arena_copy(c->arena, dims, (size_t)rank * sizeof *dims);
     if (type.dims != NULL) type.rank = (int16_t)rank;
     return type;
 }
 
-onv_type onv_type_sequence(const onv_type *elem, onv_dim length)
+onv_type onv_type_sequence(onv_op_ctx *c, const onv_type *elem, onv_items *items, onv_dim length)
 {
-    return (onv_type){.kind = ONV_TYPE_SEQUENCE, .rank = -1, .elem = elem, .length = length};
+    return onv_type_of_elements(c->arena, ONV_TYPE_SEQUENCE, (onv_elements){elem, items, length});
 }
 
 static bool same_dim(onv_dim a, onv_dim b)
@@ -38,12 +37,14 @@ bool onv_type_same(const onv_type *a, const onv_type *b)
     if (a->kind != b->kind || a->dtype != b->dtype || a->rank != b->rank) return false;
     for (int i = 0; onv_type_has_rank(a) && i < a->rank; i++)
         if (!same_dim(a->dims[i], b->dims[i])) return false;
-    if (a->kind != ONV_TYPE_SEQUENCE) return onv_type_same(a->elem, b->elem);
-    if (!same_dim(a->length, b->length) || !onv_type_same(a->elem, b->elem)) return false;
-    if ((a->items == NULL) != (b->items == NULL)) return false;
-    if (a->items == b->items || !onv_dim_is_const(a->length)) return true;
-    for (int64_t i = 0; i < a->length.raw; i++)
-        if (!onv_type_same(&a->items->at[i], &b->items->at[i])) return false;
+    const onv_elements of_a = onv_type_elements(a), of_b = onv_type_elements(b);
+    if (!onv_type_same(of_a.type, of_b.type)) return false;
+    if (a->kind != ONV_TYPE_SEQUENCE) return true;
+    if (!same_dim(of_a.length, of_b.length) || (of_a.items == NULL) != (of_b.items == NULL))
+        return false;
+    if (of_a.items == of_b.items || !onv_dim_is_const(of_a.length)) return true;
+    for (int64_t i = 0; i < of_a.length.raw; i++)
+        if (!onv_type_same(&of_a.items->at[i], &of_b.items->at[i])) return false;
     return true;
 }
 
@@ -90,44 +91,51 @@ static onv_status merge_elem(onv_op_ctx *c, const onv_type *a, const onv_type *b
 
 onv_status onv_sequence_elem(onv_op_ctx *c, const onv_type *sequence, onv_type *elem)
 {
-    *elem = sequence->elem != NULL ? *sequence->elem : onv_type_unknown();
-    if (onv_type_has_rank(elem) || sequence->items == NULL) return ONV_OK;
-    for (int64_t i = 0; i < sequence->length.raw; i++)
+    const onv_elements of = onv_type_elements(sequence);
+    *elem = of.type != NULL ? *of.type : onv_type_unknown();
+    if (onv_type_has_rank(elem) || of.items == NULL) return ONV_OK;
+    for (int64_t i = 0; i < of.length.raw; i++)
         if (i == 0)
-            *elem = sequence->items->at[0];
+            *elem = of.items->at[0];
         else
-            ONV_TRY(onv_type_merge(c, elem, &sequence->items->at[i], elem));
+            ONV_TRY(onv_type_merge(c, elem, &of.items->at[i], elem));
+    return ONV_OK;
+}
+
+/* Items that differ are merged one by one, if they are few. */
+static onv_status merge_items(onv_op_ctx *c, const onv_type *a, const onv_type *b, onv_items **out)
+{
+    const onv_elements of = onv_type_elements(a);
+    *out = NULL;
+    if (of.items == NULL && onv_type_elements(b).items == NULL) return ONV_OK;
+    if (onv_type_same(a, b)) *out = of.items;
+    if (*out != NULL || of.length.raw > ONV_ITEMS_COPIED || onv_sequence_item(a, 0) == NULL ||
+        onv_sequence_item(b, 0) == NULL)
+        return ONV_OK;
+    onv_items *items = *out = onv_sequence_items(c, (uint32_t)of.length.raw);
+    for (int64_t i = 0; items != NULL && i < of.length.raw; i++)
+        ONV_TRY(onv_type_merge(c, onv_sequence_item(a, i), onv_sequence_item(b, i), &items->at[i]));
     return ONV_OK;
 }
 
 static onv_status merge_sequence(onv_op_ctx *c, const onv_type *a, const onv_type *b, onv_type *out)
 {
-    onv_type elem_a, elem_b;
-    onv_type *elem = ONV_ARENA_ARRAY(c->arena, onv_type, 1);
+    const onv_dim length_a = onv_type_elements(a).length, length_b = onv_type_elements(b).length;
+    onv_type elem_a, elem_b, *elem = ONV_ARENA_ARRAY(c->arena, onv_type, 1);
+    onv_items *items = NULL;
     ONV_TRY(onv_sequence_elem(c, a, &elem_a));
     ONV_TRY(onv_sequence_elem(c, b, &elem_b));
-    *out = onv_type_sequence(elem, merge_dims(c, a->length, b->length));
+    const onv_dim length = merge_dims(c, length_a, length_b);
     if (elem == NULL) return ONV_OK;
     /* An empty sequence says nothing of the elements. */
-    if (onv_dim_is(a->length, 0))
+    if (onv_dim_is(length_a, 0))
         *elem = elem_b;
-    else if (onv_dim_is(b->length, 0))
+    else if (onv_dim_is(length_b, 0))
         *elem = elem_a;
     else
         ONV_TRY(onv_type_merge(c, &elem_a, &elem_b, elem));
-    if (!onv_dim_same(a->length, b->length) || (a->items == NULL && b->items == NULL))
-        return ONV_OK;
-    out->items = a->items;
-    if (onv_type_same(a, b)) return ONV_OK;
-    bool is_long = a->length.raw > ONV_ITEMS_COPIED;
-    if (is_long || onv_sequence_item(a, 0) == NULL || onv_sequence_item(b, 0) == NULL) {
-        out->items = NULL;
-        return ONV_OK;
-    }
-    out->items = onv_sequence_items(c, (uint32_t)a->length.raw);
-    for (int64_t i = 0; out->items != NULL && i < a->length.raw; i++)
-        ONV_TRY(onv_type_merge(c, onv_sequence_item(a, i), onv_sequence_item(b, i),
-                               &out->items->at[i]));
+    if (onv_dim_same(length_a, length_b)) ONV_TRY(merge_items(c, a, b, &items));
+    *out = onv_type_sequence(c, elem, items, length);
     return ONV_OK;
 }
 
@@ -149,10 +157,10 @@ static onv_status merge_tensor(onv_op_ctx *c, const onv_type *a, const onv_type 
 static onv_status merge_optional(onv_op_ctx *c, const onv_type *optional, const onv_type *other,
                                  onv_type *out)
 {
-    onv_type merged = *optional;
-    if (!onv_dim_is(optional->length, 1)) merged.length = ONV_DIM_UNKNOWN;
-    if (optional->elem != NULL) ONV_TRY(merge_elem(c, optional->elem, other, &merged.elem));
-    *out = merged;
+    onv_elements merged = onv_type_elements(optional);
+    if (!onv_dim_is(merged.length, 1)) merged.length = ONV_DIM_UNKNOWN;
+    ONV_TRY(merge_elem(c, merged.type, other, &merged.type));
+    *out = onv_type_of_elements(c->arena, ONV_TYPE_OPTIONAL, merged);
     return ONV_OK;
 }
 
@@ -175,9 +183,14 @@ onv_status onv_type_merge(onv_op_ctx *c, const onv_type *a, const onv_type *b, o
     if (a->kind == ONV_TYPE_SEQUENCE) return merge_sequence(c, a, b, out);
     if (a->kind == ONV_TYPE_TENSOR || a->kind == ONV_TYPE_SPARSE_TENSOR)
         return merge_tensor(c, a, b, out);
-    *out = *a;
-    out->length = onv_dim_same(a->length, b->length) ? a->length : ONV_DIM_UNKNOWN;
-    return merge_elem(c, a->elem, b->elem, &out->elem);
+    const onv_elements of_a = onv_type_elements(a), of_b = onv_type_elements(b);
+    onv_elements merged = {.length = onv_dim_same(of_a.length, of_b.length) ? of_a.length
+                                                                            : ONV_DIM_UNKNOWN};
+    ONV_TRY(merge_elem(c, of_a.type, of_b.type, &merged.type));
+    const uint8_t key = a->dtype;
+    *out = onv_type_of_elements(c->arena, (onv_type_kind)a->kind, merged);
+    out->dtype = key;
+    return ONV_OK;
 }
 
 const onv_known *onv_known_merge(onv_op_ctx *c, const onv_known *a, const onv_known *b)

@@ -31,7 +31,7 @@ typedef struct unrolled {
 
 static bool is_open(const onv_type *type)
 {
-    if (type->kind == ONV_TYPE_SEQUENCE) return !onv_dim_is_known(type->length);
+    if (type->kind == ONV_TYPE_SEQUENCE) return !onv_dim_is_known(onv_type_elements(type).length);
     if (type->kind != ONV_TYPE_TENSOR) return false;
     for (int i = 0; i < type->rank; i++)
         if (!onv_dim_is_known(type->dims[i])) return true;
@@ -93,7 +93,7 @@ static onv_status widen_state(onv_op_ctx *c, onv_op_value *all, uint32_t *varies
     onv_type *type = &all->type;
     all->known = onv_known_merge(c, all->known, now->known);
     all->bound |= now->bound;
-    if (type->kind == ONV_TYPE_SEQUENCE && onv_dim_is(type->length, 0) &&
+    if (type->kind == ONV_TYPE_SEQUENCE && onv_dim_is(onv_type_elements(type).length, 0) &&
         now->type.kind == ONV_TYPE_SEQUENCE) {
         *type = now->type;
         return ONV_OK;

@@ -135,7 +135,8 @@ static onv_status infer_dict_vectorizer(onv_op_ctx *c)
     ONV_TRY(need_map(c, &map));
     if (words == 0) return onv_op_fail(c, "no vocabulary is given");
     onv_dim dims[2] = {onv_dim_const(1), onv_dim_const(words)};
-    onv_dtype dtype = map->elem != NULL ? (onv_dtype)map->elem->dtype : ONV_UNDEFINED;
+    const onv_type *value = onv_type_elements(map).type;
+    onv_dtype dtype = value != NULL ? (onv_dtype)value->dtype : ONV_UNDEFINED;
     return onv_op_set_out(c, 0, dtype, dims, 2);
 }
 
@@ -151,14 +152,12 @@ static onv_status infer_zip_map(onv_op_ctx *c)
     if (onv_dim_is_const(columns) && columns.raw != (int64_t)labels)
         return onv_op_fail(c, "%u labels for %lld columns", labels, (long long)columns.raw);
     if (value == NULL || map == NULL) return ONV_OK;
-    *value = (onv_type){.kind = ONV_TYPE_TENSOR, .dtype = ONV_FLOAT, .length = ONV_DIM_UNKNOWN};
-    *map = (onv_type){.kind = ONV_TYPE_MAP,
-                      .dtype = strings ? ONV_STRING : ONV_INT64,
-                      .rank = -1,
-                      .elem = value,
-                      .length = ONV_DIM_UNKNOWN};
-    onv_type sequence = {
-        .kind = ONV_TYPE_SEQUENCE, .rank = -1, .elem = map, .length = rows_of(c, 0)};
+    *value = (onv_type){.kind = ONV_TYPE_TENSOR, .dtype = ONV_FLOAT};
+    *map = onv_type_of_elements(c->arena, ONV_TYPE_MAP,
+                                (onv_elements){.type = value, .length = ONV_DIM_UNKNOWN});
+    map->dtype = strings ? ONV_STRING : ONV_INT64;
+    onv_type sequence = onv_type_of_elements(c->arena, ONV_TYPE_SEQUENCE,
+                                             (onv_elements){.type = map, .length = rows_of(c, 0)});
     return onv_op_set_out_type(c, 0, &sequence);
 }
 

@@ -253,8 +253,7 @@ onv_status onv_op_set_out(onv_op_ctx *c, uint32_t k, onv_dtype dtype, const onv_
 {
     if (!onv_op_has_out(c, k)) return ONV_OK;
     onv_type *type = &c->out[k].type;
-    *type = (onv_type){
-        .kind = ONV_TYPE_TENSOR, .dtype = (uint8_t)dtype, .rank = -1, .length = ONV_DIM_UNKNOWN};
+    *type = (onv_type){.kind = ONV_TYPE_TENSOR, .dtype = (uint8_t)dtype, .rank = -1};
     if (rank < 0) return ONV_OK;
     onv_dim *copy = onv_arena_copy(c->arena, dims, (size_t)rank * sizeof *dims);
     if (copy == NULL) return ONV_OK;

@@ -13,10 +13,8 @@ static onv_status infer_optional(onv_op_ctx *c)
         elem = attr->type;
     }
     onv_type *copy = onv_arena_copy(c->arena, elem, sizeof *elem);
-    onv_type optional = {.kind = ONV_TYPE_OPTIONAL,
-                         .rank = -1,
-                         .elem = copy,
-                         .length = onv_dim_const(holds ? 1 : 0)};
+    onv_type optional = onv_type_of_elements(
+        c->arena, ONV_TYPE_OPTIONAL, (onv_elements){.type = copy, .length = onv_dim_const(holds)});
     return onv_op_set_out_type(c, 0, &optional);
 }
 
@@ -25,8 +23,9 @@ static onv_status infer_get_element(onv_op_ctx *c)
 {
     const onv_type *type = onv_op_in(c, 0);
     if (type->kind == ONV_TYPE_OPTIONAL) {
-        if (onv_dim_is(type->length, 0)) return onv_op_fail(c, "the optional holds nothing");
-        if (type->elem != NULL) onv_op_set_out_type(c, 0, type->elem);
+        const onv_elements of = onv_type_elements(type);
+        if (onv_dim_is(of.length, 0)) return onv_op_fail(c, "the optional holds nothing");
+        if (of.type != NULL) onv_op_set_out_type(c, 0, of.type);
     } else if (type->kind != ONV_TYPE_UNKNOWN) {
         if (c->op->since < 18) return onv_op_fail(c, "input 0 is not an optional");
         onv_op_set_out_type(c, 0, type);
@@ -41,7 +40,7 @@ static onv_status fold_has_element(onv_op_ctx *c)
     if (!onv_op_has_in(c, 0))
         holds = onv_dim_const(0);
     else if (type->kind == ONV_TYPE_OPTIONAL)
-        holds = type->length;
+        holds = onv_type_elements(type).length;
     else if (type->kind == ONV_TYPE_UNKNOWN)
         holds = ONV_DIM_UNKNOWN;
     onv_known *known = onv_op_new_known(c, 0);

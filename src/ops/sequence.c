@@ -1,4 +1,4 @@
-/* Sequences of tensors. Where the type of each item is known alone, `items` has it; else `elem` is
+/* Sequences of tensors. Where the type of each item is known alone, `items` has it; else `type` is
  * what all share. An empty sequence has an element type of which only the dtype may be known. */
 #include "base/fail.h"
 #include "ops/controlflow.h"
@@ -12,13 +12,15 @@ enum { MAX_ITEMS = 1024 };
 /* Its length is a number, and what is known of its items is known of each. */
 static bool has_items(const onv_type *type)
 {
-    return type->kind == ONV_TYPE_SEQUENCE && onv_dim_is_const(type->length) &&
-           (type->items != NULL || type->elem != NULL || type->length.raw == 0);
+    const onv_elements of = onv_type_elements(type);
+    return type->kind == ONV_TYPE_SEQUENCE && onv_dim_is_const(of.length) &&
+           (of.items != NULL || of.type != NULL || of.length.raw == 0);
 }
 
 const onv_type *onv_sequence_item(const onv_type *sequence, int64_t i)
 {
-    return sequence->items != NULL ? &sequence->items->at[i] : sequence->elem;
+    const onv_elements of = onv_type_elements(sequence);
+    return of.items != NULL ? &of.items->at[i] : of.type;
 }
 
 static onv_items *new_items(onv_op_ctx *c, uint32_t used, uint32_t room)
@@ -47,25 +49,24 @@ static onv_status need_sequence(onv_op_ctx *c)
 static onv_status set_uniform(onv_op_ctx *c, const onv_type *elem, onv_dim length)
 {
     onv_type *copy = elem != NULL ? onv_arena_copy(c->arena, elem, sizeof *elem) : NULL;
-    onv_type sequence = onv_type_sequence(copy, length);
+    onv_type sequence = onv_type_sequence(c, copy, NULL, length);
     return onv_op_set_out_type(c, 0, &sequence);
 }
 
 /* Sets output 0 to a sequence of the first `n` of these items, which share that type where it is known. */
 static onv_status set_items(onv_op_ctx *c, onv_items *items, uint32_t n, const onv_type *shared)
 {
-    onv_type elem, sequence = onv_type_sequence(shared, onv_dim_const(n));
+    onv_type elem, sequence = onv_type_sequence(c, shared, items, onv_dim_const(n));
     bool differ = false;
-    sequence.items = items;
     if (items == NULL) return ONV_OK;
     for (uint32_t i = 1; i < n && !differ; i++)
         differ = !onv_type_same(&items->at[0], &items->at[i]);
     ONV_TRY(onv_sequence_elem(c, &sequence, &elem));
     if (!differ || n > MAX_ITEMS)
-        return set_uniform(c, n > 0 && !differ ? &items->at[0] : &elem, sequence.length);
-    sequence.elem = onv_arena_copy(c->arena, &elem, sizeof elem);
-    if (sequence.elem != NULL) onv_op_set_out_type(c, 0, &sequence);
-    return ONV_OK;
+        return set_uniform(c, n > 0 && !differ ? &items->at[0] : &elem, onv_dim_const(n));
+    shared = onv_arena_copy(c->arena, &elem, sizeof elem);
+    sequence = onv_type_sequence(c, shared, items, onv_dim_const(n));
+    return onv_op_set_out_type(c, 0, &sequence);
 }
 
 /* A position (input k, absent: `fallback`) among `n` places, made non-negative; -1: not known. */
@@ -78,7 +79,7 @@ static onv_status read_position(onv_op_ctx *c, uint32_t k, int64_t n, int64_t fa
     *position = -1;
     if (!onv_dim_is_const(given)) return ONV_OK;
     /* Insertion may also come after the last item; -1 is then the place before it. */
-    int64_t length = onv_op_in(c, 0)->length.raw;
+    int64_t length = onv_type_elements(onv_op_in(c, 0)).length.raw;
     if (given.raw < -length || given.raw >= n)
         return onv_op_fail(c, "position %lld in a sequence of %lld", (long long)given.raw,
                            (long long)length);
@@ -105,7 +106,7 @@ static onv_status infer_sequence_construct(onv_op_ctx *c)
 static onv_items *with_item(onv_op_ctx *c, const onv_type *sequence, uint32_t n, uint32_t place,
                             const onv_type *item)
 {
-    onv_items *from = sequence->items;
+    onv_items *from = onv_type_elements(sequence).items;
     while (from != NULL && from->grown != NULL) from = from->grown;
     bool is_last = from != NULL && place == n, grows = is_last && n == from->used;
     if (grows && n < from->room) from->at[from->used++] = *item;
@@ -125,13 +126,13 @@ static onv_status infer_sequence_insert(onv_op_ctx *c)
     onv_type elem = *item;
     onv_items *items = NULL;
     ONV_TRY(need_sequence(c));
-    onv_dim length = sequence->kind == ONV_TYPE_SEQUENCE ? sequence->length : ONV_DIM_UNKNOWN;
+    const onv_dim length = onv_type_elements(sequence).length;
     int64_t position = -1;
     if (has_items(sequence)) ONV_TRY(read_position(c, 2, length.raw + 1, length.raw, &position));
     bool is_first = onv_dim_is(length, 0);
     if (!is_first) {
         ONV_TRY(onv_sequence_elem(c, sequence, &elem));
-        bool is_like = sequence->items == NULL && onv_type_same(&elem, item);
+        bool is_like = onv_type_elements(sequence).items == NULL && onv_type_same(&elem, item);
         if (position >= 0 && !is_like && length.raw <= MAX_ITEMS)
             items = with_item(c, sequence, (uint32_t)length.raw, (uint32_t)position, item);
         ONV_TRY(onv_type_merge(c, &elem, item, &elem));
@@ -144,21 +145,21 @@ static onv_status infer_sequence_erase(onv_op_ctx *c)
 {
     const onv_type *sequence = onv_op_in(c, 0);
     ONV_TRY(need_sequence(c));
+    const onv_elements of = onv_type_elements(sequence);
     if (sequence->kind != ONV_TYPE_SEQUENCE) return set_uniform(c, NULL, ONV_DIM_UNKNOWN);
-    if (onv_dim_is(sequence->length, 0)) return onv_op_fail(c, "the sequence is empty");
-    int64_t n = sequence->length.raw, position = -1;
+    if (onv_dim_is(of.length, 0)) return onv_op_fail(c, "the sequence is empty");
+    int64_t n = of.length.raw, position = -1;
     if (has_items(sequence)) ONV_TRY(read_position(c, 1, n, n - 1, &position));
-    if (sequence->items != NULL && position == n - 1)
-        return set_items(c, sequence->items, (uint32_t)n - 1, NULL);
-    if (sequence->items != NULL && position >= 0 && n <= ONV_ITEMS_COPIED) {
+    if (of.items != NULL && position == n - 1) return set_items(c, of.items, (uint32_t)n - 1, NULL);
+    if (of.items != NULL && position >= 0 && n <= ONV_ITEMS_COPIED) {
         onv_items *items = onv_sequence_items(c, (uint32_t)n - 1);
         for (int64_t i = 0; items != NULL && i < n - 1; i++)
-            items->at[i] = sequence->items->at[i < position ? i : i + 1];
+            items->at[i] = of.items->at[i < position ? i : i + 1];
         return set_items(c, items, (uint32_t)n - 1, NULL);
     }
     onv_type elem;
     ONV_TRY(onv_sequence_elem(c, sequence, &elem));
-    return set_uniform(c, &elem, onv_dim_add(c->dims, sequence->length, onv_dim_const(-1)));
+    return set_uniform(c, &elem, onv_dim_add(c->dims, of.length, onv_dim_const(-1)));
 }
 
 /* --- Reading ----------------------------------------------------------------------------------- */
@@ -169,7 +170,7 @@ static onv_status infer_sequence_at(onv_op_ctx *c)
     ONV_TRY(need_sequence(c));
     if (has_items(sequence)) {
         int64_t position;
-        ONV_TRY(read_position(c, 1, sequence->length.raw, -1, &position));
+        ONV_TRY(read_position(c, 1, onv_type_elements(sequence).length.raw, -1, &position));
         if (position >= 0) return onv_op_set_out_type(c, 0, onv_sequence_item(sequence, position));
     }
     onv_type elem;
@@ -188,7 +189,7 @@ static onv_status fold_sequence_length(onv_op_ctx *c)
     const onv_type *sequence = onv_op_in(c, 0);
     onv_known *known = onv_op_new_known(c, 0);
     if (known != NULL && sequence->kind == ONV_TYPE_SEQUENCE)
-        known->elems[0] = onv_scalar_int(sequence->length);
+        known->elems[0] = onv_scalar_int(onv_type_elements(sequence).length);
     return ONV_OK;
 }
 
@@ -266,13 +267,13 @@ static onv_status infer_split_to_sequence(onv_op_ctx *c)
 /* The dims of the concatenation, from what the items share and from each item. */
 static onv_status concat_items(onv_op_ctx *c, const onv_type *elem, int axis, onv_dim *dims)
 {
-    const onv_type *sequence = onv_op_in(c, 0);
+    const onv_elements of = onv_type_elements(onv_op_in(c, 0));
     onv_dim total = onv_dim_const(0);
     for (int i = 0; i < elem->rank; i++) dims[i] = elem->dims[i];
-    dims[axis] = onv_dim_mul(c->dims, elem->dims[axis], sequence->length);
-    if (sequence->items == NULL) return ONV_OK;
-    for (int64_t k = 0; k < sequence->length.raw; k++) {
-        const onv_type *item = &sequence->items->at[k];
+    dims[axis] = onv_dim_mul(c->dims, elem->dims[axis], of.length);
+    if (of.items == NULL) return ONV_OK;
+    for (int64_t k = 0; k < of.length.raw; k++) {
+        const onv_type *item = &of.items->at[k];
         total = onv_dim_add(c->dims, total, item->dims[axis]);
         for (int i = 0; i < elem->rank; i++) {
             if (k == 0) dims[i] = item->dims[i];
@@ -300,7 +301,7 @@ static onv_status infer_concat_from_sequence(onv_op_ctx *c)
         ONV_TRY(concat_items(c, &elem, axis, dims));
     } else {
         for (int i = 0, from = 0; i <= elem.rank; i++)
-            dims[i] = i == axis ? sequence->length : elem.dims[from++];
+            dims[i] = i == axis ? onv_type_elements(sequence).length : elem.dims[from++];
     }
     return onv_op_set_out(c, 0, (onv_dtype)elem.dtype, dims, elem.rank + extra);
 }
@@ -314,14 +315,14 @@ enum { MAX_MAPPED = 64 };
 static onv_status map_items(onv_op_ctx *c, onv_graph_id body, onv_op_value *in, onv_op_value *out,
                             uint32_t n_out, onv_items **items)
 {
-    const onv_type *sequence = onv_op_in(c, 0);
-    if (c->n_in != 1 || sequence->items == NULL || sequence->length.raw > MAX_MAPPED) return ONV_OK;
-    uint32_t n = (uint32_t)sequence->length.raw;
+    const onv_elements of = onv_type_elements(onv_op_in(c, 0));
+    if (c->n_in != 1 || of.items == NULL || of.length.raw > MAX_MAPPED) return ONV_OK;
+    uint32_t n = (uint32_t)of.length.raw;
     onv_type elem = in[0].type;
     for (uint32_t k = 0; k < n_out; k++)
         if ((items[k] = onv_sequence_items(c, n)) == NULL) return onv_fail_memory(c->err);
     for (uint32_t i = 0; i < n; i++) {
-        in[0].type = sequence->items->at[i];
+        in[0].type = of.items->at[i];
         ONV_TRY(c->run_subgraph(c, body, in, 1, out, n_out));
         for (uint32_t k = 0; k < n_out; k++) items[k]->at[i] = out[k].type;
     }
@@ -345,14 +346,13 @@ static onv_status infer_sequence_map(onv_op_ctx *c)
     onv_type *elems = ONV_ARENA_ARRAY(c->arena, onv_type, n_out);
     onv_items **items = ONV_ARENA_ARRAY(c->arena, onv_items *, n_out);
     if (in == NULL || out == NULL || elems == NULL || items == NULL) return onv_fail_memory(c->err);
-    onv_dim length =
-        onv_op_in(c, 0)->kind == ONV_TYPE_SEQUENCE ? onv_op_in(c, 0)->length : ONV_DIM_UNKNOWN;
+    onv_dim length = onv_type_elements(onv_op_in(c, 0)).length;
     for (uint32_t k = 0; k < n_in; k++) {
         in[k] = onv_op_in_value(c, k);
         if (in[k].type.kind != ONV_TYPE_SEQUENCE) continue;
         if (k > 0)
-            ONV_TRY(
-                onv_tensor_unify(c, "the lengths of the sequences", &length, in[k].type.length));
+            ONV_TRY(onv_tensor_unify(c, "the lengths of the sequences", &length,
+                                     onv_type_elements(&in[k].type).length));
         ONV_TRY(onv_sequence_elem(c, onv_op_in(c, k), &in[k].type));
     }
     ONV_TRY(map_items(c, body, in, out, n_out, items));
@@ -361,8 +361,7 @@ static onv_status infer_sequence_map(onv_op_ctx *c)
     onv_model_graph(c->model, body)->never_runs = onv_dim_is(length, 0);
     for (uint32_t k = 0; k < c->n_out; k++) {
         elems[k] = out[k].type;
-        onv_type sequence = onv_type_sequence(&elems[k], length);
-        sequence.items = items[k];
+        onv_type sequence = onv_type_sequence(c, &elems[k], items[k], length);
         onv_op_set_out_type(c, k, &sequence);
         if (onv_op_has_out(c, k)) c->out[k].bound = out[k].bound;
     }

@@ -68,8 +68,7 @@ static onv_status add_value(viewer *v, const onv_program_value *from)
         .type = {.kind = ONV_TYPE_TENSOR,
                  .dtype = from->dtype,
                  .rank = (int16_t)from->rank,
-                 .dims = from->dims,
-                 .length = ONV_DIM_UNKNOWN},
+                 .dims = from->dims},
     };
     if (value.name == NULL) return onv_fail_memory(v->err);
     if (from->kind == ONV_PROGRAM_RESULT) value.kind = ONV_VALUE_ACTIVATION;

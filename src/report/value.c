@@ -49,7 +49,8 @@ const char *onv_view_kind(const onv_view *view, onv_value_id id)
 
 const char *onv_view_dtype(onv_arena *arena, const onv_type *type)
 {
-    const char *inner = type->elem != NULL ? onv_view_dtype(arena, type->elem) : "?";
+    const onv_type *held = onv_type_elements(type).type;
+    const char *inner = held != NULL ? onv_view_dtype(arena, held) : "?";
     switch (type->kind) {
     case ONV_TYPE_TENSOR: return onv_dtype_name((onv_dtype)type->dtype);
     case ONV_TYPE_SPARSE_TENSOR:

@@ -259,7 +259,7 @@ onv_value_id onv_edit_add_value(onv_edit *e, onv_graph_id graph, onv_value_id li
     onv_value value = {.name = onv_arena_printf(&e->model->arena, "%s%s", stem, suffix),
                        .graph = graph,
                        .producer = ONV_NO_NODE,
-                       .type = {.rank = -1, .length = ONV_DIM_UNKNOWN}};
+                       .type = {.rank = -1}};
     if (value.name == NULL) onv_edit_fail(e, ONV_ERR_MEMORY);
     return push_value(e, &value);
 }

@@ -106,7 +106,8 @@ static void compare_types(pair *p, const char *of, const onv_type *a, const onv_
     compare_dim(p, of, "kind", 0, onv_dim_const(a->kind), onv_dim_const(b->kind));
     compare_dim(p, of, "dtype", 0, onv_dim_const(a->dtype), onv_dim_const(b->dtype));
     if (a->kind != b->kind) return;
-    if (a->kind == ONV_TYPE_SEQUENCE) compare_dim(p, of, "length", 0, a->length, b->length);
+    if (a->kind == ONV_TYPE_SEQUENCE)
+        compare_dim(p, of, "length", 0, onv_type_elements(a).length, onv_type_elements(b).length);
     if (!onv_type_has_rank(a) && !onv_type_has_rank(b)) return;
     compare_dim(p, of, "rank", 0, onv_dim_const(a->rank), onv_dim_const(b->rank));
     for (int i = 0; i < a->rank && a->rank == b->rank; i++)

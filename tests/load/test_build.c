@@ -329,15 +329,16 @@ TEST(every_kind_of_type)
     onv_model *model = built_load(file);
     const onv_type *type = &built_value(model, "seq")->type;
     assert_int_equal(type->kind, ONV_TYPE_SEQUENCE);
-    assert_false(onv_dim_is_known(type->length));
-    assert_string_equal(built_shape(model, type->elem), "[?]"); /* no symbol for all elements */
+    assert_false(onv_dim_is_known(onv_type_elements(type).length));
+    assert_string_equal(built_shape(model, onv_type_elements(type).type),
+                        "[?]"); /* no symbol for all elements */
     type = &built_value(model, "opt")->type;
     assert_int_equal(type->kind, ONV_TYPE_OPTIONAL);
-    assert_string_equal(built_shape(model, type->elem), "[opt.0]");
+    assert_string_equal(built_shape(model, onv_type_elements(type).type), "[opt.0]");
     type = &built_value(model, "map")->type;
     assert_int_equal(type->kind, ONV_TYPE_MAP);
     assert_int_equal(type->dtype, ONV_STRING);
-    assert_string_equal(built_shape(model, type->elem), "[3]");
+    assert_string_equal(built_shape(model, onv_type_elements(type).type), "[3]");
     type = &built_value(model, "sparse")->type;
     assert_int_equal(type->kind, ONV_TYPE_SPARSE_TENSOR);
     assert_int_equal(type->dtype, ONV_DOUBLE);

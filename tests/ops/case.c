@@ -121,7 +121,7 @@ static bool build(runner *r)
     for (uint32_t i = 0; i < n_out; i++) {
         bool asked = any || strcmp(r->expected[i], "-") != 0;
         r->node.outputs[i] = asked ? (onv_value_id){r->node.n_inputs + i} : ONV_NO_VALUE;
-        r->out[i].type = (onv_type){.rank = -1, .length = ONV_DIM_UNKNOWN};
+        r->out[i].type = (onv_type){.rank = -1};
     }
     const onv_op *op = r->c.op;
     if (r->node.n_inputs < (uint32_t)op->in.min || r->node.n_inputs > (uint32_t)op->in.max ||

@@ -231,7 +231,7 @@ static const onv_type *parse_elem(case_parser *p)
 static const onv_type *common_type(case_parser *p, const onv_type *items, uint32_t count)
 {
     onv_type *common = ONV_ARENA_ARRAY(&p->model->arena, onv_type, 1);
-    *common = (onv_type){.kind = ONV_TYPE_UNKNOWN, .rank = -1, .length = ONV_DIM_UNKNOWN};
+    *common = (onv_type){.kind = ONV_TYPE_UNKNOWN, .rank = -1};
     if (count > 0) *common = items[0];
     for (uint32_t i = 1; i < count; i++) {
         bool same = items[i].rank == common->rank;
@@ -256,33 +256,34 @@ static onv_type parse_items(case_parser *p)
         onv_arena_calloc(&p->model->arena, 1, sizeof *kept + sizeof items, _Alignof(onv_items));
     kept->used = kept->room = count;
     memcpy(kept->at, items, count * sizeof *items);
-    return (onv_type){.kind = ONV_TYPE_SEQUENCE,
-                      .rank = -1,
-                      .length = onv_dim_const(count),
-                      .items = kept,
-                      .elem = common_type(p, items, count)};
+    return onv_type_of_elements(
+        &p->model->arena, ONV_TYPE_SEQUENCE,
+        (onv_elements){common_type(p, items, count), kept, onv_dim_const(count)});
 }
 
 static onv_type parse_nested(case_parser *p, onv_type_kind kind)
 {
-    onv_type type = {.kind = (uint8_t)kind, .rank = -1, .length = ONV_DIM_UNKNOWN};
+    onv_elements of = {.length = ONV_DIM_UNKNOWN};
+    onv_dtype key = ONV_UNDEFINED;
     if (kind == ONV_TYPE_MAP) {
-        type.dtype = (uint8_t)parse_dtype(p);
+        key = parse_dtype(p);
         expect(p, ",");
     }
-    type.elem = parse_elem(p);
+    of.type = parse_elem(p);
     expect(p, ")");
+    if (kind == ONV_TYPE_SEQUENCE && accept(p, "*")) of.length = parse_atom(p);
+    onv_type type = onv_type_of_elements(&p->model->arena, kind, of);
+    type.dtype = (uint8_t)key;
     if (kind == ONV_TYPE_SPARSE_TENSOR) {
-        type = *type.elem;
+        type = *of.type;
         type.kind = ONV_TYPE_SPARSE_TENSOR;
     }
-    if (kind == ONV_TYPE_SEQUENCE && accept(p, "*")) type.length = parse_atom(p);
     return type;
 }
 
 static onv_op_value parse_value(case_parser *p)
 {
-    onv_op_value value = {.type = {.rank = -1, .length = ONV_DIM_UNKNOWN}};
+    onv_op_value value = {.type = {.rank = -1}};
     if (accept(p, "?")) return value;
     if (accept(p, "seq{")) {
         value.type = parse_items(p);

@@ -85,16 +85,17 @@ static const char *tensor_text(onv_model *model, const onv_type *type, bool boun
 static const char *sequence_text(onv_model *model, const onv_type *type, bool bounds)
 {
     onv_arena *arena = &model->arena;
-    if (type->items != NULL && onv_dim_is_const(type->length)) {
+    const onv_elements of = onv_type_elements(type);
+    if (of.items != NULL && onv_dim_is_const(of.length)) {
         const char *text = "seq{";
-        for (int64_t i = 0; i < type->length.raw; i++)
+        for (int64_t i = 0; i < of.length.raw; i++)
             text = onv_arena_printf(arena, "%s%s%s", text, i > 0 ? "," : "",
-                                    type_text(model, &type->items->at[i], bounds));
+                                    type_text(model, &of.items->at[i], bounds));
         return onv_arena_printf(arena, "%s}", text);
     }
-    const char *text = onv_arena_printf(arena, "seq(%s)", type_text(model, type->elem, bounds));
-    if (!onv_dim_is_known(type->length)) return text;
-    return onv_arena_printf(arena, "%s*%s", text, dim_text(model, type->length, bounds));
+    const char *text = onv_arena_printf(arena, "seq(%s)", type_text(model, of.type, bounds));
+    if (!onv_dim_is_known(of.length)) return text;
+    return onv_arena_printf(arena, "%s*%s", text, dim_text(model, of.length, bounds));
 }
 
 static const char *type_text(onv_model *model, const onv_type *type, bool bounds)
@@ -107,10 +108,11 @@ static const char *type_text(onv_model *model, const onv_type *type, bool bounds
         return onv_arena_printf(arena, "sparse(%s)", tensor_text(model, type, bounds));
     case ONV_TYPE_SEQUENCE: return sequence_text(model, type, bounds);
     case ONV_TYPE_OPTIONAL:
-        return onv_arena_printf(arena, "opt(%s)", type_text(model, type->elem, bounds));
+        return onv_arena_printf(arena, "opt(%s)",
+                                type_text(model, onv_type_elements(type).type, bounds));
     case ONV_TYPE_MAP:
         return onv_arena_printf(arena, "map(%s,%s)", case_dtype_text(type->dtype),
-                                type_text(model, type->elem, bounds));
+                                type_text(model, onv_type_elements(type).type, bounds));
     default: return "?";
     }
 }

@@ -30,8 +30,7 @@ static onv_status run_body(onv_op_ctx *c, onv_graph_id graph, const onv_op_value
     (void)graph;
     (void)n_in;
     f->runs++;
-    for (uint32_t i = 0; i < n_out; i++)
-        out[i] = (onv_op_value){.type = {.rank = -1, .length = ONV_DIM_UNKNOWN}};
+    for (uint32_t i = 0; i < n_out; i++) out[i] = (onv_op_value){.type = {.rank = -1}};
     out[0].type = in[1].type;
     out[0].known = in[1].known;
     f->body(c, in, out);
@@ -103,8 +102,7 @@ static onv_type vector(onv_op_ctx *c, onv_dim size)
     onv_type type = {.kind = ONV_TYPE_TENSOR,
                      .dtype = ONV_FLOAT,
                      .rank = 1,
-                     .dims = onv_arena_copy(c->arena, &size, sizeof size),
-                     .length = ONV_DIM_UNKNOWN};
+                     .dims = onv_arena_copy(c->arena, &size, sizeof size)};
     assert_non_null(type.dims);
     return type;
 }
@@ -178,10 +176,11 @@ static void wrap(onv_op_ctx *c, const onv_op_value *in, onv_op_value *out)
 static void append(onv_op_ctx *c, const onv_op_value *in, onv_op_value *out)
 {
     onv_type item = vector(c, onv_dim_const(4));
-    out[1].type = in[2].type;
-    out[1].type.items = NULL;
-    out[1].type.elem = onv_arena_copy(c->arena, &item, sizeof item);
-    out[1].type.length = onv_dim_add(c->dims, in[2].type.length, onv_dim_const(1));
+    onv_dim length = onv_type_elements(&in[2].type).length;
+    out[1].type = onv_type_of_elements(
+        c->arena, ONV_TYPE_SEQUENCE,
+        (onv_elements){.type = onv_arena_copy(c->arena, &item, sizeof item),
+                       .length = onv_dim_add(c->dims, length, onv_dim_const(1))});
     out[2].type = (onv_type){.kind = ONV_TYPE_TENSOR, .dtype = ONV_INT64};
 }
 
@@ -290,10 +289,10 @@ static void replace_optional(onv_op_ctx *c, const onv_op_value *in, onv_op_value
 {
     onv_type item = vector(c, onv_dim_const(4));
     (void)in;
-    out[1].type = (onv_type){.kind = ONV_TYPE_SEQUENCE,
-                             .rank = -1,
-                             .elem = onv_arena_copy(c->arena, &item, sizeof item),
-                             .length = onv_dim_const(3)};
+    out[1].type =
+        onv_type_of_elements(c->arena, ONV_TYPE_SEQUENCE,
+                             (onv_elements){.type = onv_arena_copy(c->arena, &item, sizeof item),
+                                            .length = onv_dim_const(3)});
 }
 
 TEST(an_optional_may_become_what_it_holds)
