@@ -65,7 +65,8 @@ static void sum_kinds(builder *b, const onv_dim *sizes)
         if (top && value->is_output) f->output_bytes = onv_dim_add(dims, f->output_bytes, sizes[i]);
     }
     for (uint32_t s = 0; s < b->live->timeline.steps.count; s++)
-        f->macs = onv_dim_add(dims, f->macs, onv_dim_substitute_bounds(dims, b->live->macs_of[s]));
+        f->macs = onv_dim_add(dims, f->macs,
+                              onv_dim_substitute_bounds(dims, onv_live_macs(b->model, b->live, s)));
 }
 
 /* Where an axis is made of parts (past + sequence), one of them may be empty. */

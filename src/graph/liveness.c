@@ -322,6 +322,7 @@ static onv_status compute(builder *b, const onv_node_id *order)
 #ifndef NDEBUG
     ONV_TRY(onv_timeline_check(&b->live->timeline, b->err));
 #endif
+    onv_arena_reset(&b->scratch); /* places of steps are not looked for any more */
     ONV_TRY(find_peak(b));
     ONV_TRY(find_peak_set(b));
     return onv_graph_sum(model, b->live, b->err);

@@ -28,7 +28,7 @@
 
 typedef struct onv_live {
     onv_timeline timeline; /* buffers in order of `first`, inputs before the outputs of step 0 */
-    onv_dim *macs_of;      /* by step: multiply-accumulates of all its iterations */
+    onv_dim *macs_of;      /* by step: onv_live_macs(); NULL: all steps run once */
     uint32_t *of_value;    /* by value index: its buffer, or UINT32_MAX for weights */
     uint64_t *live_bytes;  /* by step */
     uint64_t peak_bytes;
@@ -44,6 +44,13 @@ typedef struct onv_live {
     uint64_t unknown; /* buffers of unknown size */
     uint64_t bounded; /* buffers whose size is an upper bound */
 } onv_live;
+
+/* Multiply-accumulates of a step, of all its iterations. */
+static inline onv_dim onv_live_macs(const onv_model *model, const onv_live *live, uint32_t step)
+{
+    return live->macs_of != NULL ? live->macs_of[step]
+                                 : onv_model_node(model, live->timeline.steps.at[step].node)->macs;
+}
 
 /* The result lives in the model's arena, its timeline too, which is not to be cleaned up. `order`
  * holds the nodes of the main graph in the order of execution (see order.h); NULL: as in the

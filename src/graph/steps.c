@@ -131,7 +131,7 @@ static void list_graph(lister *l, onv_graph_id id, uint32_t parent)
         uint32_t s = (uint32_t)l->live->timeline.steps.count++;
         l->out->of_node[nodes[i].index] = s;
         l->out->innermost[s] = parent;
-        l->live->macs_of[s] = macs;
+        if (l->live->macs_of != NULL) l->live->macs_of[s] = macs;
         l->live->timeline.steps.at[s] = (onv_step){
             .node = nodes[i], .label = node->op_type, .macs = number(l->model, macs, NULL)};
     }
@@ -147,7 +147,7 @@ onv_status onv_graph_list_steps(onv_model *model, const onv_node_id *order, onv_
                                .graph_first = ONV_ARENA_ARRAY(scratch, uint32_t, n_graphs),
                                .graph_region = ONV_ARENA_ARRAY(scratch, uint32_t, n_graphs),
                                .innermost = ONV_ARENA_ARRAY(scratch, uint32_t, n_nodes)};
-    live->macs_of = ONV_ARENA_ARRAY(arena, onv_dim, n_nodes);
+    if (n_graphs > 1) live->macs_of = ONV_ARENA_ARRAY(arena, onv_dim, n_nodes);
     live->timeline.steps.at = ONV_ARENA_ARRAY(arena, onv_step, n_nodes);
     live->timeline.regions.at = ONV_ARENA_ARRAY(arena, onv_region, 2 * n_graphs);
     if (arena->failed || scratch->failed) return onv_fail_memory(err);

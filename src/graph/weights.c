@@ -93,7 +93,7 @@ onv_status onv_graph_sum(onv_model *model, onv_live *live, onv_error *err)
     for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
         const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
         onv_dim element_ops = onv_graph_all_runs(model, node, node->element_ops);
-        if (!add_operations(model, live->macs_of[s], &live->macs, &live->macs_known) ||
+        if (!add_operations(model, onv_live_macs(model, live, s), &live->macs, &live->macs_known) ||
             !add_operations(model, element_ops, &live->element_ops, NULL))
             return fail_at(node, "operations", err);
     }

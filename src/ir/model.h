@@ -58,6 +58,8 @@ typedef struct onv_tensor {
     onv_payload payload;
     uint64_t bytes; /* what its elements take, from dtype and dims */
     uint64_t elems;
+    const char
+        *folded_from; /* names of what the exporter computed it of, quoted; NULL: not noted */
 } onv_tensor;
 
 typedef enum onv_attr_kind { /* the numbers of onnx.AttributeProto.AttributeType */
@@ -199,10 +201,8 @@ typedef struct onv_value {
     onv_type type;         /* as inferred; inputs and constants: from the start */
     const onv_type
         *declared; /* from value_info or the graph's inputs and outputs; NULL where absent */
-    const onv_tensor *tensor; /* INITIALIZER, CONSTANT (NULL for string constants) */
-    const onv_known *known;   /* contents, where they are tracked */
-    const char
-        *folded_from; /* names of what the exporter computed it of, quoted; NULL: not noted */
+    const onv_tensor *tensor;        /* INITIALIZER, CONSTANT (NULL for string constants) */
+    const onv_known *known;          /* contents, where they are tracked */
     const struct onv_packed *packed; /* see weight_format.h; NULL: as it is */
 } onv_value;
 

@@ -149,8 +149,7 @@ onv_status onv_build_model(onv_builder *b)
     const onv_scan *scan = b->scan;
     const ProtobufCMessage *header;
     onv_graph_id main_graph;
-    b->built = onv_heap_calloc(1, sizeof *b->built);
-    if (b->built == NULL || !onv_vec_reserve(&b->model->nodes, scan->nodes.count) ||
+    if (!onv_vec_reserve(&b->model->nodes, scan->nodes.count) ||
         !onv_vec_reserve(&b->model->values, (size_t)scan->n_values))
         return onv_fail_memory(b->err);
     ONV_TRY(onv_build_intern(b, "", &b->empty));
@@ -176,6 +175,17 @@ onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessag
     return unpack(b, at, span.bytes, type, message);
 }
 
+const onv_dim *onv_build_dims(onv_builder *b, const onv_dim *dims, size_t rank)
+{
+    const size_t bytes = rank * sizeof *dims;
+    uint64_t mixed = rank;
+    for (size_t i = 0; i < rank; i++) mixed = onv_hash_u64(mixed + (uint64_t)dims[i].raw);
+    onv_built_dims *built = &b->built.dims[mixed % ONV_BUILT_LATELY];
+    if (built->at == NULL || built->rank != rank || memcmp(built->at, dims, bytes) != 0)
+        *built = (onv_built_dims){onv_arena_copy(&b->model->arena, dims, bytes), rank};
+    return built->at;
+}
+
 void onv_builder_init(onv_builder *b, onv_model *model, const onv_scan *scan,
                       const onv_limits *limits, onv_error *err)
 {
@@ -193,6 +203,5 @@ void onv_builder_cleanup(onv_builder *b)
     onv_ptr_map_cleanup(&b->signature);
     onv_vec_cleanup(&b->text);
     onv_vec_cleanup(&b->tensors);
-    onv_heap_free(b->built);
     onv_arena_cleanup(&b->unpacked);
 }

@@ -44,7 +44,7 @@ typedef struct onv_bindings {
     ONV_VEC(onv_binding) list;
 } onv_bindings;
 
-/* What was made lately. Nodes whose attributes are the same share a list of them; values declared alike
+/* What was made lately. Nodes whose attributes are the same share a list of them; tensors and values declared alike
  * share dims. */
 enum { ONV_BUILT_LATELY = 256 };
 
@@ -59,9 +59,15 @@ typedef struct onv_built_type {
     onv_type type;
 } onv_built_type;
 
+typedef struct onv_built_dims {
+    const onv_dim *at; /* NULL: none */
+    size_t rank;
+} onv_built_dims;
+
 typedef struct onv_built {
     onv_built_attrs attrs[ONV_BUILT_LATELY]; /* by a mix of their numbers */
     onv_built_type types[ONV_BUILT_LATELY];  /* by a mix of their place */
+    onv_built_dims dims[ONV_BUILT_LATELY];   /* by a mix of them */
 } onv_built;
 
 typedef struct onv_node_list {
@@ -96,7 +102,7 @@ typedef struct onv_builder {
     ONV_VEC(char) text;        /* scratch for names under construction */
     ONV_VEC(onv_text) tensors; /* that the call of the node names that is being built */
     onv_arena unpacked;        /* the message that protobuf-c made last */
-    onv_built *built;
+    onv_built built;
     const char *empty; /* "", interned */
     uint32_t place;    /* of the main graph's node that is being built */
     uint64_t work;     /* nodes and calls so far: bounds what expansion can do */
@@ -130,6 +136,9 @@ static inline const char *onv_build_name(const onv_builder *b, onv_name name)
 {
     return onv_string_at(&b->model->strings, name);
 }
+
+/* A copy of the dims in the model's arena; NULL without memory. */
+const onv_dim *onv_build_dims(onv_builder *b, const onv_dim *dims, size_t rank);
 
 /* --- build_type.c ------------------------------------------------------------------------------ */
 

@@ -159,13 +159,16 @@ onv_status onv_build_outputs(onv_builder *b, onv_scope *scope, onv_record_list n
 static onv_status read_folded(onv_builder *b, const onv_scan_value *record, onv_value *value)
 {
     const unsigned char *text;
-    if (record->folded_bytes == 0 || value->tensor == NULL || value->folded_from != NULL)
+    if (record->folded_bytes == 0 || value->tensor == NULL || value->tensor->folded_from != NULL)
         return ONV_OK;
     ONV_TRY(onv_source_view(b->scan->source, record->folded_offset, record->folded_bytes, &text,
                             b->err));
-    value->folded_from =
+    onv_tensor *noted = onv_arena_copy(&b->model->arena, value->tensor, sizeof *noted);
+    if (noted == NULL) return onv_fail_memory(b->err);
+    noted->folded_from =
         onv_arena_strndup(&b->model->arena, (const char *)text, record->folded_bytes);
-    return value->folded_from != NULL ? ONV_OK : onv_fail_memory(b->err);
+    value->tensor = noted;
+    return noted->folded_from != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
 onv_status onv_build_declared(onv_builder *b, const onv_scope *scope, onv_record_list values,

@@ -21,8 +21,7 @@ static onv_status build_dims(onv_builder *b, const int64_t *dims, size_t rank, o
         return onv_fail(b->err, ONV_ERR_LIMIT,
                         "tensor '%s' has rank %zu; the limit is %d, which no option raises",
                         shown(tensor->name), rank, ONV_MAX_RANK);
-    onv_dim *copy = ONV_ARENA_ARRAY(&b->model->arena, onv_dim, rank);
-    if (copy == NULL) return onv_fail_memory(b->err);
+    onv_dim made[ONV_MAX_RANK];
     uint64_t elems = 1;
     bool empty = false, fits = true;
     for (size_t i = 0; i < rank; i++) {
@@ -32,16 +31,16 @@ static onv_status build_dims(onv_builder *b, const int64_t *dims, size_t rank, o
         if (dims[i] >= ONV_DIM_INFINITY_RAW) fits = false;
         if (dims[i] == 0) empty = true;
         if (dims[i] > 0) fits = fits && onv_u64_mul(elems, (uint64_t)dims[i], &elems);
-        copy[i] = onv_dim_const(dims[i]);
+        made[i] = onv_dim_const(dims[i]);
     }
     if (!fits)
         return onv_fail(b->err, ONV_ERR_OVERFLOW,
                         "the number of elements of tensor '%s' does not fit 64 bits",
                         shown(tensor->name));
     tensor->elems = empty ? 0 : elems;
-    tensor->type.dims = copy;
+    tensor->type.dims = onv_build_dims(b, made, rank);
     tensor->type.rank = (int16_t)rank;
-    return ONV_OK;
+    return tensor->type.dims != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
 static onv_status set_bytes(onv_builder *b, onv_tensor *tensor)

@@ -52,13 +52,12 @@ static onv_status build_shape(onv_builder *b, const Onnx__TensorShapeProto *pb, 
         return onv_fail(b->err, ONV_ERR_LIMIT,
                         "'%s' has rank %zu; the limit is %d, which no option raises", name,
                         pb->n_dim, ONV_MAX_RANK);
-    onv_dim *dims = ONV_ARENA_ARRAY(&b->model->arena, onv_dim, pb->n_dim);
-    if (dims == NULL) return onv_fail_memory(b->err);
+    onv_dim dims[ONV_MAX_RANK];
     for (size_t i = 0; i < pb->n_dim; i++)
         ONV_TRY(build_dim(b, pb->dim[i], name, i, free_dims, &dims[i]));
-    type->dims = dims;
+    type->dims = onv_build_dims(b, dims, pb->n_dim);
     type->rank = (int16_t)pb->n_dim;
-    return ONV_OK;
+    return type->dims != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
 static onv_status build_elem(onv_builder *b, const Onnx__TypeProto *pb, const char *name,
@@ -115,7 +114,7 @@ onv_status onv_build_value_type(onv_builder *b, const onv_scan_value *value, con
     if (free_dims == ONV_FREE_SYMBOL) return unpack_type(b, value, name, free_dims, type);
     const onv_built_type wanted = {.span = value->type, .means = (uint8_t)(1 + free_dims)};
     const uint64_t place = onv_hash_u64((uint64_t)wanted.span.at << 8 | wanted.means);
-    onv_built_type *built = &b->built->types[place % ONV_BUILT_LATELY];
+    onv_built_type *built = &b->built.types[place % ONV_BUILT_LATELY];
     if (built->means == wanted.means && built->span.at == wanted.span.at &&
         built->span.bytes == wanted.span.bytes) {
         *type = built->type;

@@ -65,7 +65,7 @@ static note read_note(const onv_lowering *l, const onv_value *value)
 {
     enum { PER_WORK = 16 };
     note of = {0};
-    const char *at = value->folded_from, *name;
+    const char *at = value->tensor != NULL ? value->tensor->folded_from : NULL, *name;
     if (!onv_has_made_up_name(value->name)) add_call(&of, value->name);
     if (at == NULL || !onv_work(1 + strlen(at) / PER_WORK)) return of;
     for (size_t length; (name = next_name(&at, &length)) != NULL;) {
@@ -94,7 +94,7 @@ static bool is_weight_of_unknown(const onv_lowering *l, uint32_t value)
 {
     const onv_value *v = &l->emit.model->values.at[value];
     const onv_weight_read *read = &l->weights.reads.at[l->weights.values[value].first_read - 1];
-    return v->folded_from == NULL && v->tensor->elems > 1 && onv_weight_is_view(v->name) &&
+    return v->tensor->folded_from == NULL && v->tensor->elems > 1 && onv_weight_is_view(v->name) &&
            read->place == ONV_PLACE_WEIGHT;
 }
 
@@ -105,7 +105,7 @@ static bool is_open(onv_lowering *l, uint32_t value, const note *of, bool lacks)
     if (v->tensor == NULL || v->role != ONV_ROLE_NOT_NOTED ||
         !onv_dtype_is_float((onv_dtype)v->tensor->type.dtype)) /* a shape */
         return false;
-    bool is_noted = v->folded_from != NULL && of->parameters == 0; /* of buffers alone */
+    bool is_noted = v->tensor->folded_from != NULL && of->parameters == 0; /* of buffers alone */
     if (v->tensor->elems > 1 && is_layer(v->name) && !is_noted) return true;
     if (of->has_layer && of->parameters > 0 && v->tensor->elems > 1) return true;
     if (l->weights.values[value].first_read == 0) return false;

@@ -255,10 +255,13 @@ onv_status onv_op_set_out(onv_op_ctx *c, uint32_t k, onv_dtype dtype, const onv_
     onv_type *type = &c->out[k].type;
     *type = (onv_type){.kind = ONV_TYPE_TENSOR, .dtype = (uint8_t)dtype, .rank = -1};
     if (rank < 0) return ONV_OK;
-    onv_dim *copy = onv_arena_copy(c->arena, dims, (size_t)rank * sizeof *dims);
-    if (copy == NULL) return ONV_OK;
-    type->dims = copy;
-    type->rank = (int16_t)rank;
+    /* Dims are immutable once set, so types may share them; many outputs have those of input 0. */
+    const onv_type *first = onv_op_in(c, 0);
+    const size_t bytes = (size_t)rank * sizeof *dims;
+    bool is_like = onv_type_has_rank(first) && first->rank == rank && rank > 0 &&
+                   memcmp(first->dims, dims, bytes) == 0;
+    type->dims = is_like ? first->dims : onv_arena_copy(c->arena, dims, bytes);
+    if (type->dims != NULL) type->rank = (int16_t)rank;
     return ONV_OK;
 }
 
@@ -276,7 +279,6 @@ onv_status onv_op_set_out_type(onv_op_ctx *c, uint32_t k, const onv_type *type)
 onv_status onv_op_set_out_like(onv_op_ctx *c, uint32_t k, uint32_t i, onv_dtype dtype)
 {
     const onv_type *type = onv_op_in(c, i);
-    /* Dims are immutable once set, so the two types may share them. */
     if (!onv_op_has_out(c, k)) return ONV_OK;
     onv_op_set_out(c, k, dtype, NULL, -1);
     if (!onv_type_has_rank(type)) return ONV_OK;

@@ -172,7 +172,8 @@ static void write_nodes(const onv_json_part *job)
         write_names(job, "inputs", node->inputs, node->n_inputs);
         write_names(job, "outputs", node->outputs, node->n_outputs);
         onv_json_key(json, "macs");
-        onv_json_dim(json, &model->dims, job->scratch, onv_view_dim(job->view, live->macs_of[s]));
+        onv_json_dim(json, &model->dims, job->scratch,
+                     onv_view_dim(job->view, onv_live_macs(model, live, s)));
         onv_json_put_known(json, "live_bytes", unsized == NULL || unsized[s] == 0,
                            live->live_bytes[s]);
         onv_json_close(json);

@@ -203,7 +203,8 @@ static void add_step(onv_module *module, const onv_view *view, const onv_footpri
     module->last_step = step;
     uint64_t macs = view->live->timeline.steps.at[step].macs;
     module->macs += macs;
-    if (macs == 0 && !onv_dim_is(view->live->macs_of[step], 0)) module->macs_known = false;
+    if (macs == 0 && !onv_dim_is(onv_live_macs(view->model, view->live, step), 0))
+        module->macs_known = false;
     for (uint32_t i = 0; i < node->n_outputs; i++) {
         if (!onv_is_value(node->outputs[i])) continue;
         uint32_t row = view->live->of_value[node->outputs[i].index];

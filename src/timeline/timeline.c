@@ -181,12 +181,13 @@ onv_status onv_timeline_peak_without(const onv_timeline *t, uint32_t without, on
     *peak = (onv_peak){0};
     ONV_WORK(n + 1 + t->buffers.count);
     ONV_TRY(look(t, without, &has_transient, err));
-    uint64_t *room = onv_heap_calloc(has_transient ? 3 * n : n, sizeof *room);
+    const size_t own = live_bytes == NULL ? n : 0;
+    uint64_t *room = onv_heap_calloc(has_transient ? own + 2 * n : own, sizeof *room);
     if (room == NULL) return onv_fail_memory(err);
-    sums s = {.live = room};
+    sums s = {.live = live_bytes != NULL ? memset(live_bytes, 0, n * sizeof *room) : room};
     if (has_transient) {
-        s.begun = room + n;
-        s.most = room + 2 * n;
+        s.begun = room + own;
+        s.most = s.begun + n;
     }
     sum_steps(t, without, &s);
     for (uint32_t i = t->measured_from; i < n; i++) {
@@ -196,7 +197,6 @@ onv_status onv_timeline_peak_without(const onv_timeline *t, uint32_t without, on
         peak->bytes = s.live[i];
         peak->step = i;
     }
-    if (live_bytes != NULL) memcpy(live_bytes, s.live, n * sizeof *s.live);
     onv_heap_free(room);
     return ONV_OK;
 }
