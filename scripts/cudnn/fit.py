@@ -25,6 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 MIB = 1 << 20
 PATCHES = 32  # the feature that tells them
+RANK, WIDTH = 9, 22
 # The layout of the file: see src/kernels/conv_trees.h.
 HEAD, KIND, PART, PAIR = (struct.Struct(f) for f in ("<5I", "<HHBB", "<BBHI", "<HH"))
 LIMIT, ROOT = struct.Struct("<f"), struct.Struct("<II")
@@ -41,6 +42,9 @@ TILES = {0: (128, 128), 1: (128, 64), 3: (256, 128), 4: (256, 64), 5: (64, 64), 
 # The same of kernels that leave whole results, by knob 2; knob 17 is their number and knob 12 how many stay in the workspace.
 SLICES = {0: (128, 128), 3: (256, 128), 5: (64, 64), 8: (64, 32), 10: (64, 16), 11: (32, 16), 12: (32, 32), 14: (16, 64), 23: (32, 128)}
 PATCH_LEAVES = {"90-tf32": 800, "90-half": 500}  # others: 250
+# Limits of features that are at the top of a tree, and whether what has a tree of its own is above. As ONNX Runtime asks, one dim is an
+# image of width 1.
+APART = {"90-B-tf32": {(RANK, 2): True, (WIDTH, 1): False}, "90-B-half": {(WIDTH, 1): False}}
 DIVIDES = 25  # the knob that is 0 where sums are divided
 # Rows of mean weight that a leaf has to meet more than its neighbour would, and one of the patches' tree; others: 2.5
 # times the root of 10,000s.
@@ -297,6 +301,7 @@ class Fit:
         self.nodes, self.leaves = list(tree.nodes), dict(tree.leaves)
         if not self.leaves:
             self.nodes = [(1, 2, PATCHES, 0), (-1, -1, 0, 0), (-1, -1, 0, 0)]
+        known = self.part_off(APART.get(setting, {}))
         first, here = len(self.nodes), np.where(use)[0]
         patches = self.table[here, PATCHES] > 0
         for node, indices in self.parted(here).items():
@@ -305,7 +310,7 @@ class Fit:
                 self.divide(node, indices, limits[0].get(setting, limits[1]))
         pair = WORTH.get(setting) or [2.5 * max(1, math.sqrt(those.sum() / 10000)) for those in (~patches, patches)]
         pair = [worth * self.weights[here[those]].mean() if those.any() else 0 for worth, those in zip(pair, (~patches, patches))]
-        self.prune(self.parted(here), pair, first, tree.leaves)
+        self.prune(self.parted(here), pair, first, known)
         at = np.zeros(len(rows), int)
         for leaf, indices in self.parted(np.arange(len(rows))).items():
             if self.nodes[leaf][0] < 0:
@@ -314,6 +319,21 @@ class Fit:
         self.most = max([-(-r.bytes // MIB) for r, most, use_it in zip(rows, copied, fitted) if use_it and r.bytes > most] + [tree.most])
         self.lines = [self.report(rows, at, np.array([r.id[0] in letters for r in rows]), what)
                       for what, letters in (("fitted", "fvp"), ("held out", "h"), ("tables", "t"), ("random", "q"))]
+
+    def part_off(self, apart):
+        """Puts leaves next to the tree, but where it begins with them. Gives the leaves of the tree as it was."""
+        known, at, there = dict(self.leaves), 0, set()
+        while self.nodes[at][2:] in apart:
+            there.add(self.nodes[at][2:])
+            at = self.nodes[at][0 if apart[self.nodes[at][2:]] else 1]
+        for (feature, limit), is_above in apart.items():
+            if (feature, limit) in there:
+                continue
+            old = [(*(child + 2 if child > 0 else child for child in node[:2]), *node[2:]) for node in self.nodes]
+            self.nodes = [(2, 1, feature, limit) if is_above else (1, 2, feature, limit), (-1, -1, 0, 0), *old]
+            known = {leaf + 2: parts for leaf, parts in known.items()}
+            self.leaves = {1: next(iter(known.values())), **known} if known else {}
+        return known
 
     def divide(self, leaf, indices, leaves):
         """Puts a tree where a leaf is. Nodes: left, right (-1: a leaf), feature, limit."""

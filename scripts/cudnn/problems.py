@@ -359,17 +359,40 @@ def line():
     return made(channels, width, 1, [1, length], [1, kernel], [1, stride], dilation)
 
 
-def upscaling():
+def column():
+    """One dim as ONNX Runtime asks: an image of width 1. Also first layers of sound, layers with groups, which mix channels or encode places,
+    and kernels of two strides, as transposed layers have them."""
+    layer, kind = line(), random.random()
+    if layer is None or kind > .5:
+        return layer and [*layer[:5], *(dims[::-1] for dims in layer[5:])]
+    length, channels, width, groups, stride, padding = layer[5][1], layer[2], layer[3], 1, 1, 0
+    if kind < .15:
+        length, channels, width = round(2 ** random.uniform(10, 17.5)), random.choice([1, 1, 1, 2]), random.choice([16, 32, 64, 64, 128, 256, 258, 512])
+        kernel, stride = random.choice([(3, 1), (3, 2), (5, 1), (7, 1), (10, 5), (10, 5), (16, 8), (20, 10), (256, 128), (400, 160), (512, 256)])
+        padding = random.choice([0, 0, kernel // 2])
+    elif kind < .3:
+        width, kernel = channels, random.choice([3, 3, 5, 7, 7, 15, 31, 31, 64, 128, 128])
+        groups, padding = random.choice([channels, channels, channels, min(4, channels), min(16, channels)]), kernel // 2
+    else:
+        stride = random.choice([2, 2, 2, 4, 5, 8])
+        kernel, padding = random.choice([(2 * stride, (stride + 1) // 2), (2 * stride, 0), (stride, 0)])
+    rest = [[kernel, 1], [stride, 1], [padding, 0], [1, 1]]
+    out = out_of([length, 1], *rest)
+    return [False, 2, channels, width, groups, [length, 1], out, *rest] if min(out) > 0 and channels % groups == 0 else None
+
+
+def upscaling(rank=2):
     """Kernels of two strides, as transposed layers have them: from many channels to fewer, read backwards."""
     stride = random.choice([2, 2, 2, 4, 8])
     channels, width = random.choice([1, 2, 3, 3, 16, 17, 21, 32, 34, 48, 64, 96, 128, 256]), random.choice(USUAL_CHANNELS)
     side = side_near(random.choice(USUAL_SIDES)) * stride
     kernel, padding = random.choice([(2 * stride, stride // 2), (2 * stride, stride // 2), (stride, 0), (stride + 1, stride // 2)])
-    rest = [[kernel] * 2, [stride] * 2, [padding] * 2, [1, 1]]
-    return [False, 2, channels, width, 1, [side] * 2, out_of([side] * 2, *rest), *rest] if side * side * max(channels, width) < 2 ** 24 else None
+    rest = [[kernel] * rank, [stride] * rank, [padding] * rank, [1] * rank]
+    fits = side ** rank * max(channels, width) < 2 ** 24
+    return [False, rank, channels, width, 1, [side] * rank, out_of([side] * rank, *rest), *rest] if fits else None
 
 
-FAMILIES = {"patches": patch, "overlapping": overlapping, "tubelets": tubelet, "heads": heads, "narrow": narrow, "lines": line, "upscaling": upscaling, "stems": stem, "large": large, "grouped": grouped, "depthwise": depthwise, "video": video, "dilated": dilated,
+FAMILIES = {"patches": patch, "overlapping": overlapping, "tubelets": tubelet, "heads": heads, "narrow": narrow, "lines": line, "columns": column, "volumes": lambda: upscaling(3), "upscaling": upscaling, "stems": stem, "large": large, "grouped": grouped, "depthwise": depthwise, "video": video, "dilated": dilated,
             "expanding": expanding, "pointwise": pointwise}
 
 

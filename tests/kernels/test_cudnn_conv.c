@@ -307,6 +307,42 @@ TEST(onnx_runtime_asks_by_its_search)
     assert_true(onv_ort_conv_workspace(&p, ONV_ORT_CONV_EXHAUSTIVE, &s).bytes < 32 << 20);
 }
 
+/* ONNX Runtime asks for one axis as for an image of width 1: what cuDNN 9.26 answered in mode B. */
+TEST(onnx_runtime_makes_images_of_one_axis)
+{
+    static const struct {
+        bool transposed;
+        int64_t batch, in_channels, out_channels, groups, in, out, kernel, stride, pad, dilation;
+        uint64_t bytes;
+    } lines[] = {
+#include "cudnn_line_rows.inc"
+    };
+    size_t count = sizeof lines / sizeof lines[0], near = 0, inside = 0;
+    onv_cuda_library_settings s = onv_cuda_library_defaults();
+    for (size_t i = 0; i < count; i++) {
+        onv_conv_problem p = {ONV_FLOAT,
+                              1,
+                              lines[i].batch,
+                              lines[i].in_channels,
+                              lines[i].out_channels,
+                              lines[i].groups,
+                              {lines[i].in},
+                              {lines[i].out},
+                              {lines[i].kernel},
+                              {lines[i].stride},
+                              {lines[i].pad},
+                              {lines[i].pad},
+                              {lines[i].dilation},
+                              lines[i].transposed};
+        onv_conv_workspace w = onv_ort_conv_workspace(&p, ONV_ORT_CONV_EXHAUSTIVE, &s);
+        uint64_t bytes = lines[i].bytes, slack = bytes / 10 + 65536;
+        near += away(w.bytes, bytes) <= slack;
+        inside += w.low <= bytes + slack && bytes <= w.high + slack;
+    }
+    print_message("%zu layers: %zu within 10 %%, %zu between low and high\n", count, near, inside);
+    assert_true(near * 100 >= count * 70 && inside * 100 >= count * 88);
+}
+
 static onv_conv_problem square(onv_dtype dtype, int64_t batch, int64_t channels, int64_t filters,
                                int64_t groups, int64_t side, int64_t kernel, int64_t dilation)
 {
