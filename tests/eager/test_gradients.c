@@ -117,6 +117,45 @@ static uint64_t backward_peak(model *m)
     return peak;
 }
 
+/* Gradients of so many bytes in an iteration. */
+static uint32_t gradients_of(model *m, uint64_t bytes)
+{
+    OWNED_TRAINER t;
+    trainer_open_model(&t, m);
+    onv_error err = {0};
+    OWNED_EAGER eager;
+    onv_train_program program;
+    onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
+    options.lower.loss = ONV_LOSS_MSE;
+    trainer_lower(&t, &options.lower, &eager);
+    assert_int_equal(onv_train_program_build(&t.model, &eager, &options, &program, &err), ONV_OK);
+    uint32_t count = 0;
+    for (size_t i = 0; i < program.timeline.buffers.count; i++) {
+        const onv_buffer *b = &program.timeline.buffers.at[i];
+        count += b->kind == ONV_BUFFER_GRADIENT && b->bytes == bytes;
+    }
+    onv_train_program_cleanup(&program);
+    return count / 2;
+}
+
+/* What was expanded gets a sum, which is in rows, however its gradient comes: the reshape in front of a transpose copies it. */
+TEST(gradients_of_expanded_heads_are_rows)
+{
+    uint32_t count[2];
+    for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
+        OWNED_MODEL m = model_read(
+            17, "in x f32[256,64]", "weight w f32[64,64]", "ints by_head 4 64 2 32", "ints last 2",
+            "ints groups 4 2 2 64 32", "h = MatMul(x w) first", "r = Reshape(h by_head) view",
+            "t = Transpose(r) swap perm=[0,2,1,3]", "u = Unsqueeze(t last) group",
+            "e = Expand(u groups) repeat", "p = Exp(e) exp");
+        model_node(m, is_swapped ? "Transpose" : "Identity", "rows", "p", "y",
+                   is_swapped ? "perm=[0,3,1,2,4]" : "");
+        model_output(m, "y", "f32");
+        count[is_swapped] = gradients_of(m, 256 * 64 * 4);
+    }
+    assert_int_equal(count[0], count[1]);
+}
+
 /* matmul() makes views of its operands, whose gradients make a third tensor; bmm() has none, and they add in place. */
 TEST(gradients_of_bmm_are_tensors)
 {
