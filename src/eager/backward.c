@@ -97,6 +97,13 @@ static void make_joined(onv_simulation *s, const onv_eager_op *op, uint32_t k)
     s->made[k].is_joined = true;
 }
 
+static bool is_among_temps(const onv_simulation *s, const onv_eager_op *op, uint32_t k)
+{
+    for (uint32_t i = 0; i < op->n_temps; i++)
+        if (s->eager->temps.at[op->first_temp + i].grad_of == 1 + k) return true;
+    return false;
+}
+
 /* Of input k; n_kept: of the gradients that forward made, those that were taken. */
 static void make_grad(onv_simulation *s, uint32_t index, uint32_t k, uint32_t *n_kept)
 {
@@ -105,7 +112,7 @@ static void make_grad(onv_simulation *s, uint32_t index, uint32_t k, uint32_t *n
     const onv_eager_tensor *t = &s->eager->tensors.at[in->tensor];
     onv_pending_grad out = s->grad[op->out[0]], *made = &s->made[k];
     *made = (onv_pending_grad){.row = ONV_NO_ROW, .dense = true};
-    if (in->grad == ONV_GRAD_NONE) return;
+    if (in->grad == ONV_GRAD_NONE || is_among_temps(s, op, k)) return;
     if (in->grad == ONV_GRAD_NEW && in->is_joined) {
         make_joined(s, op, k);
         onv_sim_workspace(s, &in->workspace);
@@ -130,21 +137,34 @@ static uint32_t copy_for(onv_simulation *s, const onv_eager_op *op, uint64_t byt
     return bytes > 0 ? onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, op->name) : ONV_NO_ROW;
 }
 
-/* One after the other. */
+static uint32_t make_one(onv_simulation *s, const onv_eager_op *op, const onv_backward_temp *temp)
+{
+    if (temp->grad_of == 0) return copy_for(s, op, temp->bytes);
+    const onv_eager_arg *in = &op->in[temp->grad_of - 1];
+    if (in->grad != ONV_GRAD_NEW) return ONV_NO_ROW;
+    const char *label = s->eager->storages.at[s->eager->tensors.at[in->tensor].storage].label;
+    uint32_t row = onv_sim_alloc(s, temp->bytes, ONV_BUFFER_GRADIENT, label);
+    s->made[temp->grad_of - 1] = (onv_pending_grad){.row = row, .dense = true};
+    onv_sim_workspace(s, &in->workspace);
+    return row;
+}
+
+/* One after the other; what is no gradient goes at the end at last. */
 static void make_temps(onv_simulation *s, const onv_eager_op *op)
 {
-    const onv_backward_temp *temps = &s->eager->temps.at[op->temps - 1];
+    const onv_backward_temp *temps = &s->eager->temps.at[op->first_temp];
     uint32_t rows[ONV_BACKWARD_TEMPS];
-    for (uint32_t i = 0; i <= ONV_BACKWARD_TEMPS; i++) {
+    for (uint32_t i = 0; i <= op->n_temps; i++) {
         bool goes = false;
         for (uint32_t k = 0; k < i; k++) {
-            if (temps[k].until != i) continue;
+            bool is_last = i == op->n_temps && temps[k].until > i;
+            if (temps[k].grad_of > 0 || (temps[k].until != i && !is_last)) continue;
             onv_sim_release(s, rows[k]);
             goes |= temps[k].bytes > 0;
         }
-        if (i == ONV_BACKWARD_TEMPS) break;
+        if (i == op->n_temps) break;
         if (goes) onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
-        rows[i] = copy_for(s, op, temps[i].bytes);
+        rows[i] = make_one(s, op, &temps[i]);
     }
 }
 
@@ -155,10 +175,13 @@ static void make_grads(onv_simulation *s, uint32_t index)
     uint32_t copies = onv_sim_copies(s, op, op->backward_temp_bytes), n_kept = 0;
     for (uint32_t i = 0; i < op->n_in; i++)
         make_grad(s, index, op->swaps_grads && i < 2 ? 1 - i : i, &n_kept);
-    if (op->temps > 0)
+    if (op->n_temps > 0) {
+        uint32_t more = copy_for(s, op, op->copies_first ? 0 : op->backward_temp_bytes);
         make_temps(s, op);
-    else if (!op->copies_first)
+        onv_sim_release(s, more);
+    } else if (!op->copies_first) {
         onv_sim_temporary(s, op->backward_temp_bytes, op->name);
+    }
     onv_sim_release(s, copies);
     onv_sim_release(s, grad);
 }

@@ -64,16 +64,25 @@ void onv_eager_init(onv_eager *eager)
     onv_arena_init(&eager->arena, SIZE_MAX);
 }
 
-uint64_t onv_backward_temps_most(const onv_backward_temp temps[ONV_BACKWARD_TEMPS])
+uint64_t onv_backward_temps_most(const onv_backward_temp *temps, uint32_t n)
 {
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < ONV_BACKWARD_TEMPS; i++) {
+    uint64_t most = 0, grads = 0;
+    for (uint32_t i = 0; i < n; i++) {
         uint64_t there = 0;
         for (uint32_t k = 0; k <= i; k++)
-            if (temps[k].until > i) there = onv_u64_plus(there, temps[k].bytes);
+            if (temps[k].until > i || temps[k].grad_of > 0)
+                there = onv_u64_plus(there, temps[k].bytes);
         if (there > most) most = there;
+        if (temps[i].grad_of > 0) grads = onv_u64_plus(grads, temps[i].bytes);
     }
-    return most;
+    return most == UINT64_MAX ? most : most > grads ? most - grads : 0;
+}
+
+uint64_t onv_eager_backward_temps(const onv_eager *eager, const onv_eager_op *op)
+{
+    if (op->n_temps == 0) return op->backward_temp_bytes;
+    return onv_u64_plus(op->backward_temp_bytes,
+                        onv_backward_temps_most(&eager->temps.at[op->first_temp], op->n_temps));
 }
 
 void onv_eager_cleanup(onv_eager *eager)

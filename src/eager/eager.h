@@ -108,16 +108,18 @@ typedef struct onv_rnn_backward {
     bool copies_zeros;     /* what stands for that where there is none */
 } onv_rnn_backward;
 
-enum { ONV_BACKWARD_TEMPS = 6 };
+/* The most that a backward has of those. */
+enum { ONV_BACKWARD_TEMPS = 40 };
 
-/* One of the temporaries of a backward that has so many, in the order in which they are made. */
+/* One of the tensors that a backward makes, in the order in which they are made. */
 typedef struct onv_backward_temp {
     uint64_t bytes;
-    uint32_t until; /* it goes before that one of them is made; ONV_BACKWARD_TEMPS: with the last */
+    uint32_t until;   /* it goes before that one of them is made, or with the last */
+    uint32_t grad_of; /* 1 + the input that it is the gradient of, and then it stays; 0: none */
 } onv_backward_temp;
 
-/* Bytes, the most at once; UINT64_MAX where they do not fit. */
-uint64_t onv_backward_temps_most(const onv_backward_temp temps[ONV_BACKWARD_TEMPS]);
+/* Bytes, the most at once beside all of their gradients; UINT64_MAX where they do not fit. */
+uint64_t onv_backward_temps_most(const onv_backward_temp *temps, uint32_t n);
 
 typedef struct onv_eager_arg {
     uint32_t tensor;
@@ -145,13 +147,12 @@ typedef struct onv_eager_op {
     uint32_t *out;   /* tensors */
     uint32_t *saved; /* storages, those of parameters too; an extra one stands here alone */
     uint32_t n_in, n_out, n_saved;
-    uint32_t
-        temps;    /* 1 + the first of its ONV_BACKWARD_TEMPS among `temps`; 0: it has none there */
+    uint32_t first_temp, n_temps; /* what its backward makes one after the other, among `temps` */
     uint32_t rnn; /* 1 + its place among `rnns`, where its backward is that of a module; else 0 */
     onv_eager_workspace workspace; /* of its forward */
     uint64_t forward_temp_bytes;   /* while it runs */
     uint64_t
-        backward_temp_bytes; /* most at once while its backward runs, beside all gradients it makes */
+        backward_temp_bytes; /* most at once while its backward runs, beside its gradients and `temps` */
     uint64_t
         grad_copy_bytes; /* of its result's gradient, which backward copies before all else and has to its end */
     bool has_backward; /* it is a node of autograd's graph */
@@ -223,6 +224,9 @@ typedef struct onv_eager {
     onv_parameter_order order;
     const struct onv_calls *calls;
 } onv_eager;
+
+/* The most at once of what a backward makes beside its gradients; UINT64_MAX: it does not fit. */
+uint64_t onv_eager_backward_temps(const onv_eager *eager, const onv_eager_op *op);
 
 typedef enum onv_loss {
     ONV_LOSS_AUTO,

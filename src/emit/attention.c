@@ -111,26 +111,26 @@ static uint64_t tiles_bytes(const onv_emitter *e, rows r, uint64_t n_keys, bool 
 static void emit_backward_temps(onv_emitter *e, kernel chosen, uint32_t query, uint32_t key,
                                 uint32_t value)
 {
-    enum { PRODUCT = 2, SUMS, DENSE_SUMS, TILES, CUDNN_BYTES = 256, N = ONV_BACKWARD_TEMPS };
+    enum { PRODUCT = 2, SUMS, DENSE_SUMS, TILES, N, CUDNN_BYTES = 256 };
     onv_eager_tensor q = onv_tensor_at(e, query), v = onv_tensor_at(e, value);
     rows r = rows_of(&q);
     bool low = onv_dtype_bits((onv_dtype)q.dtype) == 16;
     uint64_t n_keys = v.rank >= 2 ? (uint64_t)v.dims[v.rank - 2] : 0, tiles;
-    onv_backward_temp temps[ONV_BACKWARD_TEMPS] = {{spread_bytes(e, key, &q), N},
-                                                   {spread_bytes(e, value, &q), N}};
+    onv_backward_temp temps[N] = {{spread_bytes(e, key, &q), N, 0},
+                                  {spread_bytes(e, value, &q), N, 0}};
     if (chosen == CUDNN) {
         tiles = onv_u64_plus(float_bytes(r, 1, r.head + 1), CUDNN_BYTES);
     } else if (chosen == FLASH) {
-        temps[DENSE_SUMS] = (onv_backward_temp){float_bytes(r, 128, 1), N};
+        temps[DENSE_SUMS] = (onv_backward_temp){float_bytes(r, 128, 1), N, 0};
         tiles = float_bytes(r, 128, onv_round_up(r.head, 32));
     } else {
-        temps[PRODUCT] = (onv_backward_temp){low ? 0 : float_bytes(r, 1, r.head), TILES};
-        temps[SUMS] = (onv_backward_temp){low ? 0 : float_bytes(r, 1, 1), TILES};
-        temps[DENSE_SUMS] = (onv_backward_temp){float_bytes(r, 1, 1), N};
+        temps[PRODUCT] = (onv_backward_temp){low ? 0 : float_bytes(r, 1, r.head), TILES, 0};
+        temps[SUMS] = (onv_backward_temp){low ? 0 : float_bytes(r, 1, 1), TILES, 0};
+        temps[DENSE_SUMS] = (onv_backward_temp){float_bytes(r, 1, 1), N, 0};
         tiles = tiles_bytes(e, r, n_keys, low);
     }
-    temps[TILES] = (onv_backward_temp){tiles, N};
-    onv_emit_backward_temps(e, temps);
+    temps[TILES] = (onv_backward_temp){tiles, N, 0};
+    onv_emit_backward_temps(e, temps, N);
 }
 
 /* FlashAttention and cuDNN lay their result out like the query, the third kernel with the heads before the values. */

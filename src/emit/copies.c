@@ -205,7 +205,7 @@ static bool made_strides(const onv_emitter *e, const onv_eager_op *op, uint32_t 
             like = x;
             like.strides = strides;
         }
-        if (x.elems < like.elems) return true; /* at::sum gives rows */
+        if (x.elems < like.elems && op->aten != ONV_ATEN_pad) return true; /* at::sum gives rows */
         if (repeats(&like) && has_same_dims(&like, &y)) like.strides = y.strides;
         if (like.rank < x.rank) return false;
         if (op->aten != ONV_ATEN_dropout || onv_tensor_is_channels_last(&like)) {

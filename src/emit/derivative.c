@@ -11,6 +11,7 @@
  *     s       a single number in the result's dtype
  *     [...]   a function or a statement of its own: when it ends, all but its last tensor go
  *     (...)   what is gone before the next tensor is made
+ *     ^       in front of the gradient, where it is not the last tensor
  *     <       in front of other's: it comes after self's, by their names ("target")
  *
  * All tensors of a statement live to its end, as C++ keeps what is not named until then; the last one
@@ -24,17 +25,21 @@
 
 /* --- Running a formula ------------------------------------------------------------------------- */
 
-enum { MAX_TENSORS = 16, MAX_DEPTH = 4, MAX_INPUTS = 8 };
+enum { MAX_TENSORS = 16, MAX_DEPTH = 4, NO_TEMP = UINT32_MAX };
 
-typedef struct memory {
-    uint64_t now, most;
-} memory;
+/* The tensors that formulas make, in their order. */
+typedef struct made {
+    onv_backward_temp at[ONV_BACKWARD_TEMPS];
+    uint32_t n;
+    bool is_full; /* some have no place */
+} made;
 
-/* What does not fit is caught where it is counted. */
-static void grow(memory *m, uint64_t bytes)
+static uint32_t make(made *m, uint64_t bytes)
 {
-    m->now = onv_u64_plus(m->now, bytes);
-    if (m->now > m->most) m->most = m->now;
+    m->is_full |= m->n == ONV_BACKWARD_TEMPS;
+    if (bytes == 0 || m->is_full) return NO_TEMP;
+    m->at[m->n] = (onv_backward_temp){.bytes = bytes, .until = ONV_BACKWARD_TEMPS};
+    return m->n++;
 }
 
 static uint64_t int64_bytes(uint64_t elems)
@@ -92,67 +97,80 @@ static uint32_t other_of(const onv_aten_op *f, uint32_t input, uint32_t n_in)
     return input == 0 ? 1 : 0;
 }
 
-/* The size of the last tensor, which alone is left. */
-static uint64_t run(const char *text, const operands *o, memory *m)
+/* Those from `from` on go, but for that of `left`; how many stay. */
+static uint32_t end(made *m, uint32_t *live, uint32_t from, uint32_t n, uint32_t left)
 {
-    uint64_t live[MAX_TENSORS], before = m->now;
-    uint32_t n = 0, starts[MAX_DEPTH], depth = 0;
+    uint32_t stay = from;
+    for (uint32_t i = from; i < n; i++)
+        if (live[i] == left)
+            live[stay++] = left;
+        else
+            m->at[live[i]].until = m->n;
+    return stay;
+}
+
+/* The gradient, which alone is left. */
+static uint32_t run(const char *text, const operands *o, made *m)
+{
+    uint32_t live[MAX_TENSORS], n = 0, starts[MAX_DEPTH], depth = 0, grad = NO_TEMP;
     for (const char *c = text; *c != '\0'; c++) {
+        uint32_t last = n > 0 ? live[n - 1] : NO_TEMP;
         if (*c == '[' || *c == '(') {
             starts[depth++] = n;
         } else if (*c == ']' || *c == ')') {
-            uint32_t start = starts[--depth];
-            uint64_t last = live[n - 1];
-            while (n > start) m->now -= live[--n];
-            if (*c == ')') continue;
-            live[n++] = last;
-            m->now += last;
-        } else {
-            live[n++] = bytes_of(*c, o);
-            grow(m, live[n - 1]);
+            n = end(m, live, starts[--depth], n, *c == ']' ? last : NO_TEMP);
+        } else if (*c != '^') {
+            live[n] = make(m, bytes_of(*c, o));
+            if (c > text && c[-1] == '^') grad = live[n];
+            n += live[n] != NO_TEMP;
         }
     }
-    /* cppcheck-suppress uninitvar ; a formula has a tensor */
-    m->now = before + live[n - 1];
-    return live[n - 1];
+    if (grad == NO_TEMP && n > 0) grad = live[n - 1];
+    end(m, live, 0, n, grad);
+    return grad;
 }
 
-uint64_t onv_derivative_temps(const onv_emitter *e)
+/* The engine sums the gradient of input k, where that was broadcast, and casts it, where it was promoted. */
+static void finish(made *m, uint32_t last, uint32_t k, uint64_t bytes)
+{
+    if (last == NO_TEMP || m->at[last].bytes != bytes) {
+        uint32_t sum = make(m, bytes);
+        if (last != NO_TEMP) m->at[last].until = m->n;
+        last = sum;
+    }
+    if (last != NO_TEMP) m->at[last].grad_of = 1 + k;
+}
+
+void onv_emit_derivative(onv_emitter *e)
 {
     const onv_aten_op *f = &onv_aten_ops[e->op.aten];
     const onv_eager_arg *in = e->in.at;
-    uint32_t n_in = (uint32_t)e->in.count;
-    if ((f->temps == NULL && f->temps_of_second == NULL) || e->out.count == 0) return 0;
-    memory m = {0};
-    uint64_t all = 0, made[MAX_INPUTS] = {0};
+    uint32_t n_in = (uint32_t)e->in.count, last[ONV_BACKWARD_TEMPS];
+    if ((f->temps == NULL && f->temps_of_second == NULL) || e->out.count == 0) return;
+    made m = {.is_full = n_in > ONV_BACKWARD_TEMPS};
     operands o = {.result = onv_tensor_at(e, e->out.at[0])};
     bool self_first = f->temps_of_second != NULL && f->temps_of_second[0] == '<';
-    for (uint32_t i = 0; i < n_in; i++) {
+    for (uint32_t i = 0; i < n_in && !m.is_full; i++) {
         uint32_t k = self_first ? i : n_in - 1 - i;
         if (in[k].grad != ONV_GRAD_NEW) continue;
         o.self = onv_tensor_at(e, in[k].tensor);
         o.other = onv_tensor_at(e, in[other_of(f, k, n_in)].tensor);
-        uint64_t bytes = run(text_of(f, k), &o, &m);
-        if (k < MAX_INPUTS) made[k] = bytes;
-        all = onv_u64_plus(all, o.self.bytes);
+        last[k] = run(text_of(f, k), &o, &m);
     }
-    for (uint32_t k = 0; k < n_in && k < MAX_INPUTS; k++) {
-        uint64_t bytes = onv_tensor_at(e, in[k].tensor).bytes;
-        if (in[k].grad != ONV_GRAD_NEW || bytes == made[k]) continue;
-        grow(&m, bytes);
-        m.now -= made[k];
-    }
-    return m.most > all ? m.most - all : 0;
+    for (uint32_t k = 0; k < n_in && !m.is_full; k++)
+        if (in[k].grad == ONV_GRAD_NEW)
+            finish(&m, last[k], k, onv_tensor_at(e, in[k].tensor).bytes);
+    onv_emit_backward_temps(e, m.at, m.n);
 }
 
 uint64_t onv_forward_temps(const onv_emitter *e)
 {
     const char *text = onv_aten_ops[e->op.aten].forward_temps;
     if (text == NULL || e->in.count == 0 || e->out.count == 0) return 0;
-    memory m = {0};
+    made m = {0};
     operands o = {.self = onv_tensor_at(e, e->in.at[0].tensor),
                   .other = onv_tensor_at(e, e->in.at[e->in.count > 1 ? 1 : 0].tensor),
                   .result = onv_tensor_at(e, e->out.at[0])};
     run(text, &o, &m);
-    return m.most;
+    return onv_backward_temps_most(m.at, m.n);
 }

@@ -288,11 +288,12 @@ void onv_emit_extra(onv_emitter *e, uint64_t count, uint64_t bytes_each, const c
     if (!onv_vec_push(&e->extra, extra)) onv_emit_fail_memory(e);
 }
 
-void onv_emit_backward_temps(onv_emitter *e, const onv_backward_temp temps[ONV_BACKWARD_TEMPS])
+void onv_emit_backward_temps(onv_emitter *e, const onv_backward_temp *temps, uint32_t n)
 {
-    e->op.temps = 1 + (uint32_t)e->eager->temps.count;
-    e->op.backward_temp_bytes = onv_backward_temps_most(temps);
-    for (uint32_t i = 0; i < ONV_BACKWARD_TEMPS; i++)
+    e->op.first_temp = (uint32_t)e->eager->temps.count;
+    e->op.n_temps = n;
+    if (onv_backward_temps_most(temps, n) == UINT64_MAX) fail_overflow(e);
+    for (uint32_t i = 0; i < n; i++)
         if (!onv_vec_push(&e->eager->temps, temps[i])) onv_emit_fail_memory(e);
 }
 
@@ -378,9 +379,8 @@ void onv_emit_end(onv_emitter *e)
         if (!onv_vec_push(&e->keep, storage)) onv_emit_fail_memory(e);
     }
     if (e->status != ONV_OK) return;
-    if (!onv_u64_add(e->op.backward_temp_bytes, onv_derivative_temps(e),
-                     &e->op.backward_temp_bytes) ||
-        !onv_u64_add(e->op.forward_temp_bytes, onv_forward_temps(e), &e->op.forward_temp_bytes))
+    onv_emit_derivative(e);
+    if (!onv_u64_add(e->op.forward_temp_bytes, onv_forward_temps(e), &e->op.forward_temp_bytes))
         fail_overflow(e);
     if (!copy_lists(e) || !onv_vec_push(&e->eager->ops, e->op)) {
         onv_emit_fail_memory(e);

@@ -140,7 +140,7 @@ uint32_t onv_emit_out(onv_emitter *e, uint32_t tensor);
 /* Beside what PyTorch's formula for the operation makes, which is in its row. */
 void onv_emit_temps(onv_emitter *e, uint64_t forward_bytes, uint64_t backward_bytes);
 /* The same of a backward that has several. Bytes of UINT64_MAX do not fit, and fail. */
-void onv_emit_backward_temps(onv_emitter *e, const onv_backward_temp temps[ONV_BACKWARD_TEMPS]);
+void onv_emit_backward_temps(onv_emitter *e, const onv_backward_temp *temps, uint32_t n);
 /* What a library takes for the operation, and for the gradient of its operand `in`, if there is one. */
 void onv_emit_workspace(onv_emitter *e, onv_eager_workspace workspace);
 void onv_emit_grad_workspace(onv_emitter *e, uint32_t in, onv_eager_workspace workspace);
@@ -189,10 +189,9 @@ void onv_reach_find(onv_emitter *e);
 
 /* --- derivative.c ------------------------------------------------------------------------------ */
 
-/* Of the operation being built: the most that its backward holds beside the incoming gradient, what it
- * saved and the gradients that it makes. */
-uint64_t onv_derivative_temps(const onv_emitter *e);
-/* Likewise the most that its forward holds beside its operands and results, as its row says. */
+/* What the formulas of the operation being built make on the way to its gradients, where its row says. */
+void onv_emit_derivative(onv_emitter *e);
+/* Bytes, the most that its forward holds beside its operands and results, as its row says. */
 uint64_t onv_forward_temps(const onv_emitter *e);
 
 #endif

@@ -9,7 +9,6 @@
 #include "base/fail.h"
 #include "emit/layers.h"
 #include "emit/product.h"
-#include "kernels/cublas.h"
 
 /* --- What is asked for ------------------------------------------------------------------------- */
 
@@ -206,12 +205,9 @@ static uint32_t emit_fused(onv_emitter *e, const head *h)
     if (onv_tensor_needs_grad(e, bias))
         onv_emit_extra(e, 1, onv_tensor_at(e, bias).bytes, "gradient of the bias");
     onv_emit_temps(e, temps, 0);
-    onv_cublas_workspace product = onv_cublas_product(&e->options->cuda);
-    e->eager->uses_cublas |= e->options->cuda.compute_capability > 0;
-    onv_emit_workspace(e, (onv_eager_workspace){.library = "cuBLAS",
-                                                .bytes = product.bytes,
-                                                .kept_bytes = product.kept_bytes,
-                                                .stands_within = true});
+    onv_eager_workspace product = onv_emit_cublas_product(e);
+    product.stands_within = true;
+    onv_emit_workspace(e, product);
     onv_emit_out(e, loss);
     onv_emit_end(e);
     return loss;

@@ -11,6 +11,11 @@ static onv_eager_workspace of_cublas(onv_emitter *e, onv_cublas_workspace w)
         .library = w.is_lt ? "cuBLASLt" : "cuBLAS", .bytes = w.bytes, .kept_bytes = w.kept_bytes};
 }
 
+onv_eager_workspace onv_emit_cublas_product(onv_emitter *e)
+{
+    return of_cublas(e, onv_cublas_product(&e->options->cuda));
+}
+
 /* Whether the layer has a bias of zeros that the exporter dropped. */
 static bool drops_bias(const onv_emitter *e)
 {
@@ -25,7 +30,7 @@ static void emit_workspaces(onv_emitter *e, uint32_t a, uint32_t b, uint32_t bia
     if (x.elems == 0 || y.elems == 0) return;
     bool is_dropped = bias == ONV_NO_TENSOR && drops_bias(e);
     bool is_vector = x.rank == 2 && (is_dropped || (bias != ONV_NO_TENSOR && c.rank == 1));
-    onv_eager_workspace product = of_cublas(e, onv_cublas_product(cuda));
+    onv_eager_workspace product = onv_emit_cublas_product(e);
     if (x.rank < 2 ||
         y.rank < 2) { /* the gradient of a matrix is an outer product, which is no call of cuBLAS */
         if (x.rank > 1) onv_emit_workspace(e, product);

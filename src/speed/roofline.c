@@ -226,8 +226,9 @@ static void run_backward(const taped *t, double n, work *to)
         run_product_backward(t, n, to);
         return;
     }
-    double bytes = output_bytes(t) + saved_bytes(t, true) + made +
-                   2 * ((double)op->backward_temp_bytes + (double)op->grad_copy_bytes);
+    double bytes =
+        output_bytes(t) + saved_bytes(t, true) + made +
+        2 * ((double)onv_eager_backward_temps(t->eager, op) + (double)op->grad_copy_bytes);
     double macs = op->macs > 0 ? products_backward(op) * (double)op->macs : 0;
     add(to, t->speed, macs, bytes, n, t->peaks);
 }

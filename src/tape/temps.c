@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "emit/product.h"
 #include "tape/state.h"
 
 static uint64_t times(uint64_t n, uint64_t bytes)
@@ -31,7 +32,7 @@ enum { MAX_ROWS_APART = 25 };
 /* _euclidean_dist: each side with its squared norms and ones behind it. _euclidean_dist_backward: grad / result, its sums, and for
  * each side a product of both kinds, all to the end of one expression. _cdist_backward: every difference of two elements, then
  * their sums; for the second side of copies of gradient and result with their dims swapped. */
-static void add_distances(const onv_tape *t, onv_aten_id id, onv_eager_op *op)
+static void add_distances(onv_tape *t, onv_aten_id id, onv_eager_op *op)
 {
     onv_eager_tensor x = onv_tensor_at(&t->emit, op->in[0].tensor),
                      y = onv_tensor_at(&t->emit, op->in[1].tensor),
@@ -49,6 +50,8 @@ static void add_distances(const onv_tape *t, onv_aten_id id, onv_eager_op *op)
              columns = onv_u64_plus(column_bytes(&x), column_bytes(&y));
     add_temps(op, onv_u64_plus(sides, times(2, columns)),
               onv_u64_plus(out.bytes, onv_u64_plus(columns, times(2, sides))));
+    op->workspace = op->in[0].workspace = op->in[1].workspace = onv_emit_cublas_product(&t->emit);
+    op->workspace.stands_within = true;
 }
 
 /* --- Scatters ---------------------------------------------------------------------------------- */

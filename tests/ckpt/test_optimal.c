@@ -307,9 +307,9 @@ TEST(every_operation_goes_back)
     onv_eager_op *last = &t.eager.ops.at[t.eager.first_loss_op - 1];
     while (last->macs == 0) last--;
     for (uint32_t k = 0; k < ONV_BACKWARD_TEMPS; k++)
-        assert_true(onv_vec_push(&t.eager.temps, ((onv_backward_temp){1000, k + 1})));
-    last->temps = 1;
-    last->backward_temp_bytes = onv_backward_temps_most(t.eager.temps.at);
+        assert_true(onv_vec_push(&t.eager.temps, ((onv_backward_temp){1000, k + 1, 0})));
+    last->first_temp = (uint32_t)t.eager.temps.count - ONV_BACKWARD_TEMPS;
+    last->n_temps = ONV_BACKWARD_TEMPS;
     onv_arena_init(&arena, SIZE_MAX);
     assert_int_equal(onv_tape_beside_find(&t.problem, &arena, &beside, NULL), ONV_OK);
     for (uint32_t i = 0; i < t.eager.ops.count; i++)

@@ -100,7 +100,7 @@ static bool agrees(trainer *t, const row *r, onv_dtype amp, uint64_t saved, uint
         const onv_eager_storage *storage = &eager.storages.at[op->saved[k]];
         if (storage->kind != ONV_STORAGE_PARAMETER) kept += storage->bytes;
     }
-    uint64_t made = op->backward_temp_bytes;
+    uint64_t made = onv_eager_backward_temps(&eager, op);
     onv_eager_cleanup(&eager);
     if (kept == saved && made == temps) return true;
     print_error("%s of %s, %s: keeps %llu, makes %llu; PyTorch keeps %llu, makes %llu\n", r->op,
@@ -157,7 +157,7 @@ TEST(determinants_keep_their_factors)
     trainer_open_model(&t, m);
     trainer_lower(&t, &options, &eager);
     const onv_eager_op *op = &eager.ops.at[eager.ops.count - 1];
-    assert_int_equal(op->backward_temp_bytes, 3 * MATRIX + 2 * PIVOTS);
+    assert_int_equal(onv_eager_backward_temps(&eager, op), 3 * MATRIX + 2 * PIVOTS);
     assert_int_equal(trainer_saved(&t, &options), 2 * 8 * 4 * 4 + 2 * MATRIX + PIVOTS + NUMBERS);
 }
 
@@ -315,7 +315,7 @@ TEST(kernels_copy_gradients)
         uint64_t temps = 0;
         for (size_t k = 0; k < eager.ops.count; k++) {
             const onv_eager_op *op = &eager.ops.at[k];
-            temps += op->backward_temp_bytes + op->grad_copy_bytes;
+            temps += onv_eager_backward_temps(&eager, op) + op->grad_copy_bytes;
             if (op->aten == ONV_ATEN_view && op->in[0].grad == ONV_GRAD_NEW)
                 temps += eager.tensors.at[op->out[0]].bytes;
         }

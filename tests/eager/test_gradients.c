@@ -138,6 +138,34 @@ static uint32_t gradients_of(model *m, uint64_t bytes)
     return count / 2;
 }
 
+/* Formulas make one tensor after the other: grad * (exponent * x^(exponent - 1)) has two of x's size before the gradient, and that of
+ * a softmax comes before what its kernel makes. */
+TEST(formulas_make_tensors_one_by_one)
+{
+    static const char *const ops[] = {"pow", "softmax"};
+    for (int is_softmax = 0; is_softmax < 2; is_softmax++) {
+        OWNED_MODEL m = model_read(17, "in x f32[16,256]", "weight w f32[256,256]",
+                                   "three = Constant() c value_float=3.0", "h = MatMul(x w) first");
+        model_node(m, is_softmax ? "Softmax" : "Pow", "op", is_softmax ? "h" : "h three", "y", "");
+        model_output(m, "y", "f32");
+        OWNED_TRAINER t;
+        trainer_open_model(&t, m);
+        OWNED_EAGER eager;
+        onv_lower_options options = {.loss = ONV_LOSS_MSE};
+        trainer_lower(&t, &options, &eager);
+        for (size_t i = 0; i < eager.ops.count; i++) {
+            const onv_eager_op *op = &eager.ops.at[i];
+            if (strcmp(op->name, ops[is_softmax]) != 0) continue;
+            const onv_backward_temp *temps = &eager.temps.at[op->first_temp];
+            assert_int_equal(op->n_temps, is_softmax ? 2 : 3);
+            for (uint32_t k = 0; k < op->n_temps; k++) {
+                assert_int_equal(temps[k].bytes, 16 * 256 * 4);
+                assert_int_equal(temps[k].grad_of, k == (is_softmax ? 0 : 2));
+            }
+        }
+    }
+}
+
 /* What was expanded gets a sum, which is in rows, however its gradient comes: the reshape in front of a transpose copies it. */
 TEST(gradients_of_expanded_heads_are_rows)
 {

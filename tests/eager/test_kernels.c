@@ -94,7 +94,7 @@ static uint64_t keep_of_cells(int64_t hidden, const char *call, uint64_t *temps)
     for (size_t i = 0; i < eager.ops.count; i++) {
         const onv_eager_op *op = &eager.ops.at[i];
         if (strcmp(op->name, "lstm") != 0) continue;
-        *temps = op->backward_temp_bytes;
+        *temps = onv_eager_backward_temps(&eager, op);
         for (uint32_t k = 0; k < op->n_saved; k++)
             if (eager.storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA)
                 kept += eager.storages.at[op->saved[k]].bytes;

@@ -194,7 +194,7 @@ static bool agrees(const expected *e)
     uint32_t neg = eager.outputs.at[0];
     for (size_t i = 0; i < eager.ops.count; i++) {
         is.forward += eager.ops.at[i].forward_temp_bytes;
-        is.backward += eager.ops.at[i].backward_temp_bytes;
+        is.backward += onv_eager_backward_temps(&eager, &eager.ops.at[i]);
     }
     for (size_t i = 0; i < eager.storages.count; i++)
         is.made += eager.storages.at[i].kind == ONV_STORAGE_ACTIVATION &&
