@@ -86,7 +86,7 @@ typedef enum onv_aten_rule {
     ONV_RULE_ROLL,
     ONV_RULE_DET,
     ONV_RULE_UNFOLD,
-    ONV_RULE_MORE_TEMPS,  /* cdist, scatter_reduce: than letters say */
+    ONV_RULE_MORE_TEMPS,  /* cdist, embedding, scatter_reduce: than letters say */
     ONV_RULE_TAKES_PARTS, /* chunk, split, unbind, tensor_split */
     ONV_RULE_GRAPHS,      /* of higher order */
     ONV_RULE_FUNCTION,    /* an autograd.Function of the network's own */

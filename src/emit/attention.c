@@ -130,7 +130,7 @@ static void emit_backward_temps(onv_emitter *e, kernel chosen, uint32_t query, u
         tiles = tiles_bytes(e, r, n_keys, low);
     }
     temps[TILES] = (onv_backward_temp){tiles, N, 0};
-    onv_emit_backward_temps(e, temps, N);
+    onv_emit_backward_temps(e, &e->op, temps, N);
 }
 
 /* FlashAttention and cuDNN lay their result out like the query, the third kernel with the heads before the values. */

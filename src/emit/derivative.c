@@ -160,7 +160,7 @@ void onv_emit_derivative(onv_emitter *e)
     for (uint32_t k = 0; k < n_in && !m.is_full; k++)
         if (in[k].grad == ONV_GRAD_NEW)
             finish(&m, last[k], k, onv_tensor_at(e, in[k].tensor).bytes);
-    onv_emit_backward_temps(e, m.at, m.n);
+    onv_emit_backward_temps(e, &e->op, m.at, m.n);
 }
 
 uint64_t onv_forward_temps(const onv_emitter *e)

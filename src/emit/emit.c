@@ -288,10 +288,11 @@ void onv_emit_extra(onv_emitter *e, uint64_t count, uint64_t bytes_each, const c
     if (!onv_vec_push(&e->extra, extra)) onv_emit_fail_memory(e);
 }
 
-void onv_emit_backward_temps(onv_emitter *e, const onv_backward_temp *temps, uint32_t n)
+void onv_emit_backward_temps(onv_emitter *e, onv_eager_op *op, const onv_backward_temp *temps,
+                             uint32_t n)
 {
-    e->op.first_temp = (uint32_t)e->eager->temps.count;
-    e->op.n_temps = n;
+    op->first_temp = (uint32_t)e->eager->temps.count;
+    op->n_temps = n;
     if (onv_backward_temps_most(temps, n) == UINT64_MAX) fail_overflow(e);
     for (uint32_t i = 0; i < n; i++)
         if (!onv_vec_push(&e->eager->temps, temps[i])) onv_emit_fail_memory(e);

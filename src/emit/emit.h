@@ -139,8 +139,9 @@ void onv_emit_extra(onv_emitter *e, uint64_t count, uint64_t bytes_each, const c
 uint32_t onv_emit_out(onv_emitter *e, uint32_t tensor);
 /* Beside what PyTorch's formula for the operation makes, which is in its row. */
 void onv_emit_temps(onv_emitter *e, uint64_t forward_bytes, uint64_t backward_bytes);
-/* The same of a backward that has several. Bytes of UINT64_MAX do not fit, and fail. */
-void onv_emit_backward_temps(onv_emitter *e, const onv_backward_temp *temps, uint32_t n);
+/* The tensors that the backward of an operation makes; of UINT64_MAX bytes: they do not fit, which fails. */
+void onv_emit_backward_temps(onv_emitter *e, onv_eager_op *op, const onv_backward_temp *temps,
+                             uint32_t n);
 /* What a library takes for the operation, and for the gradient of its operand `in`, if there is one. */
 void onv_emit_workspace(onv_emitter *e, onv_eager_workspace workspace);
 void onv_emit_grad_workspace(onv_emitter *e, uint32_t in, onv_eager_workspace workspace);

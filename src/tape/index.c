@@ -39,26 +39,6 @@ static uint64_t bytes_times(uint64_t n, uint64_t each)
     return onv_u64_mul(n, each, &bytes) ? bytes : UINT64_MAX;
 }
 
-/* The backward of an index sorts the indices: four lists of int64. */
-void onv_tape_index(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
-{
-    size_t before = t->emit.eager->ops.count;
-    onv_tape_by_row(t, c, op, in_place);
-    if (t->emit.status != ONV_OK || t->emit.eager->ops.count == before) return;
-    onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
-    uint64_t places = 0;
-    bool is_mask = false;
-    for (uint32_t k = 1; k < made->n_in; k++) {
-        onv_eager_tensor i = onv_tensor_at(&t->emit, made->in[k].tensor);
-        is_mask |= i.dtype == ONV_BOOL;
-        if (i.elems > places) places = i.elems;
-    }
-    if (!made->has_backward || is_mask) return;
-    uint64_t bytes = bytes_times(places, 4 * sizeof(int64_t));
-    if (!onv_u64_add(made->backward_temp_bytes, bytes, &made->backward_temp_bytes))
-        made->backward_temp_bytes = UINT64_MAX;
-}
-
 /* A copy into a view of x. Autograd's node for that (CopySlices) copies the incoming gradient, and from that copy the part,
  * which is the gradient of what was written; zeros take its place where x has a gradient. */
 static void emit_copy_slices(onv_tape *t, const onv_program_call *c, uint32_t target, uint32_t base,

@@ -54,6 +54,80 @@ static void add_distances(onv_tape *t, onv_aten_id id, onv_eager_op *op)
     op->workspace.stands_within = true;
 }
 
+/* --- Lookups ----------------------------------------------------------------------------------- */
+
+enum { PLACE = sizeof(int64_t) };
+
+/* What cub's radix sort takes for places and as many int64 values: both once more where one pass of eight bits is not enough, how often
+ * each digit occurs in each pass, a state of each tile. Measured: the CUDA build of PyTorch 2.15, compute capability 8.0, 8.6, 9.0. */
+static uint64_t sort_bytes(const onv_tape *t, uint64_t n, uint64_t largest)
+{
+    enum { SINGLE = 2304, BITS = 8, PASS = 256 * PLACE, STATE = 1024, UNIT = 256, REST = 511 };
+    uint64_t tile = t->emit.options->cuda.compute_capability >= 90 ? 4608 : 3840, passes = 1;
+    if (n <= SINGLE) return 1;
+    while (passes < PLACE && largest >> (BITS * passes) > 0) passes++;
+    uint64_t states = times((n + tile - 1) / tile, STATE),
+             copies = onv_u64_plus(times(n, PLACE), UNIT - 1);
+    copies = passes > 1 ? times(2, copies / UNIT * UNIT) : 0;
+    return onv_u64_plus(onv_u64_plus(copies, states), passes * PASS + REST);
+}
+
+/* embedding_dense_backward: of many places it sorts them, and adds up rows of the same place by tens before it adds up those sums. */
+static void add_lookups(onv_tape *t, onv_eager_op *op)
+{
+    enum { FEW = 3072, SUMMED = 10, UNSORTED = 4, UNIQUE = 7, N = 13 };
+    onv_eager_tensor table = onv_tensor_at(&t->emit, op->in[0].tensor),
+                     places = onv_tensor_at(&t->emit, op->in[1].tensor);
+    uint64_t n = places.elems, rows = table.rank == 2 ? (uint64_t)table.dims[0] : 0;
+    if (op->in[0].grad != ONV_GRAD_NEW || n <= FEW || rows == 0) return;
+    uint64_t segments = n < rows ? n : rows, sums = n / SUMMED + segments,
+             of_segments = times(segments, PLACE),
+             row = times((uint64_t)table.dims[1], sizeof(float));
+    const onv_backward_temp temps[N] = {{places.bytes, N, 0},
+                                        {places.bytes, N, 0},
+                                        {places.bytes, UNSORTED, 0},
+                                        {sort_bytes(t, n, rows), UNSORTED, 0},
+                                        {table.bytes, N, 1},
+                                        {places.bytes, N, 0},
+                                        {PLACE, N, 0},
+                                        {places.bytes, UNIQUE + 1, 0},
+                                        {of_segments, N, 0},
+                                        {of_segments, N, 0},
+                                        {PLACE, N, 0},
+                                        {times(sums, PLACE), N, 0},
+                                        {times(sums, row), N, 0}};
+    onv_emit_backward_temps(&t->emit, op, temps, N);
+}
+
+/* index_put_ that adds up: places within the dim, then within the tensor; those sorted, where each was, and a count of them. */
+void onv_tape_index(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    enum { LINEAR = 2, N = 7 };
+    size_t before = t->emit.eager->ops.count;
+    onv_tape_by_row(t, c, op, in_place);
+    if (t->emit.status != ONV_OK || t->emit.eager->ops.count == before) return;
+    onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
+    uint64_t n = 0;
+    bool is_mask = false;
+    for (uint32_t k = 1; k < made->n_in; k++) {
+        onv_eager_tensor i = onv_tensor_at(&t->emit, made->in[k].tensor);
+        is_mask |= i.dtype == ONV_BOOL;
+        if (i.elems > n) n = i.elems;
+    }
+    if (made->n_in == 0 || made->in[0].grad != ONV_GRAD_NEW || is_mask || n == 0) return;
+    onv_eager_tensor x = onv_tensor_at(&t->emit, made->in[0].tensor);
+    uint64_t slice = onv_tensor_at(&t->emit, made->out[0]).elems / n, bytes = times(n, PLACE);
+    uint64_t largest = slice > 0 && x.elems > slice ? x.elems / slice - 1 : 0;
+    const onv_backward_temp temps[N] = {{x.bytes, N, 1},
+                                        {bytes, LINEAR + 1, 0},
+                                        {bytes, N, 0},
+                                        {bytes, N, 0},
+                                        {bytes, N, 0},
+                                        {bytes, N, 0},
+                                        {sort_bytes(t, n, largest), N, 0}};
+    onv_emit_backward_temps(&t->emit, made, temps, N);
+}
+
 /* --- Scatters ---------------------------------------------------------------------------------- */
 
 /* scatter_reduce_backward of a least or a most, beside both gradients. Of the result's size: where it was the base, how
@@ -118,6 +192,7 @@ void onv_tape_more_temps(onv_tape *t, const onv_program_call *c, const onv_aten_
     if (onv_aten_as(op) == ONV_ATEN_scatter_reduce && made->n_in > 0) add_reduction(t, c, made);
     if (onv_aten_as(op) == ONV_ATEN_cdist && made->n_in > 1)
         add_distances(t, onv_aten_id_of(op), made);
+    if (onv_aten_as(op) == ONV_ATEN_embedding && made->n_in > 1) add_lookups(t, made);
 }
 
 /* Keeps its input, and the LU decomposition of that with pivots of int32. linalg_det_backward makes a diagonal matrix of the
