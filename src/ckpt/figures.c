@@ -263,6 +263,15 @@ static onv_status serve_record(const onv_train_record *made, const onv_training_
                           &held, &figures->release, err);
 }
 
+/* Whether every workspace has the same size with both, so that serving one serves the other. */
+static bool are_same(const onv_train_record *made, onv_workspace_choice a, onv_workspace_choice b)
+{
+    bool are = true;
+    for (size_t i = 0; i < made->requests.passing.count && are; i++)
+        are = made->requests.passing.at[i].bytes[a] == made->requests.passing.at[i].bytes[b];
+    return are;
+}
+
 /* By what cuDNN takes for convolutions. `made`: of these options, or NULL. */
 static onv_status measure_end(const onv_network *n, const onv_training_options *options,
                               const onv_train_record *made, onv_training_figures *end,
@@ -290,15 +299,17 @@ static onv_status add_ends(const onv_network *n, const onv_training_options *opt
 {
     static const onv_workspace_choice choices[] = {ONV_WORKSPACE_LIKELY, ONV_WORKSPACE_LEAST,
                                                    ONV_WORKSPACE_MOST};
+    const onv_workspace_choice first = options->train.lower.cuda.choice; /* the figures so far */
     onv_training_options other = *options;
     bool fails = is_too_much(options, figures);
     uint64_t *allocated = figures->allocated_ends, *held = figures->held_ends;
     allocated[0] = allocated[1] = figures->allocated_peak_bytes;
     held[0] = held[1] = held_by(figures);
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
-        if (choices[i] == options->train.lower.cuda.choice) continue; /* the figures so far */
-        onv_training_figures end = *figures;
         bool has_names = with_locals && choices[i] == ONV_WORKSPACE_MOST;
+        bool is_known = made != NULL && !has_names && are_same(made, first, choices[i]);
+        if (choices[i] == first || is_known) continue;
+        onv_training_figures end = *figures;
         other.train.lower.cuda.choice = choices[i];
         other.train.lower.locals |= has_names;
         ONV_TRY(measure_end(n, &other, has_names ? NULL : made, &end, err));
