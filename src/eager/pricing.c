@@ -261,14 +261,104 @@ onv_status onv_pricing_find(onv_pricing *p, const onv_train_options *plan,
 
 /* --- For the allocator ------------------------------------------------------------------------- */
 
+/* What an iteration finds, or leaves: how many hold each row, and rows by who holds them. */
+typedef struct held_rows {
+    ONV_VEC(uint32_t) refs, by_place;
+} held_rows;
+
+static bool note_held(const onv_simulation *s, held_rows *h)
+{
+    size_t n = s->eager->storages.count, n_lingering = s->lingering.count;
+    if (!onv_vec_reserve(&h->by_place, 2 * n + n_lingering + 3) ||
+        !onv_vec_reserve(&h->refs, s->refs.count))
+        return false;
+    uint32_t *at = h->by_place.at;
+    memcpy(at, s->output_row, n * sizeof *at);
+    memcpy(at + n, s->grad_row, n * sizeof *at);
+    for (size_t i = 0; i < n_lingering; i++) at[2 * n + i] = s->lingering.at[i];
+    h->by_place.count = 2 * n + n_lingering;
+    at[h->by_place.count++] = s->handle_row[0];
+    at[h->by_place.count++] = s->handle_row[1];
+    at[h->by_place.count++] = s->state_row;
+    memcpy(h->refs.at, s->refs.at, s->refs.count * sizeof *s->refs.at);
+    h->refs.count = s->refs.count;
+    return true;
+}
+
+/* Whether an iteration leaves what it found, in rows of its own that come in the same order: then the next one does the same.
+ * `next`: by row that was found and is held, the one in its place. */
+static bool leaves_as_found(const onv_metered *rows, const held_rows *found, const held_rows *left,
+                            uint32_t *next)
+{
+    size_t first = found->refs.count, n = left->refs.count, own = first;
+    bool are_alike = found->by_place.count == left->by_place.count;
+    for (size_t i = 0; i < first && are_alike; i++) {
+        if (found->refs.at[i] == 0) continue;
+        bool stays = left->refs.at[i] > 0;
+        while (!stays && own < n && left->refs.at[own] == 0) own++;
+        if (!stays && own == n) return false;
+        uint32_t to = next[i] = (uint32_t)(stays ? i : own++);
+        are_alike = left->refs.at[to] == found->refs.at[i] && rows[to].bytes == rows[i].bytes &&
+                    rows[to].is_workspace == rows[i].is_workspace;
+    }
+    for (; own < n && are_alike; own++) are_alike = left->refs.at[own] == 0;
+    for (size_t i = 0; i < found->by_place.count && are_alike; i++) {
+        uint32_t row = found->by_place.at[i];
+        are_alike = left->by_place.at[i] == (row < ONV_HOST_ROW ? next[row] : row);
+    }
+    return are_alike;
+}
+
+static bool repeat_last(onv_requests *r, const uint32_t *next)
+{
+    const onv_iteration_mark from = r->marks.at[r->marks.count - 1];
+    size_t end = r->at.count;
+    uint32_t shift = r->n_ids - from.id;
+    if (!onv_requests_mark(r, r->n_ids) || !onv_vec_reserve(&r->at, end - from.request))
+        return false;
+    for (size_t i = from.request; i < end; i++) {
+        onv_alloc_request again = r->at.at[i];
+        if (again.kind != ONV_REQUEST_PASS)
+            again.id = again.id >= from.id ? again.id + shift : next[again.id];
+        r->at.at[r->at.count++] = again;
+    }
+    r->n_ids += shift;
+    return true;
+}
+
+/* The last iteration is simulated only where it may do other than the one before. */
+static onv_status record_iterations(onv_simulation *s, uint32_t iterations, held_rows held[2],
+                                    onv_error *err)
+{
+    onv_requests *r = s->requests;
+    for (int i = 0; i < 2; i++) {
+        ONV_TRY(onv_sim_train(s, iterations > 2 ? iterations - 2 + (uint32_t)i : iterations, err));
+        if (!note_held(s, &held[i])) return onv_fail_memory(err);
+    }
+    r->n_ids = (uint32_t)s->refs.count;
+    uint32_t *next = ONV_ARENA_ARRAY(&s->arena, uint32_t, r->n_ids);
+    if (next == NULL) return onv_fail_memory(err);
+    if (s->iteration < iterations && s->sharding == NULL &&
+        leaves_as_found(s->meter->rows.at, &held[0], &held[1], next))
+        return repeat_last(r, next) ? ONV_OK : onv_fail_memory(err);
+    ONV_TRY(onv_sim_train(s, iterations, err));
+    r->n_ids = (uint32_t)s->refs.count;
+    return ONV_OK;
+}
+
 static onv_status record(onv_simulation *s, onv_meter *meter, const onv_train_options *options,
                          onv_train_record *made, onv_error *err)
 {
+    held_rows held[2] = {{{0}, {0}}, {{0}, {0}}};
     ONV_TRY(onv_sim_open(s, s->model, s->eager, options, &made->program, err));
     s->meter = meter;
     s->requests = &made->requests;
-    onv_status status = onv_sim_train(s, err);
-    made->requests.n_ids = (uint32_t)s->refs.count;
+    onv_status status = onv_sim_start(s, err);
+    if (status == ONV_OK) status = record_iterations(s, onv_train_iterations(options), held, err);
+    for (int i = 0; i < 2; i++) {
+        onv_vec_cleanup(&held[i].refs);
+        onv_vec_cleanup(&held[i].by_place);
+    }
     onv_sim_close(s);
     if (meter->overflows) return fail_overflow(err);
     made->peak_bytes = meter->most[ONV_METER_TENSORS];

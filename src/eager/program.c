@@ -337,6 +337,11 @@ uint32_t onv_train_passes(const onv_train_options *options)
     return ONV_PASS_CYCLE + options->accumulate % ONV_PASS_CYCLE;
 }
 
+uint32_t onv_train_iterations(const onv_train_options *options)
+{
+    return options->iterations > 0 ? options->iterations : ONV_TRAIN_ITERATIONS;
+}
+
 bool onv_sim_repeats(const onv_simulation *s, uint64_t found[ONV_N_SUMS])
 {
     const onv_meter *m = s->meter;
@@ -377,15 +382,17 @@ onv_status onv_sim_begin(onv_simulation *s, onv_error *err)
     return s->failed ? onv_fail_memory(err) : ONV_OK;
 }
 
-onv_status onv_sim_train(onv_simulation *s, onv_error *err)
+onv_status onv_sim_start(onv_simulation *s, onv_error *err)
 {
     ONV_TRY(onv_sim_prepare(s, err));
     ONV_TRY(onv_sim_prepare_plan(s, err));
     ONV_TRY(find_saved(s, err));
-    ONV_TRY(onv_sim_begin(s, err));
-    uint32_t iterations = s->options->iterations;
-    if (iterations == 0) iterations = ONV_TRAIN_ITERATIONS;
-    for (s->iteration = 0; s->iteration < iterations; s->iteration++) {
+    return onv_sim_begin(s, err);
+}
+
+onv_status onv_sim_train(onv_simulation *s, uint32_t iterations, onv_error *err)
+{
+    for (; s->iteration < iterations; s->iteration++) {
         if (s->iteration == 1 && s->timeline != NULL)
             s->timeline->measured_from = (uint32_t)s->timeline->steps.count;
         if (s->meter != NULL && !onv_requests_mark(s->requests, (uint32_t)s->refs.count))
@@ -463,7 +470,8 @@ onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
     ONV_TRY(onv_sim_ask(options, err));
     ONV_TRY(onv_sim_open(&s, model, eager, options, program, err));
     s.timeline = &program->timeline;
-    onv_status status = reserve(&s) ? onv_sim_train(&s, err) : onv_fail_memory(err);
+    onv_status status = reserve(&s) ? onv_sim_start(&s, err) : onv_fail_memory(err);
+    if (status == ONV_OK) status = onv_sim_train(&s, onv_train_iterations(options), err);
     if (status == ONV_OK) end_rows(&program->timeline);
     onv_sim_close(&s);
     if (status != ONV_OK) onv_train_program_cleanup(program);

@@ -132,8 +132,9 @@ typedef struct onv_train_program {
     uint32_t lost; /* things that a backward needed and did not find: must be 0 */
 } onv_train_program;
 
-/* The passes of an iteration that are simulated. */
+/* The passes of an iteration that are simulated, and the iterations. */
 uint32_t onv_train_passes(const onv_train_options *options);
+uint32_t onv_train_iterations(const onv_train_options *options);
 
 onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
                                    const onv_train_options *options, onv_train_program *program,

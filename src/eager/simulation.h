@@ -200,8 +200,9 @@ void onv_sim_iterate(onv_simulation *s);
 /* In sums alone: whether the next pass finds what the last one found. `found`: that, and now what the next one does. */
 enum { ONV_N_SUMS = 5 };
 bool onv_sim_repeats(const onv_simulation *s, uint64_t found[ONV_N_SUMS]);
-/* From the preparations on: the whole program. */
-onv_status onv_sim_train(onv_simulation *s, onv_error *err);
+/* All preparations of a whole program, up to what is there before the first iteration; then so many of them. */
+onv_status onv_sim_start(onv_simulation *s, onv_error *err);
+onv_status onv_sim_train(onv_simulation *s, uint32_t iterations, onv_error *err);
 /* The rows of what is there all the time: the network, then the batch. */
 void onv_sim_place_permanent(onv_simulation *s);
 /* There before and after every iteration. */
