@@ -60,7 +60,6 @@ static bool comes_again(const onv_requests *r, again *g)
 static onv_status serve(onv_allocator *a, const onv_requests *r, const onv_alloc_request *request,
                         uint32_t id, unsigned which, onv_error *err)
 {
-    ONV_WORK(4);
     if (r->is_pass && request->kind == ONV_REQUEST_ALLOC && id < a->owned.count &&
         a->owned.at[id] != ONV_OWNS_NOTHING)
         return ONV_OK; /* the pass before left it */
@@ -103,6 +102,7 @@ static onv_status repeat(onv_allocator *a, const onv_requests *r, const again *g
     for (uint32_t round = 0; round < rounds && !a->out_of_memory; round++) {
         if (!see(a, g, &images[round % 2])) return onv_fail_memory(err);
         if (is_equal(&images[0], &images[1])) break;
+        ONV_WORK(4 * (r->at.count - g->last.request));
         for (size_t i = g->last.request; i < r->at.count && !a->out_of_memory; i++) {
             const onv_alloc_request *request = &r->at.at[i];
             uint32_t id = request->id;
@@ -162,6 +162,7 @@ onv_status onv_requests_list(const onv_timeline *t, onv_requests *r, onv_error *
 static onv_status serve_up_to(onv_allocator *a, const onv_requests *r, size_t first, size_t end,
                               unsigned which, onv_error *err)
 {
+    ONV_WORK(4 * (end - first));
     for (size_t i = first; i < end && !a->out_of_memory; i++)
         ONV_TRY(serve(a, r, &r->at.at[i], r->at.at[i].id, which, err));
     return ONV_OK;
@@ -227,6 +228,7 @@ static onv_status serve_all(onv_allocator *a, const onv_requests *r, unsigned wh
     uint32_t served = 0, rounds = a->options.later_iterations;
     if (rounds > 0 && !comes_again(r, &g)) rounds = 0;
     ONV_TRY(onv_allocator_leave_pool(a, err));
+    ONV_WORK(4 * r->at.count);
     for (size_t i = 0; i < r->at.count && !a->out_of_memory; i++) {
         if (rounds > 0 && i == g.last.request && !see(a, &g, &images[1]))
             return onv_fail_memory(err);

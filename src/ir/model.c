@@ -51,10 +51,7 @@ int64_t onv_node_axis(const onv_node *node, int64_t fallback, int64_t rank)
 
 int64_t onv_node_int_at(const onv_node *node, const char *name, uint32_t i, int64_t fallback)
 {
-    const onv_attr *attr = onv_node_attr(node, name);
-    bool is_there =
-        attr != NULL && attr->kind == ONV_ATTR_INTS && attr->ints != NULL && i < attr->count;
-    return is_there ? attr->ints[i] : fallback;
+    return onv_attr_int_at(onv_node_attr(node, name), i, fallback);
 }
 
 void onv_model_diag(onv_model *model, onv_severity severity, const char *code, const char *node,

@@ -327,6 +327,14 @@ static inline bool onv_value_is_held(const onv_value *value)
     return onv_value_is_weight(value) && value->tensor != NULL && !value->is_dropped;
 }
 
+/* Element i of an attribute (NULL: none) that is a list of integers. */
+static inline int64_t onv_attr_int_at(const onv_attr *attr, uint32_t i, int64_t fallback)
+{
+    bool is_there =
+        attr != NULL && attr->kind == ONV_ATTR_INTS && attr->ints != NULL && i < attr->count;
+    return is_there ? attr->ints[i] : fallback;
+}
+
 /* The attribute of that name, or NULL. */
 const onv_attr *onv_node_attr(const onv_node *node, const char *name);
 /* An attribute that is an integer, or element i of one that is a list of them. */

@@ -17,10 +17,12 @@ static onv_conv_call call_of(const onv_node *node)
 {
     onv_conv_call call = {.groups = onv_node_int(node, "group", 1),
                           .is_transposed = node->code == ONV_OP_ConvTranspose};
+    const onv_attr *strides = onv_node_attr(node, "strides"), *pads = onv_node_attr(node, "pads"),
+                   *dilations = onv_node_attr(node, "dilations");
     for (uint32_t i = 0; i < 3; i++) {
-        call.stride[i] = onv_node_int_at(node, "strides", i, 1);
-        call.dilation[i] = onv_node_int_at(node, "dilations", i, 1);
-        call.pad[i] = onv_node_int_at(node, "pads", i, -1);
+        call.stride[i] = onv_attr_int_at(strides, i, 1);
+        call.dilation[i] = onv_attr_int_at(dilations, i, 1);
+        call.pad[i] = onv_attr_int_at(pads, i, -1);
     }
     return call;
 }

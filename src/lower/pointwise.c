@@ -238,13 +238,13 @@ static onv_aten_id call_of(onv_lowering *l, const onv_node *node, const pointwis
 static uint32_t operand(onv_lowering *l, const onv_node *node, uint32_t k)
 {
     bool may_attend = node->code == ONV_OP_Mul || node->code == ONV_OP_Div;
+    bool may_lower = l->emit.options->amp != ONV_UNDEFINED && k == 1 && node->n_inputs == 2;
     uint32_t x = may_attend ? onv_amp_attention(l, node, k) : onv_node_in(l, node, k);
+    if (x == ONV_NO_TENSOR || !may_lower || !onv_is_drawn(&l->emit, node->inputs[1])) return x;
     onv_eager_tensor t = onv_tensor_at(&l->emit, x),
                      first = onv_tensor_at(&l->emit, onv_node_in(l, node, 0));
-    bool may_lower = l->emit.options->amp != ONV_UNDEFINED && k == 1 && node->n_inputs == 2 &&
-                     onv_dtype_is_float((onv_dtype)t.dtype) &&
-                     onv_dtype_is_float((onv_dtype)first.dtype);
-    if (x == ONV_NO_TENSOR || !may_lower || !onv_is_drawn(&l->emit, node->inputs[1])) return x;
+    if (!onv_dtype_is_float((onv_dtype)t.dtype) || !onv_dtype_is_float((onv_dtype)first.dtype))
+        return x;
     return onv_tensor_on(&l->emit, t.storage, first.dtype, t.rank, t.dims, t.strides);
 }
 

@@ -64,10 +64,11 @@ static void draw_graph(onv_ort_orders *o, const onv_ort_table *t, uint64_t seed)
     uint32_t *list = o->order + t->first, n = 0;
     memcpy(list, o->listed + t->first, t->count * sizeof *list); /* whatever was drawn before */
     shuffle(list, t->count, o);
-    for (uint32_t i = 0; i < t->mask; i++) o->slots[i] = NONE;
+    memset(o->slots, 0xff, t->mask * sizeof *o->slots);
+    o->slots[t->mask] = 0; /* taken */
     for (uint32_t i = 0; i < t->count; i++) {
         uint32_t at = slot_of(seed, o->number[list[i]]) & t->mask;
-        while (at == t->mask || o->slots[at] != NONE) at = (at + 1) & t->mask;
+        while (o->slots[at] != NONE) at = (at + 1) & t->mask;
         o->slots[at] = list[i];
     }
     for (uint32_t i = 0; i < t->mask; i++)

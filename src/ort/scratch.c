@@ -331,16 +331,6 @@ static void inverse_scratch(kernel *k)
 
 /* --- Convolutions ------------------------------------------------------------------------------ */
 
-/* Where pads are not given as numbers (auto_pad): what the sizes need, more of it at the end. */
-static bool find_pads(const onv_node *node, uint32_t i, onv_conv_problem *p)
-{
-    int64_t needed;
-    if (!onv_conv_needed_pad(p, i, &needed)) return false;
-    p->pad_begin[i] = onv_node_int_at(node, "pads", i, needed / 2);
-    p->pad_end[i] = onv_node_int_at(node, "pads", p->spatial_rank + i, needed - needed / 2);
-    return true;
-}
-
 bool onv_ort_describe_conv(const onv_model *model, const onv_node *node, onv_conv_problem *p)
 {
     if (node->n_inputs < 2) return false;
@@ -357,13 +347,19 @@ bool onv_ort_describe_conv(const onv_model *model, const onv_node *node, onv_con
                             .out_channels = out->dims[1].raw,
                             .groups = onv_node_int(node, "group", 1),
                             .transposed = node->code == ONV_OP_ConvTranspose};
+    const onv_attr *strides = onv_node_attr(node, "strides"), *pads = onv_node_attr(node, "pads"),
+                   *dilations = onv_node_attr(node, "dilations");
     for (uint32_t i = 0; i < p->spatial_rank; i++) {
+        int64_t needed;
         p->in[i] = in->dims[2 + i].raw;
         p->out[i] = out->dims[2 + i].raw;
         p->kernel[i] = w->dims[2 + i].raw;
-        p->stride[i] = onv_node_int_at(node, "strides", i, 1);
-        p->dilation[i] = onv_node_int_at(node, "dilations", i, 1);
-        if (!find_pads(node, i, p)) return false;
+        p->stride[i] = onv_attr_int_at(strides, i, 1);
+        p->dilation[i] = onv_attr_int_at(dilations, i, 1);
+        /* Where pads are not given as numbers (auto_pad): what the sizes need, more of it at the end. */
+        if (!onv_conv_needed_pad(p, i, &needed)) return false;
+        p->pad_begin[i] = onv_attr_int_at(pads, i, needed / 2);
+        p->pad_end[i] = onv_attr_int_at(pads, p->spatial_rank + i, needed - needed / 2);
     }
     return p->groups > 0;
 }

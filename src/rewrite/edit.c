@@ -77,6 +77,7 @@ static void link_node(onv_edit *e, onv_node_id id, onv_node_id at)
         e->nodes.at[at.index].before = id;
     else
         graph->last = id;
+    graph->n_nodes++;
 }
 
 /* It goes on to lead to the next one. */
@@ -92,6 +93,7 @@ static void unlink_node(onv_edit *e, onv_node_id id)
         e->nodes.at[node->next.index].before = node->before;
     else
         graph->last = node->before;
+    graph->n_nodes--;
 }
 
 /* --- Editing ----------------------------------------------------------------------------------- */
@@ -107,13 +109,12 @@ static void remove_graphs(onv_edit *e, const onv_node *owner);
 /* Nothing of a graph is left. Recursion is as deep as graphs nest, which the loader bounds. */
 static void remove_graph(onv_edit *e, onv_graph_id graph)
 {
-    e->graphs.at[graph.index].is_removed = true;
     for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id); id = onv_edit_next(e, id)) {
         unlink_inputs(e, id);
         e->nodes.at[id.index].is_removed = true;
         remove_graphs(e, onv_edit_node_at(e, id));
     }
-    e->graphs.at[graph.index].first = e->graphs.at[graph.index].last = ONV_NO_NODE;
+    e->graphs.at[graph.index] = (onv_edit_graph){ONV_NO_NODE, ONV_NO_NODE, 0, true};
 }
 
 static void remove_graphs(onv_edit *e, const onv_node *owner)

@@ -46,6 +46,7 @@ typedef struct onv_edit_node {
 
 typedef struct onv_edit_graph {
     onv_node_id first, last;
+    uint32_t n_nodes;
     bool is_removed; /* with its owner */
 } onv_edit_graph;
 

@@ -17,9 +17,7 @@ onv_node_id onv_edit_next(const onv_edit *e, onv_node_id node)
 
 uint32_t onv_edit_n_nodes(const onv_edit *e, onv_graph_id graph)
 {
-    uint32_t n = 0;
-    for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id); id = onv_edit_next(e, id)) n++;
-    return n;
+    return e->graphs.at[graph.index].n_nodes;
 }
 
 bool onv_edit_is(const onv_edit *e, onv_node_id node, onv_op_name op, int32_t most_version)
