@@ -2,6 +2,7 @@
 #include "emit/product.h"
 
 #include "base/checked.h"
+#include "eager/pytorch.h"
 #include "kernels/cublas.h"
 
 static onv_eager_workspace of_cublas(onv_emitter *e, onv_cublas_workspace w)
@@ -22,6 +23,13 @@ static bool drops_bias(const onv_emitter *e)
     return e->has_bias || (e->drops_bias && !e->adds_bias);
 }
 
+/* From PyTorch 2.13 on bmm has a kernel of its own, in Triton, where the dim that is summed along is 1 (torch/_native/ops). */
+static bool is_outer(const onv_emitter *e, int64_t summed)
+{
+    return summed == 1 && e->op.aten == ONV_ATEN_bmm &&
+           !onv_before_pytorch(e->options, ONV_PYTORCH_RELEASE(2, 13));
+}
+
 /* Of the product that is being built, and of those that make its gradients. What is empty is not computed. */
 static void emit_workspaces(onv_emitter *e, uint32_t a, uint32_t b, uint32_t bias)
 {
@@ -38,10 +46,11 @@ static void emit_workspaces(onv_emitter *e, uint32_t a, uint32_t b, uint32_t bia
         onv_emit_grad_workspace(e, b, product);
         return;
     }
-    onv_emit_workspace(e, of_cublas(e, onv_cublas_linear(y.dims[y.rank - 2], y.dims[y.rank - 1],
-                                                         is_vector, cuda)));
-    onv_emit_grad_workspace(e, a, product);
-    onv_emit_grad_workspace(e, b, product);
+    int64_t rows = x.dims[x.rank - 2], summed = y.dims[y.rank - 2], columns = y.dims[y.rank - 1];
+    if (!is_outer(e, summed))
+        onv_emit_workspace(e, of_cublas(e, onv_cublas_linear(summed, columns, is_vector, cuda)));
+    if (!is_outer(e, columns)) onv_emit_grad_workspace(e, a, product);
+    if (!is_outer(e, rows)) onv_emit_grad_workspace(e, b, product);
 }
 
 /* As large as the result, and not multiplied: its gradient is that of the result. */

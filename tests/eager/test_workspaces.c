@@ -1,6 +1,7 @@
 /* Where workspaces of libraries stand in the eager timeline. */
 #include "eager/inference.h"
 #include "eager/pass.h"
+#include "eager/pytorch.h"
 #include "eager/trainer.h"
 #include "lower/lower.h"
 #include "support/test.h"
@@ -88,6 +89,27 @@ TEST(each_gradient_has_a_workspace_of_its_own)
     assert_int_equal(all.bytes, tensors.bytes + LARGE);
     assert_true(b.eager.uses_cublas && !b.eager.uses_cudnn);
     clean(&b, m);
+}
+
+/* Of batched products, those that sum along a dim of 1 take no workspace from PyTorch 2.13 on: here the gradient of w. */
+TEST(outer_products_have_a_kernel_of_their_own)
+{
+    static const uint32_t releases[] = {ONV_PYTORCH_RELEASE(2, 12), ONV_PYTORCH_RELEASE(2, 13)};
+    for (int is_new = 0; is_new < 2; is_new++) {
+        onv_train_options options = with(releases[is_new]);
+        options.lower.pytorch_version = releases[is_new];
+        built b;
+        model *m = model_read(17, "in x f32[8,1,64]", "weight w f32[8,64,64]", "role w PARAMETER",
+                              "y = MatMul(x w) product", "out y f32");
+        model_source(m, "layer", "bmm");
+        build(&b, m, &options);
+        const onv_eager_op *op = &b.eager.ops.at[0];
+        while (strcmp(op->name, "bmm") != 0) op++;
+        assert_int_equal(op->workspace.bytes + op->workspace.kept_bytes, LARGE);
+        const onv_eager_workspace *of_grad = &op->in[1].workspace;
+        assert_int_equal(of_grad->bytes + of_grad->kept_bytes, is_new ? 0 : LARGE);
+        clean(&b, m);
+    }
 }
 
 TEST(older_releases_keep_one_for_each_thread)
