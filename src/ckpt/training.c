@@ -388,10 +388,11 @@ static onv_status find_ends(const onv_network *n, const onv_live *live, const bo
         other.train.lower.n_inplace = 1;
         ONV_TRY(measure_other(n, live, is_host, &other, &figures, result, err));
     }
-    if (eager->untold_relus == 0 || eager->untold_bytes < peak / ONV_PARTS_OF_NEWS) return ONV_OK;
+    if (eager->untold_relus == 0) return ONV_OK;
     other = *how;
     other.train.lower.relu_makes_new = true;
     ONV_TRY(measure_other(n, live, is_host, &other, &figures, result, err));
+    result->new_relus = figures;
     bool is_less = figures.peak_bytes < peak;
     if (how->train.lower.reports &&
         onv_is_news(is_less ? figures.peak_bytes : peak, is_less ? peak : figures.peak_bytes))
@@ -481,7 +482,7 @@ static onv_status measure_plain(const onv_network *n, const onv_live *live, cons
     }
     how.train.notes_holds = !how.train.lower.locals;
     ONV_TRY(onv_figures_of_program(n, &how, NULL, &result->figures, &result->most, timeline, err));
-    result->least = result->figures;
+    result->least = result->new_relus = result->figures;
     result->release = result->figures.release;
     if (how.train.lower.reports) onv_training_warn_of_locals(n->model, result);
     ONV_TRY(onv_figures_find_ends(n, &how, true, &result->figures, err));

@@ -93,6 +93,7 @@ typedef struct onv_training {
     onv_training_figures figures;
     /* Without a plan: where activations overwrite their input, and where names of Python hold what they can and activations do not. */
     onv_training_figures least, most;
+    onv_training_figures new_relus; /* where the ReLUs that nothing tells of make new tensors */
     /* Of the figures alone: names of Python and other choices of cuDNN aside. */
     onv_release release;
     onv_training_plan *plans; /* that were asked for, in the model's arena */

@@ -212,7 +212,6 @@ typedef struct onv_eager {
     uint32_t recurrent;           /* layers that cuDNN keeps more for than tensors of the graph */
     uint64_t reserve_bytes;       /* that: an estimate */
     uint32_t untold_relus;        /* taken to overwrite their input, which nothing tells */
-    uint64_t untold_bytes;        /* of the largest of them */
     uint32_t open_activations;    /* taken not to, likewise */
     bool was_recorded;            /* `held_until` is all that names and calls of modules hold */
     uint32_t opaque; /* nodes of unknown operators, of which only the results are seen */

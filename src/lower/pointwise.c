@@ -145,11 +145,7 @@ static bool relu_overwrites(onv_lowering *l, const onv_node *node)
     bool makes_new = is_untold ? onv_node_is_geometric(node) || l->emit.options->relu_makes_new
                                : onv_noted(node)->in_place == ONV_IN_PLACE_NO;
     if (l->emit.options->no_inplace || makes_new || !onv_may_overwrite(l, node, 0)) return false;
-    uint64_t bytes = onv_tensor_at(&l->emit, onv_node_in(l, node, 0)).bytes;
-    if (is_untold && onv_node_is_noted(node) && !is_of_library(node)) {
-        l->emit.eager->untold_relus++;
-        if (l->emit.eager->untold_bytes < bytes) l->emit.eager->untold_bytes = bytes;
-    }
+    if (is_untold && onv_node_is_noted(node) && !is_of_library(node)) l->emit.eager->untold_relus++;
     return true;
 }
 

@@ -38,7 +38,7 @@ onv_status onv_runtime_of_training(const onv_training_figures *t, onv_runtime_re
 onv_status onv_runtime_add_training_ends(const onv_training *t, onv_runtime_result *result,
                                          onv_error *err)
 {
-    const onv_training_figures *const ends[] = {&t->least, &t->most};
+    const onv_training_figures *const ends[] = {&t->least, &t->most, &t->new_relus};
     const uint64_t *allocated = t->figures.allocated_ends;
     bool has_plan = t->chosen != ONV_NO_PLAN;
     if (t->compiled != NULL || (has_plan && allocated[1] == 0)) return ONV_OK;
