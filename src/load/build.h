@@ -65,7 +65,7 @@ typedef struct onv_built_dims {
 } onv_built_dims;
 
 typedef struct onv_built {
-    onv_built_attrs attrs[ONV_BUILT_LATELY]; /* by a mix of their numbers */
+    onv_built_attrs attrs[ONV_BUILT_LATELY]; /* by a mix of their place */
     onv_built_type types[ONV_BUILT_LATELY];  /* by a mix of their place */
     onv_built_dims dims[ONV_BUILT_LATELY];   /* by a mix of them */
 } onv_built;

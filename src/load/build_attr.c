@@ -226,12 +226,8 @@ static bool may_be_shared(const onv_builder *b, const onv_attr *attr)
 /* *built is the place of what was made of such a list lately. */
 static bool find_built(onv_builder *b, onv_range attrs, onv_built_attrs **built)
 {
-    const onv_record *all = b->scan->attr_lists.at;
-    uint64_t mixed = 0;
-    for (uint32_t k = 0; k < attrs.count; k++) mixed = onv_hash_u64(mixed + all[attrs.first + k]);
-    *built = &b->built.attrs[mixed % ONV_BUILT_LATELY];
-    return (*built)->attrs.count == attrs.count &&
-           memcmp(all + (*built)->attrs.first, all + attrs.first, attrs.count * sizeof *all) == 0;
+    *built = &b->built.attrs[onv_hash_u64(attrs.first) % ONV_BUILT_LATELY];
+    return (*built)->attrs.count == attrs.count && (*built)->attrs.first == attrs.first;
 }
 
 static onv_status build_list(onv_builder *b, const onv_scope *scope, onv_range attrs,

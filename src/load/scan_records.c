@@ -184,29 +184,44 @@ onv_status onv_walk_name(onv_walk *w, const onv_item *it, const char *name)
     return ONV_OK;
 }
 
+/* The attributes gathered from `first` on: a list that an owner of lately has, too, or one of its own. */
+static onv_status list_attrs(onv_walk *w, size_t first, onv_range *list)
+{
+    onv_records *lists = &w->scan->attr_lists;
+    const onv_record *attrs = w->attrs.at + first;
+    const size_t n = w->attrs.count - first;
+    uint64_t mixed = 0;
+    w->attrs.count = first;
+    if (n == 0) return ONV_OK;
+    for (size_t k = 0; k < n; k++) mixed = onv_hash_u64(mixed + attrs[k]);
+    onv_range *lately = &w->attr_lists[mixed % ONV_WALKED_LATELY];
+    if (lately->count != n || memcmp(lists->at + lately->first, attrs, n * sizeof *attrs) != 0) {
+        if (n > ONV_RECORDS_MOST - lists->count) return too_many(w, "attributes");
+        if (!onv_vec_reserve(lists, n)) return onv_fail_memory(w->err);
+        memcpy(lists->at + lists->count, attrs, n * sizeof *attrs);
+        *lately = (onv_range){(uint32_t)lists->count, (uint32_t)n};
+        lists->count += n;
+    }
+    *list = *lately;
+    return ONV_OK;
+}
+
 /* The names and attributes of a node or function from where they were gathered to where its record finds them. */
 static onv_status close_node(onv_walk *w, const onv_frame *top)
 {
     onv_scan_node *node = node_of(w);
     onv_names *inputs = &w->inputs, *outputs = &w->outputs, *names = &w->scan->names;
-    onv_records *attrs = &w->scan->attr_lists;
     const size_t n_in = inputs->count - top->n_inputs, n_out = outputs->count - top->n_outputs;
-    const size_t n_attrs = w->attrs.count - top->n_attrs;
     if (n_in + n_out > ONV_RECORDS_MOST - names->count) return too_many(w, "inputs and outputs");
-    if (n_attrs > ONV_RECORDS_MOST - attrs->count) return too_many(w, "attributes");
-    if (!onv_vec_reserve(names, n_in + n_out) || !onv_vec_reserve(attrs, n_attrs))
-        return onv_fail_memory(w->err);
+    if (!onv_vec_reserve(names, n_in + n_out)) return onv_fail_memory(w->err);
     node->names = (uint32_t)names->count;
     node->n_inputs = (uint32_t)n_in;
     node->n_outputs = (uint32_t)n_out;
-    node->attrs = (onv_range){(uint32_t)attrs->count, (uint32_t)n_attrs};
     for (size_t i = 0; i < n_in; i++) names->at[names->count++] = inputs->at[top->n_inputs + i];
     for (size_t i = 0; i < n_out; i++) names->at[names->count++] = outputs->at[top->n_outputs + i];
-    for (size_t i = 0; i < n_attrs; i++) attrs->at[attrs->count++] = w->attrs.at[top->n_attrs + i];
     inputs->count = top->n_inputs;
     outputs->count = top->n_outputs;
-    w->attrs.count = top->n_attrs;
-    return ONV_OK;
+    return list_attrs(w, top->n_attrs, &node->attrs);
 }
 
 static bool is_text(const unsigned char *text, uint64_t bytes, const char *expected)

@@ -51,7 +51,8 @@ typedef struct onv_walk {
     uint32_t depth;
     onv_names inputs, outputs; /* of the nodes and functions around, inner ones last */
     onv_records attrs;
-    onv_walked *walked; /* by a mix of the bytes */
+    onv_walked *walked;                      /* by a mix of the bytes */
+    onv_range attr_lists[ONV_WALKED_LATELY]; /* of nodes, by a mix of their numbers */
     ONV_VEC(onv_put_off) put_off;
     onv_error *err;
 } onv_walk;

@@ -48,14 +48,14 @@ typedef enum onv_phase {
 const char *onv_phase_name(onv_phase phase);
 
 typedef struct onv_step {
-    onv_node_id node;   /* ONV_NO_NODE: not a node of the graph (the loss, the optimizer) */
-    const char *label;  /* what runs: the operator, or the runtime's name for it; may be NULL */
-    uint64_t macs;      /* multiply-accumulates, of all iterations that the step stands for;
-                           unknown ones count as 0 */
-    uint32_t iteration; /* of training, or the run of a session */
-    uint8_t phase;      /* onv_phase */
-    uint8_t ends;       /* streams from this one on end behind the step; 0: none */
-    bool is_recompute;  /* forward once more, for a checkpointed segment */
+    onv_node_id node;      /* ONV_NO_NODE: not a node of the graph (the loss, the optimizer) */
+    uint16_t iteration;    /* of training, or the run of a session: a few of each */
+    uint8_t phase : 7;     /* onv_phase */
+    bool is_recompute : 1; /* forward once more, for a checkpointed segment */
+    uint8_t ends;          /* streams from this one on end behind the step; 0: none */
+    const char *label;     /* what runs: the operator, or the runtime's name for it; may be NULL */
+    uint64_t macs;         /* multiply-accumulates, of all iterations that the step stands for;
+                              unknown ones count as 0 */
 } onv_step;
 
 /* --- Regions ----------------------------------------------------------------------------------- */

@@ -216,9 +216,10 @@ TEST(an_answer_needs_no_room_for_more)
                 is_told |= strcmp(analysis->model.diags.at[k].code, rows[i].code) == 0;
             assert_true(is_told || !was_left_out);
             was_left_out |= is_told;
-            assert_int_equal(onv_report((const onv_analysis *const *)&analysis, 1, ONV_FORMAT_TEXT,
-                                        NULL, capture_size, &ignored, &error),
-                             ONV_OK);
+            onv_status shown = onv_report((const onv_analysis *const *)&analysis, 1,
+                                          ONV_FORMAT_TEXT, NULL, capture_size, &ignored, &error);
+            /* What was kept may leave the report that shows it too little room. */
+            assert_true(shown == ONV_OK || (shown == ONV_ERR_LIMIT && !was_left_out));
             onv_analysis_destroy(analysis);
         }
         assert_int_equal(status, ONV_ERR_LIMIT);
