@@ -327,7 +327,7 @@ static onv_status see(const onv_allocator *a, onv_bfc_image *image, onv_error *e
 {
     const bfc_state *s = a->state;
     size_t n_seen = image->holes.count;
-    image->extent =
+    image->now =
         (onv_bfc_extent){.reserved_bytes = reserved_bytes(a), .region_bytes = s->region_bytes};
     for (uint32_t i = a->space.first_segment; i != ONV_NO_BLOCK; i = a->space.segments.at[i].next) {
         uint64_t left = onv_space_block(&a->space, a->space.segments.at[i].first)->bytes;
@@ -336,7 +336,7 @@ static onv_status see(const onv_allocator *a, onv_bfc_image *image, onv_error *e
         else if (left > 0 && !onv_vec_push(&image->holes, (onv_bfc_hole){.bytes = left}))
             return onv_fail_memory(err);
     }
-    image->extent.n_holes = image->holes.count;
+    image->now.n_holes = image->holes.count;
     return ONV_OK;
 }
 
@@ -349,7 +349,7 @@ onv_status onv_bfc_load(onv_allocator *a, const uint64_t *bytes, const uint32_t 
     for (uint32_t i = 0; i < count && is_kept && status == ONV_OK; i++)
         status = keep(a, &holes, bytes[order[i]], &is_kept, err);
     if (status == ONV_OK) status = see(a, image, err);
-    if (!is_kept) image->extent.reserved_bytes = UINT64_MAX;
+    if (!is_kept) image->now.reserved_bytes = UINT64_MAX;
     onv_vec_cleanup(&holes);
     return status;
 }
@@ -359,6 +359,7 @@ onv_status onv_bfc_resume(onv_allocator *a, onv_bfc_image *image, onv_error *err
     bfc_state *s = a->state;
     onv_stat *reserved = &a->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL];
     ONV_TRY(onv_allocator_restart(a, err));
+    image->before = image->now;
     for (size_t i = 0; i < image->holes.count; i++) {
         uint32_t block;
         onv_bfc_hole *hole = &image->holes.at[i];
@@ -368,8 +369,8 @@ onv_status onv_bfc_resume(onv_allocator *a, onv_bfc_image *image, onv_error *err
         hole->most = UINT64_MAX;
     }
     s->image = image;
-    s->region_bytes = image->extent.region_bytes;
-    reserved->current = reserved->peak = image->extent.reserved_bytes;
+    s->region_bytes = image->now.region_bytes;
+    reserved->current = reserved->peak = image->now.reserved_bytes;
     return ONV_OK;
 }
 
@@ -379,25 +380,25 @@ onv_status onv_bfc_leave(onv_allocator *a, onv_error *err)
     return see(a, s->image, err);
 }
 
-onv_status onv_bfc_grow(onv_bfc_image *image, const onv_bfc_image *served,
-                        const onv_bfc_extent *from, onv_error *err)
+onv_status onv_bfc_grow(onv_bfc_image *image, const onv_bfc_image *served, onv_error *err)
 {
-    image->extent.reserved_bytes += served->extent.reserved_bytes - from->reserved_bytes;
-    image->extent.region_bytes = served->extent.region_bytes;
-    for (size_t i = from->n_holes; i < served->extent.n_holes; i++)
+    image->before = image->now;
+    image->now.reserved_bytes += served->now.reserved_bytes - served->before.reserved_bytes;
+    image->now.region_bytes = served->now.region_bytes;
+    for (size_t i = served->before.n_holes; i < served->now.n_holes; i++)
         if (!onv_vec_push(&image->holes, served->holes.at[i])) return onv_fail_memory(err);
-    image->extent.n_holes = image->holes.count;
+    image->now.n_holes = image->holes.count;
     return ONV_OK;
 }
 
 bool onv_bfc_is_alike(const onv_allocator *a, const onv_bfc_image *served,
-                      const onv_bfc_extent *from, const onv_bfc_image *other)
+                      const onv_bfc_image *other)
 {
     /* What is left on the device differs with what is reserved. */
     bool is_limited = a->options.bfc.limit_bytes < UINT64_MAX || a->options.capacity_bytes > 0;
-    bool is_alike = from->region_bytes == other->extent.region_bytes &&
-                    from->n_holes == other->extent.n_holes &&
-                    (!is_limited || from->reserved_bytes == other->extent.reserved_bytes);
+    bool is_alike = served->before.region_bytes == other->now.region_bytes &&
+                    served->before.n_holes == other->now.n_holes &&
+                    (!is_limited || served->before.reserved_bytes == other->now.reserved_bytes);
     for (size_t i = 0; i < other->holes.count && is_alike; i++)
         is_alike = other->holes.at[i].bytes >= served->holes.at[i].least &&
                    other->holes.at[i].bytes <= served->holes.at[i].most;

@@ -19,7 +19,7 @@ typedef struct onv_bfc_extent {
 
 /* An arena in which nothing lies but what stays. */
 typedef struct onv_bfc_image {
-    onv_bfc_extent extent;
+    onv_bfc_extent now, before;  /* it was resumed, or grew as another one */
     ONV_VEC(onv_bfc_hole) holes; /* by address */
 } onv_bfc_image;
 
@@ -34,13 +34,12 @@ onv_status onv_bfc_resume(onv_allocator *a, onv_bfc_image *image, onv_error *err
 /* The image that the arena resumed with gets the regions that were added: all that was taken is given back. */
 onv_status onv_bfc_leave(onv_allocator *a, onv_error *err);
 
-/* Whether the requests since the arena resumed with `served`, as far as it was `from`, would add as much to the other image. */
+/* Whether the requests since the arena resumed with `served` would add as much to the other image. */
 bool onv_bfc_is_alike(const onv_allocator *a, const onv_bfc_image *served,
-                      const onv_bfc_extent *from, const onv_bfc_image *other);
+                      const onv_bfc_image *other);
 
 /* Adds that. */
-onv_status onv_bfc_grow(onv_bfc_image *image, const onv_bfc_image *served,
-                        const onv_bfc_extent *from, onv_error *err);
+onv_status onv_bfc_grow(onv_bfc_image *image, const onv_bfc_image *served, onv_error *err);
 
 /* A block of `bytes` (1 to ONV_ALLOC_MAX_BYTES) on a->stream; *block is ONV_NO_BLOCK where the device has not enough. */
 onv_status onv_bfc_take(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);

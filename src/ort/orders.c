@@ -21,11 +21,11 @@ enum {
 };
 
 struct onv_ort_loaded {
-    onv_bfc_image image;           /* of the last run */
-    onv_bfc_extent loaded, before; /* without any; before that run */
-    uint64_t bytes;                /* that the session reached */
-    uint64_t added;                /* at the most, in that run */
-    bool is_served;                /* that run was, by requests, and not as in another order */
+    onv_bfc_image image;   /* of the last run */
+    onv_bfc_extent loaded; /* without any */
+    uint64_t bytes;        /* that the session reached */
+    uint64_t added;        /* at the most, in that run */
+    bool is_served;        /* that run was, by requests, and not as in another order */
 };
 
 /* --- Orders ------------------------------------------------------------------------------------ */
@@ -155,7 +155,7 @@ static onv_status load_next(onv_ort_orders *o, onv_error *err)
     onv_ort_loaded *loaded = &o->loaded.at[place];
     draw_next(o);
     ONV_TRY(onv_bfc_load(&o->arena, o->bytes, o->order, o->n_weights, &loaded->image, err));
-    loaded->loaded = loaded->image.extent;
+    loaded->loaded = loaded->image.now;
     return ONV_OK;
 }
 
@@ -289,35 +289,31 @@ static onv_status serve_run(onv_ort_orders *o, session *s, uint32_t run, onv_ort
     loaded->is_served = true;
     ONV_TRY(onv_bfc_resume(&o->arena, &loaded->image, err));
     ONV_TRY(serve(&o->arena, s, run > 0 ? s->ends[run - 1] : 0, s->ends[run], &bytes, err));
-    loaded->added = bytes < UINT64_MAX ? bytes - loaded->before.reserved_bytes : UINT64_MAX;
+    loaded->added = bytes < UINT64_MAX ? bytes - loaded->image.before.reserved_bytes : UINT64_MAX;
     return bytes < UINT64_MAX ? onv_bfc_leave(&o->arena, err) : ONV_OK;
 }
 
 static onv_status try_run(onv_ort_orders *o, session *s, uint32_t run, onv_ort_loaded *loaded,
                           onv_error *err)
 {
-    const onv_bfc_extent before = loaded->before, *now = &loaded->image.extent;
+    onv_bfc_image *image = &loaded->image;
+    const onv_ort_loaded *other = o->loaded.at;
     loaded->is_served = false;
     if (loaded->bytes == UINT64_MAX) return ONV_OK;
     /* Runs behind the first one ask for the same. One that adds no region leaves the arena as it found it, since all that it
      * took is given back and joined at its end: then those behind it add none either. */
-    if (run > 1 && now->reserved_bytes == before.reserved_bytes) return ONV_OK;
-    loaded->before = *now;
-    const onv_ort_loaded *other = o->loaded.at;
+    if (run > 1 && image->now.reserved_bytes == image->before.reserved_bytes) return ONV_OK;
     while (other < loaded &&
-           !(other->is_served &&
-             onv_bfc_is_alike(&o->arena, &other->image, &other->before, &loaded->image)))
+           !(other->is_served && onv_bfc_is_alike(&o->arena, &other->image, image)))
         other++;
-    if (other == loaded) {
-        ONV_TRY(serve_run(o, s, run, loaded, err));
-    } else {
-        loaded->added = other->added;
-        ONV_TRY(onv_bfc_grow(&loaded->image, &other->image, &other->before, err));
-    }
+    if (other < loaded) loaded->added = other->added;
+    ONV_TRY(other < loaded ? onv_bfc_grow(image, &other->image, err)
+                           : serve_run(o, s, run, loaded, err));
+    uint64_t before = image->before.reserved_bytes;
     if (loaded->added == UINT64_MAX)
         loaded->bytes = UINT64_MAX;
-    else if (loaded->before.reserved_bytes + loaded->added > loaded->bytes)
-        loaded->bytes = loaded->before.reserved_bytes + loaded->added;
+    else if (before + loaded->added > loaded->bytes)
+        loaded->bytes = before + loaded->added;
     return ONV_OK;
 }
 
@@ -337,7 +333,7 @@ static onv_status try_all(onv_ort_orders *o, session *s, onv_ort_spread *spread,
     while (o->loaded.count < n) ONV_TRY(load_next(o, err));
     for (uint32_t i = 0; i < n; i++) {
         onv_ort_loaded *loaded = &o->loaded.at[i];
-        loaded->image.extent = loaded->loaded;
+        loaded->image.now = loaded->loaded;
         loaded->image.holes.count = loaded->loaded.n_holes;
         loaded->bytes = loaded->loaded.reserved_bytes;
     }
