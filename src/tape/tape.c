@@ -347,6 +347,10 @@ static void report(onv_tape *t)
                        "%llu bytes count up to twice what they take; record the network under "
                        "torch.autocast",
                        t->typed.count, t->typed.first, (unsigned long long)t->typed.bytes);
+    if (t->emit.options->amp != ONV_UNDEFINED && !onv_program_is_recorded(t->program))
+        onv_model_diag(view, ONV_NOTE, "archived-precision", NULL,
+                       "the archive ran without autocast, so what code does only where that is on "
+                       "is not in it; a recording under torch.autocast has it");
     if (t->autocast_off.count > 0)
         onv_model_diag(
             view, ONV_WARNING, "autocast-off", NULL,
