@@ -19,20 +19,30 @@ static void add(kernel *k, uint64_t values, uint64_t times, bool is_early)
 
 /* --- Convolutions ------------------------------------------------------------------------------ */
 
+/* Numbers of all axes together, times what is there already. */
+static bool multiply(const onv_conv_problem *p, const int64_t *dims, uint64_t *product)
+{
+    for (uint32_t i = 0; i < p->spatial_rank; i++)
+        if (!onv_u64_mul(*product, (uint64_t)dims[i], product)) return false;
+    return true;
+}
+
+static bool is_pointwise(const onv_conv_problem *p)
+{
+    bool is = true;
+    for (uint32_t i = 0; i < p->spatial_rank; i++)
+        is &= p->kernel[i] == 1 && p->stride[i] == 1 && p->pad_begin[i] + p->pad_end[i] == 0;
+    return is;
+}
+
 /* MlasConvPrepare: the windows side by side, as a matrix, or a piece of it. */
 void onv_ort_cpu_conv(kernel *k)
 {
     enum { PIECE = 128 * 128 };
     onv_conv_problem p;
-    if (!onv_ort_describe_conv(k->model, k->node, &p) || p.dtype != ONV_FLOAT) return;
+    if (!onv_ort_describe_conv(k, 1, false, &p) || p.dtype != ONV_FLOAT || is_pointwise(&p)) return;
     uint64_t rows = (uint64_t)(p.in_channels / p.groups), columns = 1;
-    bool is_direct = true, fits = true;
-    for (uint32_t i = 0; i < p.spatial_rank && fits; i++) {
-        is_direct &= p.kernel[i] == 1 && p.stride[i] == 1 && p.pad_begin[i] + p.pad_end[i] == 0;
-        fits = onv_u64_mul(rows, (uint64_t)p.kernel[i], &rows) &&
-               onv_u64_mul(columns, (uint64_t)p.out[i], &columns);
-    }
-    if (is_direct || !fits) return;
+    if (!multiply(&p, p.kernel, &rows) || !multiply(&p, p.out, &columns)) return;
     bool is_whole = (uint64_t)(p.out_channels / p.groups) > columns;
     add(k, is_whole ? rows : PIECE, is_whole ? columns : 1, false);
 }
@@ -41,58 +51,12 @@ void onv_ort_cpu_conv(kernel *k)
 void onv_ort_cpu_transposed(kernel *k)
 {
     onv_conv_problem p;
-    if (!onv_ort_describe_conv(k->model, k->node, &p)) return;
+    if (!onv_ort_describe_conv(k, 1, false, &p)) return;
     uint64_t rows = (uint64_t)(p.out_channels / p.groups), columns = 1;
-    for (uint32_t i = 0; i < p.spatial_rank; i++)
-        if (!onv_u64_mul(rows, (uint64_t)p.kernel[i], &rows) ||
-            !onv_u64_mul(columns, (uint64_t)p.in[i], &columns))
-            return;
-    add(k, rows, columns, false);
+    if (multiply(&p, p.kernel, &rows) && multiply(&p, p.in, &columns)) add(k, rows, columns, false);
 }
 
 /* --- Integers ---------------------------------------------------------------------------------- */
-
-/* Of a convolution with channels last or behind the batch. */
-typedef struct integers {
-    uint64_t batch, in_image, out_image, kernel, in, out, groups;
-    bool is_last, is_pointwise;
-} integers;
-
-static bool multiply_dims(const onv_type *type, int first, int end, uint64_t *product)
-{
-    *product = 1;
-    for (int i = first; i < end; i++)
-        if (!onv_u64_mul(*product, (uint64_t)type->dims[i].raw, product)) return false;
-    return true;
-}
-
-static bool describe_integers(const kernel *k, const onv_type *w, integers *p)
-{
-    const onv_type *x = onv_ort_input(k, 0),
-                   *y = &onv_model_value(k->model, k->node->outputs[0])->type;
-    int rank = x->rank;
-    if (onv_ort_elements(x, 0) == 0 || onv_ort_elements(y, 0) == 0 || rank < 3 || y->rank != rank ||
-        (w != NULL && w->rank != rank))
-        return false;
-    p->is_last = onv_node_int(k->node, "channels_last", w == NULL) != 0;
-    int first = p->is_last ? 1 : 2, end = p->is_last ? rank - 1 : rank;
-    p->batch = (uint64_t)x->dims[0].raw;
-    p->in = (uint64_t)x->dims[p->is_last ? rank - 1 : 1].raw;
-    p->out = (uint64_t)y->dims[p->is_last ? rank - 1 : 1].raw;
-    p->groups = (uint64_t)onv_node_int(k->node, "group", 1);
-    p->is_pointwise = true;
-    p->kernel = 1;
-    for (uint32_t i = 0; i + 2 < (uint32_t)rank; i++) {
-        int64_t size =
-            w != NULL ? w->dims[2 + i].raw : onv_node_int_at(k->node, "kernel_shape", i, 1);
-        p->is_pointwise &= size == 1 && onv_node_int_at(k->node, "strides", i, 1) == 1 &&
-                           onv_node_int_at(k->node, "pads", i, 0) == 0 &&
-                           onv_node_int_at(k->node, "pads", (uint32_t)rank - 2 + i, 0) == 0;
-        if (size < 1 || !onv_u64_mul(p->kernel, (uint64_t)size, &p->kernel)) return false;
-    }
-    return p->groups > 0 && multiply_dims(x, first, end, &p->in_image) &&
-           multiply_dims(y, first, end, &p->out_image);
-}
 
 static void add_product(kernel *k, uint64_t a, uint64_t b, uint64_t each)
 {
@@ -129,31 +93,37 @@ uint64_t onv_ort_cpu_kept(const onv_model *model, const onv_node *node, uint32_t
 /* Sums of 32 bits, the windows side by side or their addresses. */
 void onv_ort_cpu_integer_conv(kernel *k)
 {
-    enum { WEIGHT = 3, MATRIX = 4 };
-    integers p;
-    if (k->node->n_inputs <= WEIGHT || onv_ort_elements(onv_ort_input(k, WEIGHT), 0) == 0 ||
-        !describe_integers(k, onv_ort_input(k, WEIGHT), &p))
+    enum { WEIGHT = 3, MATRIX = 2 };
+    onv_conv_problem p;
+    uint64_t in_image = 1, out_image = 1;
+    bool is_last = onv_node_int(k->node, "channels_last", 0) != 0;
+    if (!onv_ort_describe_conv(k, WEIGHT, is_last, &p) || !multiply(&p, p.in, &in_image) ||
+        !multiply(&p, p.out, &out_image))
         return;
-    uint64_t in = p.in / p.groups, out = p.out / p.groups, windows;
-    bool is_depthwise = in == 1 && out == 1;
+    uint64_t all_in = (uint64_t)p.in_channels, in = (uint64_t)(p.in_channels / p.groups);
+    uint64_t all_out = (uint64_t)p.out_channels, windows = out_image;
+    bool is_depthwise = in == 1 && p.out_channels == p.groups;
     bool is_packed = is_packed_conv(k->node, onv_ort_input(k, WEIGHT));
-    if (!is_packed) add_product(k, p.out, p.out_image, sizeof(int32_t));
-    if (!p.is_last) add_product(k, p.in, p.in_image, 1);
-    if (!p.is_last) add_product(k, p.out, p.out_image, 1);
-    if (!onv_u64_mul(p.kernel, p.out_image, &windows)) return;
-    if (is_depthwise || (is_packed && !p.is_pointwise))
-        add_product(k, windows, is_packed && p.is_last ? p.batch : 1, sizeof(void *));
-    else if (!p.is_pointwise)
-        add_product(k, windows, onv_ort_input(k, 0)->rank > MATRIX ? p.in : in, 1);
+    if (!is_packed) add_product(k, all_out, out_image, sizeof(int32_t));
+    if (!is_last) add_product(k, all_in, in_image, 1);
+    if (!is_last) add_product(k, all_out, out_image, 1);
+    if (!multiply(&p, p.kernel, &windows)) return;
+    if (is_depthwise || (is_packed && !is_pointwise(&p)))
+        add_product(k, windows, is_packed && is_last ? (uint64_t)p.batch : 1, sizeof(void *));
+    else if (!is_pointwise(&p))
+        add_product(k, windows, p.spatial_rank > MATRIX ? all_in : in, 1);
 }
 
 /* The addresses of the windows of so many elements. */
 void onv_ort_cpu_integer_pool(kernel *k)
 {
     enum { AT_ONCE = 512 };
-    integers p;
-    if (!describe_integers(k, NULL, &p)) return;
-    add_product(k, p.kernel, p.out_image < AT_ONCE ? p.out_image : AT_ONCE, sizeof(void *));
+    onv_conv_problem p;
+    uint64_t window = 1, image = 1;
+    if (!onv_ort_describe_conv(k, UINT32_MAX, true, &p) || !multiply(&p, p.kernel, &window) ||
+        !multiply(&p, p.out, &image))
+        return;
+    add_product(k, window, image < AT_ONCE ? image : AT_ONCE, sizeof(void *));
 }
 
 /* Sums of 32 bits before they are quantized. */

@@ -16,41 +16,30 @@ enum { SUMMAND = 3 }; /* of a convolution: the input that it adds to */
  * operator the pattern has one buffer where it shares and two where it does not. CUDA: by its build over a
  * substitute for the driver. Not measured: CastLike and Shrink on CUDA, the fused operators and ScatterND
  * on the CPU. */
-static const struct kernel {
-    uint16_t op; /* onv_op_name */
+enum { MOST_ALIKE = 12 };
+
+static const struct alike {
     uint8_t cuda, cpu;
-    bool is_fused; /* of com.microsoft */
+    bool is_fused;            /* of com.microsoft */
+    uint16_t ops[MOST_ALIKE]; /* onv_op_name; ONV_OP_OTHER: no more */
 } kernels[] = {
-    {ONV_OP_Identity, ALIAS, ALIAS, false},
-    {ONV_OP_Reshape, ALIAS, ALIAS, false},
-    {ONV_OP_Flatten, ALIAS, ALIAS, false},
-    {ONV_OP_Squeeze, ALIAS, ALIAS, false},
-    {ONV_OP_Unsqueeze, ALIAS, ALIAS, false},
-    {ONV_OP_Relu, INPLACE, INPLACE, false},
-    {ONV_OP_LeakyRelu, INPLACE, INPLACE, false},
-    {ONV_OP_Elu, INPLACE, INPLACE, false},
-    {ONV_OP_Selu, INPLACE, INPLACE, false},
-    {ONV_OP_Sigmoid, INPLACE, INPLACE, false},
-    {ONV_OP_HardSigmoid, INPLACE, INPLACE, false},
-    {ONV_OP_HardSwish, INPLACE, OWN, false},
-    {ONV_OP_Tanh, INPLACE, INPLACE, false},
-    {ONV_OP_Softplus, INPLACE, INPLACE, false},
-    {ONV_OP_Softsign, INPLACE, INPLACE, false},
-    {ONV_OP_ThresholdedRelu, INPLACE, INPLACE, false},
-    {ONV_OP_Celu, OWN, INPLACE, false},
-    {ONV_OP_Shrink, OWN, INPLACE, false},
-    {ONV_OP_Softmax, OWN, INPLACE, false},
-    {ONV_OP_LogSoftmax, OWN, INPLACE, false},
-    {ONV_OP_Clip, OWN, INPLACE, false},
-    {ONV_OP_Cast, OWN, INPLACE, false},
-    {ONV_OP_CastLike, OWN, INPLACE, false},
-    {ONV_OP_ScatterElements, OWN, INPLACE, false},
-    {ONV_OP_Trilu, INPLACE, INPLACE, false},
-    {ONV_OP_ScatterND, INPLACE, OWN, false},
-    {ONV_OP_Gelu, INPLACE, OWN, false},
-    {ONV_OP_Gelu, INPLACE, OWN, true},
-    {ONV_OP_QuickGelu, INPLACE, OWN, true},
-    {ONV_OP_FusedConv, OWN, INPLACE, true},
+    {ALIAS,
+     ALIAS,
+     false,
+     {ONV_OP_Identity, ONV_OP_Reshape, ONV_OP_Flatten, ONV_OP_Squeeze, ONV_OP_Unsqueeze}},
+    {INPLACE,
+     INPLACE,
+     false,
+     {ONV_OP_Relu, ONV_OP_LeakyRelu, ONV_OP_Elu, ONV_OP_Selu, ONV_OP_Sigmoid, ONV_OP_HardSigmoid,
+      ONV_OP_Tanh, ONV_OP_Softplus, ONV_OP_Softsign, ONV_OP_ThresholdedRelu, ONV_OP_Trilu}},
+    {OWN,
+     INPLACE,
+     false,
+     {ONV_OP_Celu, ONV_OP_Shrink, ONV_OP_Softmax, ONV_OP_LogSoftmax, ONV_OP_Clip, ONV_OP_Cast,
+      ONV_OP_CastLike, ONV_OP_ScatterElements}},
+    {INPLACE, OWN, false, {ONV_OP_HardSwish, ONV_OP_ScatterND, ONV_OP_Gelu}},
+    {INPLACE, OWN, true, {ONV_OP_Gelu, ONV_OP_QuickGelu}},
+    {OWN, INPLACE, true, {ONV_OP_FusedConv}},
 };
 
 static enum sharing kernel_sharing(const onv_ort_planner *p, const onv_node *node)
@@ -59,11 +48,10 @@ static enum sharing kernel_sharing(const onv_ort_planner *p, const onv_node *nod
     if (strcmp(node->domain, "com.microsoft.nchwc") == 0)
         return node->code == ONV_OP_Conv && node->n_inputs > SUMMAND ? INPLACE : OWN;
     if (node->domain[0] != '\0' && !is_fused) return OWN;
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
-        const struct kernel *k = &kernels[i];
-        if (k->is_fused != is_fused || node->code != k->op) continue;
-        return p->provider == ONV_ORT_CUDA ? k->cuda : k->cpu;
-    }
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+        for (int k = 0; k < MOST_ALIKE && kernels[i].is_fused == is_fused; k++)
+            if (node->code == kernels[i].ops[k] && node->code != ONV_OP_OTHER)
+                return p->provider == ONV_ORT_CUDA ? kernels[i].cuda : kernels[i].cpu;
     return OWN;
 }
 

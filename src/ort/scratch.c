@@ -331,29 +331,32 @@ static void inverse_scratch(kernel *k)
 
 /* --- Convolutions ------------------------------------------------------------------------------ */
 
-bool onv_ort_describe_conv(const onv_model *model, const onv_node *node, onv_conv_problem *p)
+bool onv_ort_describe_conv(const kernel *k, uint32_t weights, bool is_last, onv_conv_problem *p)
 {
-    if (node->n_inputs < 2) return false;
-    const onv_type *in = &onv_model_value(model, node->inputs[0])->type;
-    const onv_type *w = &onv_model_value(model, node->inputs[1])->type;
-    const onv_type *out = &onv_model_value(model, node->outputs[0])->type;
-    if (!is_sized(in) || !is_sized(w) || !is_sized(out) || in->rank < 3 || in->rank > 5 ||
-        w->rank != in->rank || out->rank != in->rank)
+    const onv_node *node = k->node;
+    if (node->n_inputs <= (weights != UINT32_MAX ? weights : 0)) return false;
+    const onv_type *in = onv_ort_input(k, 0),
+                   *w = weights != UINT32_MAX ? onv_ort_input(k, weights) : NULL,
+                   *out = &onv_model_value(k->model, node->outputs[0])->type;
+    if (!is_sized(in) || !is_sized(out) || in->rank < 3 || in->rank > 5 || out->rank != in->rank ||
+        (w != NULL && (!is_sized(w) || w->rank != in->rank)))
         return false;
+    int channels = is_last ? in->rank - 1 : 1, first = is_last ? 1 : 2;
     *p = (onv_conv_problem){.dtype = (onv_dtype)in->dtype,
                             .spatial_rank = (uint32_t)in->rank - 2,
                             .batch = in->dims[0].raw,
-                            .in_channels = in->dims[1].raw,
-                            .out_channels = out->dims[1].raw,
+                            .in_channels = in->dims[channels].raw,
+                            .out_channels = out->dims[channels].raw,
                             .groups = onv_node_int(node, "group", 1),
                             .transposed = node->code == ONV_OP_ConvTranspose};
     const onv_attr *strides = onv_node_attr(node, "strides"), *pads = onv_node_attr(node, "pads"),
-                   *dilations = onv_node_attr(node, "dilations");
+                   *dilations = onv_node_attr(node, "dilations"),
+                   *windows = onv_node_attr(node, "kernel_shape");
     for (uint32_t i = 0; i < p->spatial_rank; i++) {
         int64_t needed;
-        p->in[i] = in->dims[2 + i].raw;
-        p->out[i] = out->dims[2 + i].raw;
-        p->kernel[i] = w->dims[2 + i].raw;
+        p->in[i] = in->dims[first + (int)i].raw;
+        p->out[i] = out->dims[first + (int)i].raw;
+        p->kernel[i] = w != NULL ? w->dims[2 + i].raw : onv_attr_int_at(windows, i, 1);
         p->stride[i] = onv_attr_int_at(strides, i, 1);
         p->dilation[i] = onv_attr_int_at(dilations, i, 1);
         /* Where pads are not given as numbers (auto_pad): what the sizes need, more of it at the end. */
@@ -372,8 +375,7 @@ static uint64_t known(uint64_t bytes)
 static void conv_scratch(kernel *k)
 {
     onv_conv_problem problem;
-    if (k->session->cuda.compute_capability == 0 ||
-        !onv_ort_describe_conv(k->model, k->node, &problem))
+    if (k->session->cuda.compute_capability == 0 || !onv_ort_describe_conv(k, 1, false, &problem))
         return;
     onv_conv_workspace w = onv_ort_conv_workspace(
         &problem, (onv_ort_conv_search)k->session->settings->cudnn_conv_algo_search,

@@ -82,8 +82,10 @@ bool onv_ort_find_reduction(const onv_dim *dims, int rank, const bool *goes, onv
 /* The workspace of a sum in numbers of so many bytes. */
 uint64_t onv_ort_sum_bytes(const onv_ort_reduction *r, uint64_t number);
 
-/* What a convolution computes; false where that is not known. */
-bool onv_ort_describe_conv(const onv_model *model, const onv_node *node, onv_conv_problem *p);
+/* What a convolution computes whose weights are that input, or a pool that has none (UINT32_MAX), with channels last or behind
+ * the batch; false where that is not known. */
+bool onv_ort_describe_conv(const onv_ort_kernel *k, uint32_t weights, bool is_last,
+                           onv_conv_problem *p);
 
 enum { ONV_ORT_MOST_KEPT = 2 };
 
