@@ -221,6 +221,8 @@ uint64_t naive_pattern_alloc(naive *n, uint32_t id, uint64_t bytes)
         }
         gap_start = b->address + b->bytes;
     }
+    bool at_end = n->end - gap_start >= size && n->end - gap_start - size < least;
+    if (at_end) place = n->blocks.count;
     if (place == n->blocks.count) offset = gap_start;
     insert(n, place,
            (naive_block){

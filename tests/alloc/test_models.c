@@ -78,6 +78,25 @@ TEST(pattern_gaps)
     onv_allocator_cleanup(&a);
 }
 
+/* What the last block leaves of the buffer is a gap like others (mem_pattern_planner.h). */
+TEST(pattern_takes_the_end_where_it_is_the_smallest_gap)
+{
+    onv_allocator a;
+    onv_error err = {0};
+    assert_int_equal(onv_allocator_init(&a, onv_alloc_model_find("pattern"), NULL, &err), ONV_OK);
+    static const uint64_t sizes[] = {2048, 256, 1024};
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(onv_allocator_alloc(&a, i, sizes[i], &err), ONV_OK);
+    assert_int_equal(onv_allocator_free(&a, 0, &err), ONV_OK);
+    assert_int_equal(onv_allocator_free(&a, 2, &err), ONV_OK);
+    assert_int_equal(onv_allocator_alloc(&a, 3, 768, &err), ONV_OK);
+    assert_int_equal(offset(&a, 3), 2304);
+    assert_int_equal(onv_allocator_alloc(&a, 4, 512, &err), ONV_OK);
+    assert_int_equal(offset(&a, 4), 0);
+    assert_int_equal(allocator_check(&a, &err), ONV_OK);
+    onv_allocator_cleanup(&a);
+}
+
 /* --- async, raw, ideal ------------------------------------------------------------------------- */
 
 TEST(async_pool)
