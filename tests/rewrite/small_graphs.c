@@ -71,7 +71,7 @@ static void add_statement(model *m, char *text)
     }
 }
 
-static model *read_graph(const rewrite_case *c)
+model *read_graph(const rewrite_case *c)
 {
     char text[2048];
     model *m = model_new(c->opset);
@@ -114,7 +114,7 @@ static bool is_counted(const onv_rewritten *r, const char *name)
 }
 
 /* Inferred without bindings. */
-static void infer_model(model *m, onv_model *inferred)
+void infer_model(model *m, onv_model *inferred)
 {
     size_t size;
     onv_error err = {0};

@@ -3,6 +3,7 @@
 #define ONV_TESTS_SMALL_GRAPHS_H
 
 #include "rewrite/rewrite.h"
+#include "support/onnx_writer.h"
 
 /* A graph is statements with a semicolon between:
  *     in x f32[2,8]        weight w f32[8,8]     ints s 2,-1     int n 0     bool b 1     out y f32
@@ -19,6 +20,10 @@ typedef struct rewrite_case {
 
 /* Fails the test where a session of that provider does not rewrite a row as it says. */
 void check_rewrites(onv_provider provider, const rewrite_case *cases, size_t n_cases);
+
+/* The graph of a case, and what is inferred of it. */
+model *read_graph(const rewrite_case *c);
+void infer_model(model *m, onv_model *inferred);
 
 /* Fails where what ONNX Runtime knows of the shape of y, before it runs, is not the text. */
 void check_seen(const char *graph, const char *shape);

@@ -112,6 +112,14 @@ static const rewrite_case cases[] = {
      "a -> y; out y f32",
      "Conv Relu", "ConvAddFusion"},
     {17, ONV_REWRITE_BASIC,
+     "in x f32[1,4,8,8]; weight w f32[4,3,3,3]; weight b f32[6]; ConvTranspose x,w -> c group=2; "
+     "BatchNormalization c,b,b,b,b -> y; out y f32",
+     "ConvTranspose", "ConvBNFusion"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[1,4,8,8]; weight w f32[4,3,3,3]; weight b f32[3,1,1]; ConvTranspose x,w -> c; Mul "
+     "c,b -> y; out y f32",
+     "ConvTranspose Mul", ""},
+    {17, ONV_REWRITE_BASIC,
      "in x f32[1,3,8,8]; weight w f32[4,3,3,3]; weight b f32[4,1,1]; Conv x,w -> c; Mul c,b -> y; "
      "out y f32",
      "Conv", "ConvMulFusion"},
@@ -349,6 +357,31 @@ TEST(bodies_are_rewritten_by_what_they_are_given)
 
 /* Rules start at numbers of names. */
 /* Backend test test_constant: an edit would leave no node. */
+/* As ONNX Runtime lists what reads a value: by the numbers of nodes. */
+TEST(the_first_reader_keeps_the_dequantize_that_is_there)
+{
+    const char *text =
+        "in x i8[4]; weight s f32; DequantizeLinear x,s -> d; Abs d -> a; Neg d -> b; "
+        "Exp d -> y; out a f32; out b f32; out y f32";
+    OWNED_MODEL m = read_graph(&(rewrite_case){.opset = 17, .graph = text});
+    onv_model before;
+    onv_rewritten r;
+    onv_error err = {0};
+    infer_model(m, &before);
+    assert_int_equal(onv_rewrite_model(&before, ONV_PROVIDER_CUDA, ONV_REWRITE_ALL, &r, &err),
+                     ONV_OK);
+    uint32_t maker[3] = {0};
+    for (uint32_t i = 0; i < r.model.nodes.count; i++) {
+        const onv_node *node = &r.model.nodes.at[i];
+        if (node->code == ONV_OP_DequantizeLinear) continue;
+        uint32_t reader = node->code == ONV_OP_Abs ? 0 : node->code == ONV_OP_Neg ? 1 : 2;
+        maker[reader] = onv_model_value(&r.model, node->inputs[0])->producer.index;
+    }
+    assert_true(maker[0] < maker[1] && maker[1] < maker[2]);
+    onv_rewritten_cleanup(&r);
+    onv_model_cleanup(&before);
+}
+
 TEST(constants_alone_are_taken_as_they_are)
 {
     OWNED_MODEL m = model_new(17);
