@@ -2,6 +2,7 @@
  * weights. */
 #include <stdio.h>
 
+#include "base/checked.h"
 #include "rewrite/fuse.h"
 
 static const onv_type *type_of(const onv_edit *e, onv_value_id value)
@@ -69,6 +70,15 @@ static bool is_vector_norm(const onv_edit *e, onv_node_id norm, onv_dim n, bool 
     return true;
 }
 
+/* How many channels it makes: a transposed one has weights of [in, out / groups, ...]. */
+static onv_dim filters_of(const onv_edit *e, onv_node_id conv, const onv_type *w)
+{
+    int64_t filters, groups = onv_edit_int(e, conv, "group", 1);
+    if (!onv_edit_is(e, conv, ONV_OP_ConvTranspose, 0)) return w->dims[0];
+    bool fits = onv_dim_is_const(w->dims[1]) && onv_i64_mul(w->dims[1].raw, groups, &filters);
+    return fits && filters > 0 ? onv_dim_const(filters) : ONV_DIM_UNKNOWN;
+}
+
 /* The convolution does what the next node did: with another bias, and but for a sum with other weights. */
 static bool absorb(onv_edit *e, onv_node_id conv, onv_op_name op)
 {
@@ -84,7 +94,7 @@ static bool absorb(onv_edit *e, onv_node_id conv, onv_op_name op)
         (onv_is_value(b) && type_of(e, b)->dtype != dtype))
         return false;
     bool is_scale = op == ONV_OP_Mul && by->rank == 0;
-    if (is_norm ? !is_vector_norm(e, next, type->dims[0], true, by->dtype)
+    if (is_norm ? !is_vector_norm(e, next, filters_of(e, conv, type), true, by->dtype)
                 : !is_scale && !is_per_channel(type, by))
         return false;
     const int64_t channels = type->dims[0].raw;
