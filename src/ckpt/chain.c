@@ -25,7 +25,8 @@ typedef struct solver {
     uint32_t *first_tensor; /* by unit: index of its first one; n_units + 1 entries */
     uint64_t *crossing;     /* by place q: made in [s, q) and read in [q, t) */
     uint64_t *crossing_on;  /* of these, what somebody saves */
-    uint64_t *entering;     /* by pair of units: see entering_bytes */
+    uint64_t *entering;     /* by pair of units: what a checkpoint that begins with
+                               the first one holds for itself from the second one on */
     uint64_t *total_cost;   /* of units before q; n_units + 1 entries */
     front_ends *ends;       /* by range, in rows of those that begin together */
     front_ends *ends_to;    /* the same in rows of those that end together */
@@ -95,17 +96,6 @@ static uint32_t entry(const onv_chain_tensor *v, uint32_t s)
     for (uint32_t k = 0; k < v->n_readers; k++)
         if (v->readers[k].unit >= s) return v->readers[k].unit;
     return UINT32_MAX;
-}
-
-/* Held for itself by a checkpoint that begins at s, if it goes beyond unit `first`. */
-static uint64_t entering_bytes(const onv_chain *chain, uint32_t s, uint32_t first)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < chain->n_tensors && chain->tensors[i].maker < s; i++) {
-        const onv_chain_tensor *v = &chain->tensors[i];
-        if (entry(v, s) == first) bytes += v->bytes;
-    }
-    return bytes;
 }
 
 static uint32_t longest(const onv_chain *chain)
@@ -436,6 +426,7 @@ onv_status onv_chain_solve(const onv_chain *chain, onv_arena *arena, onv_chain_s
     if (s.failed) return onv_fail_memory(err);
     solution->fronts = s.fronts;
     solution->first_tensor = s.first_tensor;
+    solution->entering = s.entering;
     solution->thinned = s.thinned;
     solution->front = s.fronts[place_of(chain, 0, chain->n_units)];
     return ONV_OK;
@@ -473,7 +464,8 @@ static bool plan_range(const onv_chain_solution *solution, unplanned range,
             continue;
         }
         uint64_t inputs = 0, held = crossing_bytes(chain, range.s, q, range.t);
-        for (uint32_t u = range.s; u < q; u++) inputs += entering_bytes(chain, range.s, u);
+        for (uint32_t u = range.s; u < q; u++)
+            inputs += solution->entering[(size_t)range.s * chain->n_units + u];
         unplanned inside = {range.s, q, range.peak - inputs};
         unplanned behind = {q, range.t, range.peak - inputs - held};
         onv_chain_range made = {range.s, q};

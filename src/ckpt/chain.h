@@ -96,6 +96,7 @@ typedef struct onv_chain_solution {
     const onv_chain *chain;
     onv_chain_front *fronts; /* of all ranges; in the arena */
     uint32_t *first_tensor;  /* by unit */
+    uint64_t *entering;      /* by pair of units: bytes that a checkpoint holds for itself */
     onv_chain_front front;   /* of the whole chain */
     bool thinned;            /* some front was: otherwise no plan betters this one's */
 } onv_chain_solution;
