@@ -126,6 +126,15 @@ static void print_synthetic(void)
         print_row("layered 12 x 5", seed, &dag);
         onv_dag_cleanup(&dag);
     }
+    for (uint32_t window = 20; window <= 40; window += 10) {
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            if (!dag_window(&dag, 100, window, 30, seed)) die("out of memory");
+            char name[32];
+            snprintf(name, sizeof name, "window %u of 100", (unsigned)window);
+            print_row(name, seed, &dag);
+            onv_dag_cleanup(&dag);
+        }
+    }
     for (uint64_t seed = 0; seed < 4; seed++) {
         if (!dag_wide(&dag, 40, 8, seed)) die("out of memory");
         print_row("unstructured 40", seed, &dag);

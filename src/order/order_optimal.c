@@ -19,8 +19,8 @@ enum {
     DEFAULT_EFFORT = 1000000, /* about a second */
     STEPS_PER_UNIT = 128,     /* of bounds */
     BOUND_SHARE = 8,          /* of the effort at most: an eighth */
-    TRY_SHARE = 16,           /* of what is left, for each try before the last two */
-    OTHER_SHARE = 4, /* of it for the direction that raised the bound less: a try may mislead */
+    NARROW_SHARE = 4,         /* of the effort for short searches: a quarter */
+    RAISE_SHARE = 4,          /* of what is left for a higher bound */
 };
 
 typedef struct solver {
@@ -32,36 +32,69 @@ typedef struct solver {
 
 /* --- One group ---------------------------------------------------------------------------------- */
 
-/* One search with a share of the budget. */
+/* One search with a share of the budget; adds what it used. */
 static onv_status run(solver *s, const onv_dag *dag, onv_dag_search *job, uint64_t share,
-                      uint64_t limit, bool climb, onv_error *err)
+                      uint64_t limit, uint64_t *used, onv_error *err)
 {
+    if (share > s->budget) share = s->budget;
     if (job->lower >= job->upper || share == 0) return ONV_OK;
     job->budget = share;
-    onv_status status = onv_dag_search_run(dag, job, limit, climb, err);
+    onv_status status = onv_dag_search_run(dag, job, limit, err);
     s->budget -= share - job->budget;
+    *used += share - job->budget;
     return status;
 }
 
-/* A short try in each direction; short searches from above, which find good orders soon where proofs are long; then upwards
- * from the bound again, at last in the direction that raised it more. */
-static onv_status search(solver *s, const onv_dag *dag, onv_dag_search *job, onv_error *err)
+/* Just below the order, and most of the way to it from the bound, each in both directions: searches that take turns, so
+ * that all spend as much, and that are twice as long after they came to nothing. The direction whose proofs raised the
+ * bound less spends a quarter on them. */
+static onv_status narrow(solver *s, const onv_dag *dag, onv_dag_search *job, onv_error *err)
 {
-    uint64_t start = job->lower, share = s->budget / TRY_SHARE, before;
-    job->backward = true; /* it mostly is better */
-    ONV_TRY(run(s, dag, job, share, job->lower, true, err));
-    uint64_t raised = job->lower - start;
-    job->backward = false;
-    ONV_TRY(run(s, dag, job, share, job->lower, true, err));
-    job->backward = job->lower - start < 2 * raised;
+    enum { SEARCHES = 4, LESS = 4, UNITS_PER_NODE = 2, FIRST_SHARE = 64 };
+    uint64_t rest = s->budget - s->budget / NARROW_SHARE, first = s->budget / FIRST_SHARE + 1;
+    uint64_t short_proof = (uint64_t)dag->n_nodes * UNITS_PER_NODE;
+    if (first > short_proof) first = short_proof;
+    uint64_t length[SEARCHES] = {first, first, first, first}, turn[SEARCHES] = {0}, raised[2] = {0};
+    while (s->budget > rest && job->lower < job->upper) {
+        unsigned next = 0;
+        for (unsigned i = 1; i < SEARCHES; i++)
+            if (turn[i] < turn[next]) next = i;
+        uint64_t before = job->lower, used = 0;
+        uint64_t limit = next < 2 ? job->upper - 1 : before + (job->upper - before) / 4 * 3;
+        job->backward = next % 2 == 0; /* first: it mostly is better */
+        ONV_TRY(run(s, dag, job, length[next], limit, &used, err));
+        raised[next % 2] += job->lower - before;
+        if (used == length[next]) length[next] *= 2;
+        turn[next] += next >= 2 && raised[next % 2] < raised[1 - next % 2] ? used * LESS : used;
+    }
+    job->backward = raised[0] >= raised[1];
+    return ONV_OK;
+}
+
+/* Below the order again and again, until there is no better one or the share is spent. */
+static onv_status descend(solver *s, const onv_dag *dag, onv_dag_search *job, uint64_t share,
+                          onv_error *err)
+{
+    uint64_t before, used = 0;
     do {
         before = job->upper;
-        ONV_TRY(run(s, dag, job, s->budget / TRY_SHARE, job->upper - 1, false, err));
-    } while (job->upper < before);
-    job->backward = !job->backward;
-    ONV_TRY(run(s, dag, job, s->budget / OTHER_SHARE, job->lower, true, err));
-    job->backward = !job->backward;
-    ONV_TRY(run(s, dag, job, s->budget, job->lower, true, err));
+        ONV_TRY(run(s, dag, job, share - used, before - 1, &used, err));
+    } while (job->upper < before && used < share);
+    return ONV_OK;
+}
+
+/* A proof just below the best order takes less than one that climbs there from the bound: the higher the limit, the more
+ * nodes run without a choice. If it fails, the rest of the budget raises the bound. */
+static onv_status search(solver *s, const onv_dag *dag, onv_dag_search *job, onv_error *err)
+{
+    ONV_TRY(narrow(s, dag, job, err));
+    ONV_TRY(descend(s, dag, job, s->budget - s->budget / RAISE_SHARE, err));
+    uint64_t beyond = job->upper, ignored = 0;
+    while (s->budget > 1 && job->lower < beyond) {
+        uint64_t middle = job->lower + (beyond - job->lower) / 2;
+        ONV_TRY(run(s, dag, job, s->budget / 2, middle, &ignored, err));
+        if (job->lower <= middle) beyond = middle;
+    }
     s->searched += job->searched;
     return ONV_OK;
 }

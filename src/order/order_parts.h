@@ -61,10 +61,9 @@ typedef struct onv_dag_search {
     const onv_order_options *options; /* for cancelling */
 } onv_dag_search;
 
-/* Looks for orders with a peak of at most `limit`, in [lower, upper). Where there is none, and the
- * budget holds, `lower` becomes the least that was just out of reach. With `climb` the limit then
- * rises to it, until an order is found (it is optimal) or the limit reaches `upper`. */
-onv_status onv_dag_search_run(const onv_dag *dag, onv_dag_search *job, uint64_t limit, bool climb,
+/* Looks for an order with a peak of at most `limit`, below `upper`. Where there is none, and the
+ * budget suffices to know, `lower` becomes the least that was just out of reach. */
+onv_status onv_dag_search_run(const onv_dag *dag, onv_dag_search *job, uint64_t limit,
                               onv_error *err);
 
 #endif

@@ -2,9 +2,8 @@
  * alone, so a set is looked at once, however it was reached; sets are kept as bits in a hash table.
  *
  * Under a limit, depth first: the sets that a next node leads to, the one with the fewest live bytes
- * first. A node whose step passes the limit is not run, but the least such excess is remembered with
- * the set, in a heap. When nothing is left, no order keeps to the limit; it rises to the least
- * excess, and the search goes on from the sets that then can move.
+ * first. A node whose step passes the limit is not run. When nothing is left, no order keeps to the
+ * limit, nor to anything below the least of the steps that passed it.
  *
  * The same backward, from the end: a node is ready once all readers of its results have been taken;
  * taking it drops its results and makes what it reads live. A graph may be far easier in one
@@ -29,12 +28,6 @@ typedef struct state {
     uint32_t sequence, n_sequence; /* nodes run since the parent */
 } state;
 
-typedef struct blocked {
-    uint64_t need;  /* the limit from which on the set has a move again */
-    uint64_t limit; /* the moves up to this limit have been made */
-    uint32_t state;
-} blocked;
-
 typedef struct move {
     uint64_t live;
     uint32_t state;
@@ -44,17 +37,20 @@ typedef struct search {
     const onv_dag *dag;
     onv_dag_search *job;
     uint64_t limit;
+    uint64_t least; /* of the steps that passed it */
     bool backward;
     uint32_t words;
     onv_arena arena;
     /* The set that is looked at now */
     uint64_t *bits;
     uint64_t live;
+    const uint64_t *bytes;    /* by value: what its last reader frees, 0 for outputs */
     uint32_t *left;           /* by value: readers that did not run */
     uint32_t *waits;          /* by node: written values that it waits for */
     uint32_t *ready, n_ready; /* nodes that wait for nothing and did not run */
     uint32_t *ready_at;       /* by node: its place in `ready` */
     uint32_t *path, n_path;   /* nodes run since the set was loaded */
+    uint64_t *live_before;    /* each of them */
     uint32_t n_done;
     uint32_t *left_at_start, *waits_at_start;
     /* All sets */
@@ -64,7 +60,6 @@ typedef struct search {
     uint32_t *table; /* 1 + state, 0: free */
     size_t capacity;
     ONV_VEC(uint32_t) stack;
-    ONV_VEC(blocked) heap;
     ONV_VEC(move) moves;
     uint32_t *choices;
     uint32_t found; /* the state where all have run, or UINT32_MAX */
@@ -118,15 +113,18 @@ static uint32_t n_readers(const onv_dag *dag, uint32_t v)
 static uint64_t live_after(const search *s, uint32_t node)
 {
     const onv_dag *dag = s->dag;
-    uint64_t live = s->backward ? s->live - dag->kept[node] : s->live + dag->kept[node];
-    for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
-        uint32_t v = dag->reads[i];
-        if (dag->values[v].is_output) continue;
-        if (s->backward)
-            live += s->left[v] == n_readers(dag, v) ? dag->values[v].bytes : 0;
-        else
-            live -= s->left[v] == 1 ? dag->values[v].bytes : 0;
+    uint32_t from = dag->read_start[node], end = dag->read_start[node + 1];
+    uint64_t live = s->live;
+    if (s->backward) {
+        live -= dag->kept[node];
+        for (uint32_t i = from; i < end; i++)
+            if (s->left[dag->reads[i]] == n_readers(dag, dag->reads[i]))
+                live += s->bytes[dag->reads[i]];
+        return live;
     }
+    live += dag->kept[node];
+    for (uint32_t i = from; i < end; i++)
+        if (s->left[dag->reads[i]] == 1) live -= s->bytes[dag->reads[i]];
     return live;
 }
 
@@ -139,6 +137,7 @@ static uint64_t step_bytes(const search *s, uint32_t node)
 static void run_node(search *s, uint32_t node)
 {
     const onv_dag *dag = s->dag;
+    s->live_before[s->n_path] = s->live;
     s->live = live_after(s, node);
     s->steps += 8;
     remove_ready(s, node);
@@ -172,8 +171,7 @@ static void undo_node(search *s)
     s->n_done--;
     s->bits[node / 64] &= ~(UINT64_C(1) << node % 64);
     add_ready(s, node);
-    uint64_t change = live_after(s, node) - s->live; /* either way; wraps back below */
-    s->live -= change;
+    s->live = s->live_before[s->n_path];
 }
 
 static void load(search *s, uint32_t index)
@@ -207,6 +205,22 @@ static void load(search *s, uint32_t index)
 
 /* --- Moves that need no choice ------------------------------------------------------------------- */
 
+/* Whether running `node` makes another one ready. */
+static bool opens_up(const search *s, uint32_t node)
+{
+    const onv_dag *dag = s->dag;
+    for (uint32_t i = dag->read_start[node]; s->backward && i < dag->read_start[node + 1]; i++) {
+        uint32_t v = dag->reads[i], writer = dag->values[v].writer;
+        if (s->left[v] == 1 && writer != ONV_DAG_NONE && s->waits[writer] == 1) return true;
+    }
+    for (uint32_t i = dag->write_start[node]; !s->backward && i < dag->write_start[node + 1]; i++) {
+        uint32_t v = dag->writes[i];
+        for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++)
+            if (s->waits[dag->readers[r]] == 1) return true;
+    }
+    return false;
+}
+
 /* Runs `node` and then, while more is live than before, the best of what each has made ready. */
 static bool run_ahead(search *s, uint32_t node)
 {
@@ -238,7 +252,8 @@ static void run_safe_nodes(search *s)
         if (again) continue;
         uint32_t n = s->n_ready; /* undoing moves nodes about, so go by a copy */
         memcpy(s->choices, s->ready, n * sizeof *s->choices);
-        for (uint32_t i = 0; i < n && !again; i++) again = run_ahead(s, s->choices[i]);
+        for (uint32_t i = 0; i < n && !again; i++)
+            again = opens_up(s, s->choices[i]) && run_ahead(s, s->choices[i]);
     }
 }
 
@@ -289,34 +304,6 @@ static bool add_state(search *s, uint32_t parent)
     return true;
 }
 
-/* --- The heap of sets that wait for a higher limit ------------------------------------------------ */
-
-static void block(search *s, blocked b)
-{
-    if (b.need >= s->job->upper) return; /* nothing better comes from there */
-    if (!onv_vec_push(&s->heap, b)) {
-        s->failed = true;
-        return;
-    }
-    size_t at = s->heap.count - 1;
-    for (; at > 0 && b.need < s->heap.at[(at - 1) / 2].need; at = (at - 1) / 2)
-        s->heap.at[at] = s->heap.at[(at - 1) / 2];
-    s->heap.at[at] = b;
-}
-
-static blocked unblock(search *s)
-{
-    blocked *heap = s->heap.at, top = heap[0], last = heap[--s->heap.count];
-    size_t at = 0, n = s->heap.count;
-    for (size_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && heap[child + 1].need < heap[child].need) child++;
-        if (last.need <= heap[child].need) break;
-        heap[at] = heap[child];
-    }
-    heap[at] = last;
-    return top;
-}
-
 /* --- Expansion ---------------------------------------------------------------------------------- */
 
 static int compare_moves(const void *a, const void *b)
@@ -326,11 +313,9 @@ static int compare_moves(const void *a, const void *b)
     return (x->state > y->state) - (x->state < y->state);
 }
 
-/* Makes the moves of a set whose step takes more than `done` and at most the limit; `done` is 0 and
- * `fresh` true the first time. */
-static void expand(search *s, uint32_t index, uint64_t done, bool fresh)
+/* Makes the moves of a set whose steps keep to the limit. */
+static void expand(search *s, uint32_t index)
 {
-    uint64_t next = UINT64_MAX;
     load(s, index);
     s->job->searched++;
     s->steps += s->dag->n_nodes + s->dag->read_start[s->dag->n_nodes];
@@ -342,17 +327,15 @@ static void expand(search *s, uint32_t index, uint64_t done, bool fresh)
     for (uint32_t i = 0; i < n && !s->failed && !s->exhausted && s->found == UINT32_MAX; i++) {
         uint64_t bytes = step_bytes(s, ready[i]);
         if (bytes > s->limit) {
-            if (bytes < next) next = bytes;
+            if (bytes < s->least) s->least = bytes;
             continue;
         }
-        if (!fresh && bytes <= done) continue;
         run_node(s, ready[i]);
         run_safe_nodes(s);
         move m = {s->live, (uint32_t)s->states.count};
         if (add_state(s, index) && !onv_vec_push(&s->moves, m)) s->failed = true;
         while (s->n_path > 0) undo_node(s);
     }
-    if (next != UINT64_MAX) block(s, (blocked){next, s->limit, index});
     if (s->moves.count > 1) qsort(s->moves.at, s->moves.count, sizeof *s->moves.at, compare_moves);
     for (size_t i = 0; i < s->moves.count; i++)
         if (!onv_vec_push(&s->stack, s->moves.at[i].state)) s->failed = true;
@@ -367,22 +350,14 @@ static bool is_over(search *s)
     return s->failed || s->exhausted || s->cancelled || s->found != UINT32_MAX;
 }
 
-static void search_all(search *s, bool climb)
+static void search_all(search *s)
 {
-    while (!is_over(s)) {
-        if (s->stack.count > 0) {
-            expand(s, s->stack.at[--s->stack.count], 0, true);
-            continue;
-        }
-        uint64_t next = s->heap.count > 0 ? s->heap.at[0].need : s->job->upper;
-        if (next > s->limit) { /* else: sets of this limit are still to come from the heap */
-            if (next > s->job->lower) s->job->lower = next;
-            if (!climb || next >= s->job->upper) return;
-            s->limit = next;
-        }
-        blocked b = unblock(s);
-        expand(s, b.state, b.limit, false);
+    bool over = is_over(s);
+    while (!over && s->stack.count > 0) {
+        expand(s, s->stack.at[--s->stack.count]);
+        over = is_over(s);
     }
+    if (!over && s->least > s->job->lower) s->job->lower = s->least;
 }
 
 /* --- Setting up, and the result ------------------------------------------------------------------ */
@@ -400,11 +375,15 @@ static bool prepare(search *s)
     s->ready = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
     s->ready_at = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
     s->path = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    s->live_before = ONV_ARENA_ARRAY(&s->arena, uint64_t, n);
+    uint64_t *bytes = ONV_ARENA_ARRAY(&s->arena, uint64_t, dag->n_values);
     s->choices = ONV_ARENA_ARRAY(&s->arena, uint32_t, (size_t)n * 2);
     if (s->arena.failed) return false;
+    s->bytes = bytes;
     s->live = s->backward ? 0 : dag->start_bytes;
     for (uint32_t v = 0; v < dag->n_values; v++) {
         const onv_dag_value *value = &dag->values[v];
+        bytes[v] = value->is_output ? 0 : value->bytes;
         if (s->backward && value->is_output) s->live += value->bytes;
         s->left_at_start[v] = n_readers(dag, v);
         if (value->writer == ONV_DAG_NONE) continue;
@@ -437,17 +416,21 @@ static void take_result(search *s)
     }
 }
 
-onv_status onv_dag_search_run(const onv_dag *dag, onv_dag_search *job, uint64_t limit, bool climb,
+onv_status onv_dag_search_run(const onv_dag *dag, onv_dag_search *job, uint64_t limit,
                               onv_error *err)
 {
-    search s = {
-        .dag = dag, .job = job, .limit = limit, .backward = job->backward, .found = UINT32_MAX};
+    search s = {.dag = dag,
+                .job = job,
+                .limit = limit,
+                .least = job->upper,
+                .backward = job->backward,
+                .found = UINT32_MAX};
     onv_arena_init(&s.arena, SIZE_MAX);
     s.failed = !prepare(&s);
     if (!s.failed) {
         run_safe_nodes(&s);
         if (add_state(&s, 0) && !onv_vec_push(&s.stack, 0)) s.failed = true;
-        search_all(&s, climb);
+        search_all(&s);
     }
     if (s.found != UINT32_MAX) take_result(&s);
     bool found = s.found != UINT32_MAX, cancelled = s.cancelled, failed = s.failed;
@@ -457,7 +440,6 @@ onv_status onv_dag_search_run(const onv_dag *dag, onv_dag_search *job, uint64_t 
     onv_vec_cleanup(&s.sequences);
     onv_heap_free(s.table);
     onv_vec_cleanup(&s.stack);
-    onv_vec_cleanup(&s.heap);
     onv_vec_cleanup(&s.moves);
     if (failed) return onv_fail_memory(err);
     if (cancelled) return onv_fail(err, ONV_ERR_CANCELLED, "the search for an order was cancelled");

@@ -154,3 +154,15 @@ bool dag_wide(onv_dag *dag, uint32_t n_nodes, uint32_t percent, uint64_t seed)
     }
     return finish(&m, dag, n_nodes, NULL, true);
 }
+
+bool dag_window(onv_dag *dag, uint32_t n_nodes, uint32_t window, uint32_t n_sizes, uint64_t seed)
+{
+    maker m = {.random = {seed}};
+    for (uint32_t n = 0; n < n_nodes; n++) {
+        uint32_t before = n < window ? n : window;
+        for (uint32_t k = 0; before > 0 && k < 3; k++)
+            add_read(&m, n, n - 1 - (uint32_t)dag_below(&m.random, before));
+        add_value(&m, 1 + dag_below(&m.random, n_sizes), n);
+    }
+    return finish(&m, dag, n_nodes, NULL, true);
+}

@@ -28,4 +28,7 @@ bool dag_chain(onv_dag *dag, uint32_t n_nodes, uint32_t skip, uint64_t seed);
 /* Any two nodes with an edge of this chance, results of 1 to 100 bytes. */
 bool dag_wide(onv_dag *dag, uint32_t n_nodes, uint32_t percent, uint64_t seed);
 
+/* Three reads of the `window` nodes before it, sizes up to n_sizes; what nobody reads is an output. */
+bool dag_window(onv_dag *dag, uint32_t n_nodes, uint32_t window, uint32_t n_sizes, uint64_t seed);
+
 #endif
