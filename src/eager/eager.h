@@ -160,9 +160,9 @@ typedef struct onv_eager_op {
     bool in_place;     /* its output overwrites its first input */
     uint8_t life;      /* onv_life */
     bool swaps_grads;  /* its backward makes the gradient of its second input before its first's */
-    bool extras_first; /* what backward alone reads stands before its results */
-    bool copies_first; /* its temporaries are copies of what comes in: made first, gone last */
-    uint64_t macs;     /* multiply-accumulates of its forward; unknown ones count as 0 */
+    uint8_t extras_first; /* of what backward alone reads, so many come before its results */
+    bool copies_first;    /* its temporaries are copies of what comes in: made first, gone last */
+    uint64_t macs;        /* multiply-accumulates of its forward; unknown ones count as 0 */
 } onv_eager_op;
 
 /* Segments begin and end between nodes, or between a node and what was folded into it. */

@@ -185,13 +185,13 @@ static uint32_t emit_kernel(onv_emitter *e, kernel chosen, uint32_t query, uint3
     onv_emit_save(e, mask);
     uint32_t out = emit_result(e, &q, shape, chosen != EFFICIENT);
     onv_emit_save(e, out);
-    onv_emit_extra(e, float_bytes(r, chosen == EFFICIENT ? 32 : 1, 1), 1, "logsumexp");
     /* Where it drops, the memory-efficient kernel has the state of random numbers on the host. */
     uint64_t is_there = chosen != EFFICIENT || e->dropout <= 0;
     onv_emit_extra(e, is_there * (chosen == FLASH ? 2 : 1), sizeof(uint64_t), "seed");
     onv_emit_extra(e, is_there, sizeof(uint64_t), "offset");
+    if (chosen != FLASH) onv_emit_extras_come_first(e);
+    onv_emit_extra(e, float_bytes(r, chosen == EFFICIENT ? 32 : 1, 1), 1, "logsumexp");
     emit_backward_temps(e, chosen, query, key, value);
-    e->op.extras_first = true;
     e->op.macs = count_macs(e, query, key, value);
     onv_emit_end(e);
     return out;

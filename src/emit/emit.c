@@ -288,6 +288,11 @@ void onv_emit_extra(onv_emitter *e, uint64_t count, uint64_t bytes_each, const c
     if (!onv_vec_push(&e->extra, extra)) onv_emit_fail_memory(e);
 }
 
+void onv_emit_extras_come_first(onv_emitter *e)
+{
+    e->op.extras_first = (uint8_t)e->extra.count;
+}
+
 void onv_emit_backward_temps(onv_emitter *e, onv_eager_op *op, const onv_backward_temp *temps,
                              uint32_t n)
 {

@@ -81,7 +81,7 @@ uint32_t onv_emit_dropout(onv_emitter *e, uint32_t x)
     onv_emit_extra(e, mask, 1, "mask");
     if (!onv_tensor_needs_grad(e, x))
         onv_emit_temps(e, mask, 0); /* made, though nothing keeps it */
-    e->op.extras_first = true;
+    onv_emit_extras_come_first(e);
     onv_emit_out(e, out);
     onv_emit_end(e);
     return out;

@@ -257,6 +257,7 @@ uint32_t onv_emit_cell(onv_emitter *e, bool is_lstm, uint32_t input, uint32_t ow
     bool has_state_grad = onv_tensor_needs_grad(e, before); /* the kernel makes it in any case */
     if (e->op.has_backward)
         onv_emit_extra(e, workspace, fits ? 1 : UINT64_MAX, "workspace of a cell");
+    onv_emit_extras_come_first(e);
     onv_emit_temps(e, e->op.has_backward ? 0 : workspace,
                    has_state_grad ? 0 : onv_tensor_at(e, out).bytes);
     /* The exporter has computed the gates of a constant state. */

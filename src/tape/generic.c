@@ -219,7 +219,7 @@ static void emit_operands(onv_tape *t, const kept *k, bool in_place, uint32_t ba
             continue;
         }
         onv_emit_extra(&t->emit, onv_tensor_at(&t->emit, o->tensor).bytes, 1, "input");
-        t->emit.op.extras_first = true;
+        onv_emit_extras_come_first(&t->emit);
     }
 }
 
