@@ -201,9 +201,13 @@ static uint64_t least_bytes(search *s, uint32_t levels)
 
 /* --- All of them ------------------------------------------------------------------------------- */
 
-static double found_macs(const search *s)
+/* What they run again, in MACs. */
+static double list_sparing(search *s, bool spares_first, uint64_t bytes, uint32_t levels)
 {
     double macs = 0;
+    s->spares_first = spares_first;
+    s->found.count = 0;
+    list(s, 0, s->n, bytes, levels);
     for (size_t i = 0; i < s->found.count; i++)
         for (uint32_t op = s->found.at[i].first_op; op <= s->found.at[i].last_op; op++)
             macs += (double)s->problem->eager->ops.at[op].macs;
@@ -213,13 +217,8 @@ static double found_macs(const search *s)
 /* Of both ways the one that runs less again. */
 static void list_cheaper(search *s, uint64_t bytes, uint32_t levels)
 {
-    double macs[2];
-    for (int i = 0; i < 3; i++) {
-        s->spares_first = i < 2 ? i == 1 : macs[1] < macs[0];
-        s->found.count = 0;
-        list(s, 0, s->n, bytes, levels);
-        if (i < 2) macs[i] = found_macs(s);
-    }
+    double macs = list_sparing(s, false, bytes, levels);
+    if (list_sparing(s, true, bytes, levels) >= macs) list_sparing(s, false, bytes, levels);
 }
 
 static onv_status make(search *s, onv_ckpt_plans *plans, onv_error *err)
