@@ -149,7 +149,7 @@ static uint32_t make_one(onv_simulation *s, const onv_eager_op *op, const onv_ba
     return row;
 }
 
-/* One after the other; what is no gradient goes at the end at last. */
+/* One after the other. Temporaries that are still there go at the end. */
 static void make_temps(onv_simulation *s, const onv_eager_op *op)
 {
     const onv_backward_temp *temps = &s->eager->temps.at[op->first_temp];

@@ -27,7 +27,7 @@
 
 enum { MAX_TENSORS = 16, MAX_DEPTH = 4, NO_TEMP = UINT32_MAX };
 
-/* The tensors that formulas make, in their order. */
+/* The tensors that formulas allocate, in their order. */
 typedef struct made {
     onv_backward_temp at[ONV_BACKWARD_TEMPS];
     uint32_t n;
@@ -97,7 +97,7 @@ static uint32_t other_of(const onv_aten_op *f, uint32_t input, uint32_t n_in)
     return input == 0 ? 1 : 0;
 }
 
-/* Those from `from` on go, but for that of `left`; how many stay. */
+/* Frees the tensors from `from` on, but for `left`. Returns how many stay. */
 static uint32_t end(made *m, uint32_t *live, uint32_t from, uint32_t n, uint32_t left)
 {
     uint32_t stay = from;
@@ -109,7 +109,7 @@ static uint32_t end(made *m, uint32_t *live, uint32_t from, uint32_t n, uint32_t
     return stay;
 }
 
-/* The gradient, which alone is left. */
+/* Returns the gradient; all others are freed. */
 static uint32_t run(const char *text, const operands *o, made *m)
 {
     uint32_t live[MAX_TENSORS], n = 0, starts[MAX_DEPTH], depth = 0, grad = NO_TEMP;

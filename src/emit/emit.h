@@ -136,7 +136,7 @@ uint32_t onv_emit_add_to(onv_emitter *e, uint32_t x, uint32_t y, onv_grad grad);
 void onv_emit_save(onv_emitter *e, uint32_t tensor);
 /* What backward alone reads and no tensor of the graph is. */
 void onv_emit_extra(onv_emitter *e, uint64_t count, uint64_t bytes_each, const char *label);
-/* Those up to now are made before the results. */
+/* The extra storages so far are allocated before the results, later ones behind them. */
 void onv_emit_extras_come_first(onv_emitter *e);
 uint32_t onv_emit_out(onv_emitter *e, uint32_t tensor);
 /* Beside what PyTorch's formula for the operation makes, which is in its row. */

@@ -10,7 +10,7 @@ typedef struct onv_added {
     bool scales_product, scales_bias;
 } onv_added;
 
-/* What cuBLAS takes for a product that is no linear layer. */
+/* The workspace of cuBLAS for a product other than that of a linear layer. */
 onv_eager_workspace onv_emit_cublas_product(onv_emitter *e);
 /* a @ b, into `out`. */
 uint32_t onv_emit_product(onv_emitter *e, const char *name, uint32_t a, uint32_t b, onv_added c,

@@ -1,6 +1,7 @@
 /* The table of ATen operators against what PyTorch itself says of them (tests/truth/aten.txt, which tests/aten/truth.py
  * writes): what autograd keeps, and which operators give views or overwrite their argument. */
 #include "aten/aten.h"
+#include "eager/eager.h"
 #include "support/test.h"
 
 enum { MAX_LINE = 400, N_FIELDS = 6, LEAST_OPERATORS = 250, LEAST_CASTS = 100 };
@@ -175,6 +176,19 @@ TEST(finds_every_row)
     assert_int_equal(onv_aten_named("relu_"), ONV_ATEN_relu);
     assert_int_equal(onv_aten_named("no_such_operator"), ONV_ATEN_NONE);
     assert_int_equal(onv_aten_named(""), ONV_ATEN_NONE);
+}
+
+/* What the formulas of a row make has a place in a list of the tape: a tensor for each letter, and a sum for each input. */
+TEST(formulas_fit_their_list)
+{
+    for (int i = 1; i < ONV_ATEN_N_IDS; i++) {
+        const onv_aten_op *op = &onv_aten_ops[i];
+        size_t n_in = 1, first = op->temps != NULL ? strlen(op->temps) : 1;
+        size_t second = op->temps_of_second != NULL ? strlen(op->temps_of_second) : first;
+        for (const char *c = op->in; c != NULL && *c != '\0'; c++) n_in += *c == ' ';
+        if (first + second > 2)
+            assert_true((n_in - 1) * first + second + n_in <= ONV_BACKWARD_TEMPS);
+    }
 }
 
 TEST(finds_overloads)
