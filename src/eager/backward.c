@@ -97,6 +97,15 @@ static void make_joined(onv_simulation *s, const onv_eager_op *op, uint32_t k)
     s->made[k].is_joined = true;
 }
 
+static void make_new(onv_simulation *s, const onv_eager_op *op, uint32_t k, uint64_t bytes)
+{
+    const onv_eager_arg *in = &op->in[k];
+    const char *label = s->eager->storages.at[s->eager->tensors.at[in->tensor].storage].label;
+    uint32_t row = onv_sim_alloc(s, bytes, ONV_BUFFER_GRADIENT, label);
+    s->made[k] = (onv_pending_grad){.row = row, .dense = true, .of_view = in->is_turned};
+    onv_sim_workspace(s, &in->workspace);
+}
+
 static bool is_among_temps(const onv_simulation *s, const onv_eager_op *op, uint32_t k)
 {
     for (uint32_t i = 0; i < op->n_temps; i++)
@@ -117,11 +126,7 @@ static void make_grad(onv_simulation *s, uint32_t index, uint32_t k, uint32_t *n
         make_joined(s, op, k);
         onv_sim_workspace(s, &in->workspace);
     } else if (in->grad == ONV_GRAD_NEW) {
-        const char *label = s->eager->storages.at[t->storage].label;
-        uint64_t bytes = in->grad_bytes > t->bytes ? in->grad_bytes : t->bytes;
-        made->row = onv_sim_alloc(s, bytes, ONV_BUFFER_GRADIENT, label);
-        made->of_view = in->is_turned;
-        onv_sim_workspace(s, &in->workspace);
+        make_new(s, op, k, in->grad_bytes > t->bytes ? in->grad_bytes : t->bytes);
     } else if (in->grad == ONV_GRAD_KEPT) {
         made->row = kept_grad(s, index, (*n_kept)++);
         onv_sim_hold(s, made->row);
@@ -135,18 +140,6 @@ static void make_grad(onv_simulation *s, uint32_t index, uint32_t k, uint32_t *n
 static uint32_t copy_for(onv_simulation *s, const onv_eager_op *op, uint64_t bytes)
 {
     return bytes > 0 ? onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, op->name) : ONV_NO_ROW;
-}
-
-static uint32_t make_one(onv_simulation *s, const onv_eager_op *op, const onv_backward_temp *temp)
-{
-    if (temp->grad_of == 0) return copy_for(s, op, temp->bytes);
-    const onv_eager_arg *in = &op->in[temp->grad_of - 1];
-    if (in->grad != ONV_GRAD_NEW) return ONV_NO_ROW;
-    const char *label = s->eager->storages.at[s->eager->tensors.at[in->tensor].storage].label;
-    uint32_t row = onv_sim_alloc(s, temp->bytes, ONV_BUFFER_GRADIENT, label);
-    s->made[temp->grad_of - 1] = (onv_pending_grad){.row = row, .dense = true};
-    onv_sim_workspace(s, &in->workspace);
-    return row;
 }
 
 /* One after the other. Temporaries that are still there go at the end. */
@@ -164,7 +157,11 @@ static void make_temps(onv_simulation *s, const onv_eager_op *op)
         }
         if (i == op->n_temps) break;
         if (goes) onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
-        rows[i] = make_one(s, op, &temps[i]);
+        uint32_t k = temps[i].grad_of - 1;
+        if (temps[i].grad_of == 0)
+            rows[i] = copy_for(s, op, temps[i].bytes);
+        else if (op->in[k].grad == ONV_GRAD_NEW)
+            make_new(s, op, k, temps[i].bytes);
     }
 }
 

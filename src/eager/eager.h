@@ -108,17 +108,17 @@ typedef struct onv_rnn_backward {
     bool copies_zeros;     /* what stands for that where there is none */
 } onv_rnn_backward;
 
-/* The most that a backward has of those. */
+/* At most so many tensors are listed of a backward. */
 enum { ONV_BACKWARD_TEMPS = 40 };
 
-/* One of the tensors that a backward makes, in the order in which they are made. */
+/* A tensor that a backward allocates; lists are in the order of allocation. */
 typedef struct onv_backward_temp {
     uint64_t bytes;
-    uint32_t until;   /* it goes before that one of them is made, or with the last */
-    uint32_t grad_of; /* 1 + the input that it is the gradient of, and then it stays; 0: none */
+    uint32_t until;   /* freed before the tensor with this index is allocated, or at the end */
+    uint32_t grad_of; /* 1 + the input whose gradient it is, which is not freed; 0: a temporary */
 } onv_backward_temp;
 
-/* Bytes, the most at once beside all of their gradients; UINT64_MAX where they do not fit. */
+/* The most bytes of a list at once, without all of its gradients; UINT64_MAX: they do not fit. */
 uint64_t onv_backward_temps_most(const onv_backward_temp *temps, uint32_t n);
 
 typedef struct onv_eager_arg {
@@ -147,7 +147,7 @@ typedef struct onv_eager_op {
     uint32_t *out;   /* tensors */
     uint32_t *saved; /* storages, those of parameters too; an extra one stands here alone */
     uint32_t n_in, n_out, n_saved;
-    uint32_t first_temp, n_temps; /* what its backward makes one after the other, among `temps` */
+    uint32_t first_temp, n_temps; /* the list of its backward, in `temps` */
     uint32_t rnn; /* 1 + its place among `rnns`, where its backward is that of a module; else 0 */
     onv_eager_workspace workspace; /* of its forward */
     uint64_t forward_temp_bytes;   /* while it runs */
@@ -224,7 +224,7 @@ typedef struct onv_eager {
     const struct onv_calls *calls;
 } onv_eager;
 
-/* The most at once of what a backward makes beside its gradients; UINT64_MAX: it does not fit. */
+/* The most bytes of a backward at once, without its gradients; UINT64_MAX: they do not fit. */
 uint64_t onv_eager_backward_temps(const onv_eager *eager, const onv_eager_op *op);
 
 typedef enum onv_loss {

@@ -108,8 +108,9 @@ static void produce(onv_simulation *s, uint32_t index, bool again)
 static void make_extras(onv_simulation *s, const onv_eager_op *op, bool first)
 {
     for (uint32_t k = 0, n = 0; k < op->n_saved; k++)
-        if (s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA)
-            if ((n++ < op->extras_first) == first) produce(s, op->saved[k], true);
+        if (s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA &&
+            (n++ < op->extras_first) == first)
+            produce(s, op->saved[k], true);
 }
 
 void onv_sim_drop_extras(onv_simulation *s, const onv_eager_op *op)
@@ -181,7 +182,7 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
                                      "cuDNN's random numbers");
     uint32_t copies = onv_sim_copies(s, op, op->forward_temp_bytes);
     /* What overwrites its input copies it for a backward alone. */
-    if (run == ONV_RUN_KEEPING || !op->in_place) make_extras(s, op, true);
+    if (op->extras_first > 0 && (run == ONV_RUN_KEEPING || !op->in_place)) make_extras(s, op, true);
     for (uint32_t k = 0; k < op->n_out; k++) produce(s, onv_sim_storage(s, op->out[k]), again);
     uint32_t beside =
         op->workspace.stands_long

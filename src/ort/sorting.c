@@ -1,16 +1,19 @@
 /* What kernels take that sort. Measured: ONNX Runtime 1.31, CUDA build without a GPU. */
+#include "kernels/cub.h"
 #include "ort/scratch.h"
 
-/* What a radix sort of cub takes: keys and values once more, how often each digit occurs, and a state of each tile. Such sizes are
- * those of its kernels for compute capability 9.0. */
+/* By all bytes of the key. Tiles are those of compute capability 9.0. */
 static uint64_t sort_bytes(uint64_t n, uint64_t key, uint64_t value, uint64_t counter)
 {
-    enum { DIGITS = 256, UNIT = 256, STATE = DIGITS * 4, SINGLE = 4864, REST = 511 };
+    enum { SINGLE = 4864 };
     static const uint64_t tiles[] = {[2] = 5632, [4] = 5376, [8] = 4608};
-    uint64_t tile = value == 4 ? 8832 : tiles[key];
-    if (n <= SINGLE) return 1;
-    return (n * key + UNIT - 1) / UNIT * UNIT + (n * value + UNIT - 1) / UNIT * UNIT +
-           key * DIGITS * counter + (n + tile - 1) / tile * STATE + REST;
+    return onv_cub_sort_bytes(&(onv_cub_sort){.n = n,
+                                              .key = key,
+                                              .value = value,
+                                              .counter = counter,
+                                              .passes = key,
+                                              .tile = value == 4 ? 8832 : tiles[key],
+                                              .single = SINGLE});
 }
 
 /* Up to 32 of a long last axis are chosen block by block; more than 4096 are sorted. Between them is nothing, or kernels that take

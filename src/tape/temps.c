@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "emit/product.h"
+#include "kernels/cub.h"
 #include "tape/state.h"
 
 static uint64_t times(uint64_t n, uint64_t bytes)
@@ -58,18 +59,14 @@ static void add_distances(onv_tape *t, onv_aten_id id, onv_eager_op *op)
 
 enum { PLACE = sizeof(int64_t) };
 
-/* What cub's radix sort takes for places and as many int64 values: both once more where one pass of eight bits is not enough, how often
- * each digit occurs in each pass, a state of each tile. Measured: the CUDA build of PyTorch 2.15, compute capability 8.0, 8.6, 9.0. */
+/* Of places up to the largest one, each with an int64. Tiles: compute capability 8.0, 8.6 and 9.0. */
 static uint64_t sort_bytes(const onv_tape *t, uint64_t n, uint64_t largest)
 {
-    enum { SINGLE = 2304, BITS = 8, PASS = 256 * PLACE, STATE = 1024, UNIT = 256, REST = 511 };
-    uint64_t tile = t->emit.options->cuda.compute_capability >= 90 ? 4608 : 3840, passes = 1;
-    if (n <= SINGLE) return 1;
-    while (passes < PLACE && largest >> (BITS * passes) > 0) passes++;
-    uint64_t states = times((n + tile - 1) / tile, STATE),
-             copies = onv_u64_plus(times(n, PLACE), UNIT - 1);
-    copies = passes > 1 ? times(2, copies / UNIT * UNIT) : 0;
-    return onv_u64_plus(onv_u64_plus(copies, states), passes * PASS + REST);
+    enum { SINGLE = 2304, BITS = 8 };
+    onv_cub_sort sort = {n, PLACE, PLACE, PLACE, 1, 3840, SINGLE};
+    if (t->emit.options->cuda.compute_capability >= 90) sort.tile = 4608;
+    while (sort.passes < PLACE && largest >> (BITS * sort.passes) > 0) sort.passes++;
+    return onv_cub_sort_bytes(&sort);
 }
 
 /* embedding_dense_backward: of many places it sorts them, and adds up rows of the same place by tens before it adds up those sums. */
