@@ -189,9 +189,10 @@ static onv_grad grad_of(const onv_tape *t, const kept *k, const onv_tape_operand
     uint32_t bit = UINT32_C(1) << o->letter;
     onv_eager_tensor x = onv_tensor_at(&t->emit, o->tensor), y = onv_tensor_at(&t->emit, out);
     if ((k->wanted & bit) == 0) return ONV_GRAD_NONE;
+    /* The engine casts a gradient to its input's dtype: a copy. */
+    if (x.dtype != y.dtype) return ONV_GRAD_NEW;
     if ((k->parts & bit) != 0) return ONV_GRAD_PART;
-    if ((k->hands_on & bit) != 0 && x.elems == y.elems && x.dtype == y.dtype) return ONV_GRAD_ALIAS;
-    return ONV_GRAD_NEW;
+    return (k->hands_on & bit) != 0 && x.elems == y.elems ? ONV_GRAD_ALIAS : ONV_GRAD_NEW;
 }
 
 static bool is_any_wanted(const onv_tape *t, const kept *k)

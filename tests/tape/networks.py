@@ -354,3 +354,15 @@ class OddHeads(nn.Module):
 
     def forward(s, x):
         return s.l(s.m(s.l(x)))
+
+
+@net("joined_types", lambda b: (torch.rand(b, 512, 448),))
+class JoinedTypes(nn.Module):
+    """Joins a result in bfloat16 with its input in float32: the engine casts the part of the gradient, and lets the whole go."""
+
+    def __init__(s, d=64):
+        super().__init__()
+        s.a, s.b, s.c = nn.Sequential(nn.Linear(448, 1024), nn.ReLU(), nn.Linear(1024, d)), nn.Linear(d + 448, d), nn.Linear(d, 8)
+
+    def forward(s, x):
+        return s.c(s.b(torch.cat([s.a(x), x], -1)))
