@@ -153,6 +153,13 @@ def grid_sampler(data: Any, grid: Any, interpolation_mode: int, padding_mode: in
     return aten.grid_sampler_2d(data, grid, interpolation_mode, padding_mode, align_corners)
 
 
+def linear(data: Any, weight: Any, bias: Any = None) -> Any:
+    """Linear.cpp adds the bias of what is not contiguous in place, unless a dispatch mode, such as the recorder's, is on."""
+    if bias is None or data.dim() < 3 or data.is_contiguous():
+        return aten.linear.default.decompose(data, weight, bias)
+    return torch.matmul(data, weight.t()).add_(bias)
+
+
 def one_hot(data: Any, num_classes: int = -1) -> Any:
     if num_classes < 0:
         num_classes = int(data.max().item()) + 1  # which a recording refuses
@@ -188,7 +195,7 @@ def composites() -> Iterator[None]:
         torch.cuda.get_device_capability = lambda *_, **__: CAPABILITY
         for name, parts in {"scaled_dot_product_attention": attention, "lstm.input": lstm, "gru.input": one_state(3),
                             "rnn_tanh.input": one_state(1), "rnn_relu.input": one_state(0), "batch_norm": batch_norm,
-                            "grid_sampler": grid_sampler, "one_hot": one_hot,
+                            "grid_sampler": grid_sampler, "linear": linear, "one_hot": one_hot,
                             **{f"{name}.vec": resize(name) for name in RESIZED}}.items():
             library.impl(name, parts, "AutogradCUDA")
         library.impl("cudnn_grid_sampler", lambda data, grid: data.new_empty((*data.shape[:2], *grid.shape[1:3])), "Meta")

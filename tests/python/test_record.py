@@ -354,6 +354,19 @@ class Recordings(unittest.TestCase):
             self.assertEqual(calls(program).count("aten.add.Tensor"), 2)
         self.assertEqual((len(network.layer._forward_hooks), network.seen), (0, []))
 
+    def test_bias_is_added_in_place(self):
+        """To a linear layer's product of what is not contiguous. PyTorch does so unless a dispatch mode, such as the recorder's, is on."""
+        class Turned(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.f, self.g = nn.Linear(8, 8), nn.Linear(8, 4)
+
+            def forward(self, x):
+                return self.g(self.f(x.transpose(0, 1)))
+
+        for program in record(Turned(), torch.rand(3, 5, 8)).values():
+            self.assertEqual([c for c in calls(program) if c.startswith("aten.add")], ["aten.add_.Tensor", "aten.addmm.default"])
+
     def test_attention(self):
         programs = record(Attention(), torch.rand(2, 6, 32))
         self.assertIn("aten._scaled_dot_product_efficient_attention.default", calls(programs["training"]))
