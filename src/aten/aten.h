@@ -37,59 +37,11 @@ typedef enum onv_aten_cast {
     ONV_CAST_WIDEST,  /* promote: to the widest among them */
 } onv_aten_cast;
 
-/* Operators that a row does not describe: src/tape has a function for each. */
+/* Operators that a row does not describe. */
 typedef enum onv_aten_rule {
     ONV_RULE_NONE = 0,
-    ONV_RULE_LINEAR,
-    ONV_RULE_MATMUL,
-    ONV_RULE_MM,      /* mm, bmm */
-    ONV_RULE_ADDMM,   /* addmm, baddbmm */
-    ONV_RULE_VECTORS, /* mv, dot, addmv, addr */
-    ONV_RULE_EINSUM,
-    ONV_RULE_BILINEAR,
-    ONV_RULE_CONV,
-    ONV_RULE_BATCH_NORM,
-    ONV_RULE_INSTANCE_NORM,
-    ONV_RULE_LAYER_NORM,
-    ONV_RULE_GROUP_NORM,
-    ONV_RULE_RMS_NORM,
-    ONV_RULE_WEIGHT_NORM,
-    ONV_RULE_DROPOUT,
-    ONV_RULE_FEATURE_DROPOUT,
-    ONV_RULE_ATTENTION,
-    ONV_RULE_ATTENTION_KERNEL,
-    ONV_RULE_ENCODER,
-    ONV_RULE_EMBEDDING_BAG,
-    ONV_RULE_MAX_POOL,
-    ONV_RULE_ADAPTIVE_MAX_POOL,
-    ONV_RULE_ADAPTIVE_AVG_POOL,
-    ONV_RULE_SOFTMAX,
-    ONV_RULE_LOG_SOFTMAX,
-    ONV_RULE_CROSS_ENTROPY,
-    ONV_RULE_NLL_LOSS,
-    ONV_RULE_LOSS,      /* a kernel of each element, and its reduction */
-    ONV_RULE_COMPOSITE, /* others, one after the other */
-    ONV_RULE_PAD,
-    ONV_RULE_WINDOWS, /* im2col, col2im */
-    ONV_RULE_RESHAPE,
-    ONV_RULE_CONTIGUOUS,
-    ONV_RULE_TO,
-    ONV_RULE_EXPAND,
-    ONV_RULE_EXPAND_EACH, /* each of a list: broadcast_tensors, meshgrid */
-    ONV_RULE_DETACH,
-    ONV_RULE_INDEX,
-    ONV_RULE_COPY,
-    ONV_RULE_SUM, /* sum, mean */
-    ONV_RULE_COSINE,
-    ONV_RULE_RECURRENT,
-    ONV_RULE_CELL,
-    ONV_RULE_ROLL,
-    ONV_RULE_DET,
-    ONV_RULE_UNFOLD,
-    ONV_RULE_MORE_TEMPS,  /* cdist, embedding, scatter_reduce: than letters say */
-    ONV_RULE_TAKES_PARTS, /* chunk, split, unbind, tensor_split */
-    ONV_RULE_GRAPHS,      /* of higher order */
-    ONV_RULE_FUNCTION,    /* an autograd.Function of the network's own */
+#define ATEN_RULE(name, function) ONV_RULE_##name,
+#include "aten/rules.def"
     ONV_N_RULES
 } onv_aten_rule;
 

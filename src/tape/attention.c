@@ -192,13 +192,11 @@ static void count_mask(onv_tape *t, uint32_t mask, uint32_t query)
     onv_tape_count_mask(t, bytes);
 }
 
-void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                        bool in_place)
+void onv_tape_attention(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0), in[4];
     onv_shape shape;
-    (void)in_place;
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     for (uint32_t k = 0; k < 4; k++) in[k] = onv_tape_operand_of(t, k);
     onv_amp_low_all(&t->emit, in, 4);
     if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || in[2] == ONV_NO_TENSOR ||
@@ -211,7 +209,7 @@ void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_o
     double told = t->emit.options->attention_dropout, p = onv_call_real(c, "dropout_p", 0);
     t->emit.dropout = t->emit.options->inference ? 0 : told >= 0 ? told : p;
     uint32_t out;
-    if (op->rule == ONV_RULE_ATTENTION_KERNEL) { /* what is done before was recorded */
+    if (t->row->rule == ONV_RULE_ATTENTION_KERNEL) { /* what is done before was recorded */
         out = onv_emit_attention(&t->emit, in[0], in[1], in[2], in[3], &shape);
     } else if (takes_kernel(t, in, is_grouped)) {
         out = emit_kernel(t, in, shape);

@@ -96,24 +96,22 @@ static uint32_t triplet(onv_tape *t, const onv_program_call *c, uint32_t a, uint
     return step(t, ONV_ATEN_clamp_min, x, ONV_NO_TENSOR, SAVE_A, &rows);
 }
 
-void onv_tape_composite(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                        bool in_place)
+void onv_tape_composite(onv_tape *t, const onv_program_call *c)
 {
     uint32_t x[3], out;
-    (void)in_place;
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     for (uint32_t i = 0; i < 3; i++) {
         x[i] = onv_tape_operand_of(t, i);
-        if (op->cast == ONV_CAST_FLOAT32) x[i] = onv_amp_fp32(&t->emit, x[i]);
+        if (t->row->cast == ONV_CAST_FLOAT32) x[i] = onv_amp_fp32(&t->emit, x[i]);
     }
     if (x[0] == ONV_NO_TENSOR || x[1] == ONV_NO_TENSOR) return;
-    if (onv_aten_id_of(op) == ONV_ATEN_l1_loss) {
+    if (onv_aten_id_of(t->row) == ONV_ATEN_l1_loss) {
         onv_shape shape = shape_of(t, x[0], x[1]);
         out = step(t, ONV_ATEN_sub, x[0], x[1], 0, &shape);
         out = reduced(t, c, step(t, ONV_ATEN_abs, out, ONV_NO_TENSOR, SAVE_A, &shape));
-    } else if (onv_aten_id_of(op) == ONV_ATEN_kl_div) {
+    } else if (onv_aten_id_of(t->row) == ONV_ATEN_kl_div) {
         out = reduced(t, c, divergence(t, c, x[0], x[1]));
-    } else if (onv_aten_id_of(op) == ONV_ATEN_triplet_margin_loss) {
+    } else if (onv_aten_id_of(t->row) == ONV_ATEN_triplet_margin_loss) {
         out = reduced(t, c, triplet(t, c, x[0], x[1], x[2]));
     } else {
         out = distance(t, c, x[0], x[1]);

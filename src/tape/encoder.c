@@ -15,9 +15,9 @@ static uint32_t argument(onv_tape *t, const onv_program_call *c, const char *nam
     return onv_call_tensor(t, c, name);
 }
 
-void onv_tape_encoder(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_encoder(onv_tape *t, const onv_program_call *c)
 {
-    bool is_layer = onv_aten_id_of(op) == ONV_ATEN__transformer_encoder_layer_fwd;
+    bool is_layer = onv_aten_id_of(t->row) == ONV_ATEN__transformer_encoder_layer_fwd;
     onv_encoder_call call = {
         .products = {{argument(t, c, "qkv_weight"), argument(t, c, "qkv_bias"), true},
                      {argument(t, c, "proj_weight"), argument(t, c, "proj_bias"), true}},
@@ -27,7 +27,6 @@ void onv_tape_encoder(onv_tape *t, const onv_program_call *c, const onv_aten_op 
         .gives_weights = !is_layer && onv_call_flag(c, "need_weights", true),
         .gives_each = !onv_call_flag(c, "average_attn_weights", true),
         .heads = onv_call_int(t, c, is_layer ? "num_heads" : "num_head", 1)};
-    (void)in_place;
     if (is_layer) {
         static const char *const names[2][4] = {
             {"ffn_weight_1", "ffn_bias_1", "norm_weight_1", "norm_bias_1"},

@@ -165,16 +165,16 @@ typedef struct kept {
     bool second_first;                /* the formula of b comes before that of a */
 } kept;
 
-static kept kept_of(const onv_tape *t, const onv_aten_op *op)
+static kept kept_of(const onv_tape *t)
 {
     kept k = {0};
     uint32_t wants = 0;
-    const char *text = op->grads;
+    const char *text = t->row->grads;
     onv_aten_grad grad;
     for (size_t i = 0; i < t->operands.count; i++)
         if (onv_tensor_needs_grad(&t->emit, t->operands.at[i].tensor))
             wants |= UINT32_C(1) << t->operands.at[i].letter;
-    onv_aten_saved(op, wants, &k.in, &k.out);
+    onv_aten_saved(t->row, wants, &k.in, &k.out);
     while (onv_aten_next_grad(&text, &grad)) {
         if ((grad.of & 2) != 0 && (k.wanted & 1) == 0 && (grad.of & 1) == 0) k.second_first = true;
         k.wanted |= grad.of;
@@ -235,18 +235,17 @@ static void emit_slices(onv_tape *t, uint32_t base)
     onv_emit_temps(&t->emit, 0, temps);
 }
 
-static uint32_t first_result(onv_tape *t, const onv_program_call *call, const onv_aten_op *op,
-                             bool in_place, uint32_t base)
+static uint32_t first_result(onv_tape *t, const onv_program_call *call, uint32_t base)
 {
     uint32_t value = onv_call_result(call, 0);
-    bool widens = op->cast == ONV_CAST_RESULT && t->emit.amp != ONV_UNDEFINED;
-    if (in_place && t->operands.count > 0) {
+    bool widens = t->row->cast == ONV_CAST_RESULT && t->emit.amp != ONV_UNDEFINED;
+    if (t->overwrites && t->operands.count > 0) {
         onv_eager_tensor s =
             onv_tensor_at(&t->emit, base != ONV_NO_TENSOR ? base : t->operands.at[0].tensor);
         return onv_tensor_on(&t->emit, s.storage, s.dtype, s.rank, s.dims, s.strides);
     }
     if (value == ONV_NO_PROGRAM_VALUE) return ONV_NO_TENSOR;
-    return new_result(t, value, op->form,
+    return new_result(t, value, t->row->form,
                       onv_tape_dtype(t, value, widens ? (uint8_t)ONV_FLOAT : promoted(t)));
 }
 
@@ -266,9 +265,9 @@ static void emit_results(onv_tape *t, const onv_program_call *call, const kept *
 }
 
 /* What the derivative depends on, beside the operator. */
-static onv_aten_id variant_of(const onv_program_call *call, const onv_aten_op *op)
+static onv_aten_id variant_of(const onv_tape *t, const onv_program_call *call)
 {
-    onv_aten_id id = onv_aten_as(op);
+    onv_aten_id id = onv_aten_as(t->row);
     bool scales = onv_call_real(call, "alpha", 1) != 1;
     if (id == ONV_ATEN_add) return scales ? ONV_ATEN_add_alpha : id;
     if (id == ONV_ATEN_sub) return scales ? ONV_ATEN_sub_alpha : id;
@@ -290,27 +289,26 @@ static onv_aten_id variant_of(const onv_program_call *call, const onv_aten_op *o
                           : id;
 }
 
-void onv_tape_by_row(onv_tape *t, const onv_program_call *call, const onv_aten_op *op,
-                     bool in_place)
+void onv_tape_by_row(onv_tape *t, const onv_program_call *call)
 {
-    onv_aten_id id = variant_of(call, op);
-    onv_tape_operands(t, call, op);
-    if (!in_place) cast_operands(t, op->cast);
-    kept k = kept_of(t, op);
+    onv_aten_id id = variant_of(t, call);
+    onv_tape_operands(t, call, t->row);
+    if (!t->overwrites) cast_operands(t, t->row->cast);
+    kept k = kept_of(t);
     if (id == ONV_ATEN_add_alpha) k.hands_on &= 1; /* of b alone the gradient is scaled */
-    bool writes = in_place && t->operands.count > 0;
+    bool writes = t->overwrites && t->operands.count > 0;
     uint32_t target = writes ? t->operands.at[0].value : ONV_NO_PROGRAM_VALUE;
     uint32_t base = writes ? written_base(t, target, is_any_wanted(t, &k)) : ONV_NO_TENSOR;
-    uint32_t out = first_result(t, call, op, in_place, base);
+    uint32_t out = first_result(t, call, base);
     onv_emit_begin_op(&t->emit, id);
     t->emit.op.in_place = writes;
     t->emit.op.swaps_grads = k.second_first;
     if (base != ONV_NO_TENSOR) emit_slices(t, base);
     emit_operands(t, &k, writes, base, out);
-    if (op->part != 0 && t->operands.count > 0) {
+    if (t->row->part != 0 && t->operands.count > 0) {
         uint32_t x = t->operands.at[0].tensor;
         uint32_t reduced = onv_call_dims(t, call, onv_tensor_at(&t->emit, x).rank);
-        onv_emit_reduction(&t->emit, x, out, reduced, op->part);
+        onv_emit_reduction(&t->emit, x, out, reduced, t->row->part);
     }
     emit_results(t, call, &k, out);
     onv_emit_end(&t->emit);

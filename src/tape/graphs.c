@@ -162,12 +162,11 @@ bool onv_tape_refuses(onv_tape *t, const onv_program_call *c)
     return true;
 }
 
-void onv_tape_graphs(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_graphs(onv_tape *t, const onv_program_call *c)
 {
     const onv_program_graph *graph = graph_of(t, c, 0);
     bool branches = strstr(c->op_name, ".cond") != NULL;
     bool loops = strstr(c->op_name, ".while_loop") != NULL;
-    (void)op, (void)in_place;
     if (graph == NULL) return;
     if ((branches || loops) && onv_tape_refuses(t, c)) return;
     if (branches) {
@@ -192,11 +191,10 @@ static uint32_t listed(onv_tape *t, const onv_argument *list, uint32_t i)
 
 /* What forward() of an autograd.Function called has run without gradients. From here on its results are a node's of autograd, which
  * gives gradients to what it was given, and keeps what the recording says. */
-void onv_tape_function(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_function(onv_tape *t, const onv_program_call *c)
 {
     const onv_argument *given = onv_call_argument(c, "given"), *made = onv_call_argument(c, "made"),
                        *kept = onv_call_argument(c, "kept");
-    (void)op, (void)in_place;
     onv_emit_begin(&t->emit, "autograd_function");
     for (uint32_t i = 0; given != NULL && i < given->count; i++)
         onv_emit_in(&t->emit, listed(t, given, i), ONV_GRAD_NEW);

@@ -6,12 +6,10 @@
 
 /* An archive has the sizes of the kernel of the machine that it was made on; CUDA's gives the bag of each index, the size of each bag, and of
  * the largest of a bag (mode 2) which index it is. */
-void onv_tape_embedding_bag(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                            bool in_place)
+void onv_tape_embedding_bag(onv_tape *t, const onv_program_call *c)
 {
     enum { MAX = 2, N = 4 };
-    (void)in_place;
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     uint32_t indices = onv_tape_operand_of(t, 1);
     uint32_t out = onv_tape_new(t, onv_call_result(c, 0), ONV_UNDEFINED);
     onv_eager_tensor places = onv_tensor_at(&t->emit, indices), bags = onv_tensor_at(&t->emit, out);
@@ -19,7 +17,7 @@ void onv_tape_embedding_bag(onv_tape *t, const onv_program_call *c, const onv_at
     bool is_max = onv_call_int(t, c, "mode", 0) == MAX;
     const int64_t elems[N] = {0, (int64_t)places.elems, bags.dims[0],
                               is_max ? (int64_t)bags.elems : 0};
-    onv_emit_begin_op(&t->emit, onv_aten_as(op));
+    onv_emit_begin_op(&t->emit, onv_aten_as(t->row));
     for (size_t i = 0; i < t->operands.count; i++) {
         onv_emit_in(&t->emit, t->operands.at[i].tensor, i == 0 ? ONV_GRAD_NEW : ONV_GRAD_NONE);
         if (i > 0) onv_emit_save(&t->emit, t->operands.at[i].tensor);
@@ -60,7 +58,7 @@ static void emit_copy_slices(onv_tape *t, const onv_program_call *c, uint32_t ta
     onv_tape_set_base_written(t, onv_call_result(c, 0), target, out);
 }
 
-void onv_tape_copy(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_copy(onv_tape *t, const onv_program_call *c)
 {
     uint32_t target = onv_call_value(c, "self"), part = onv_call_tensor(t, c, "src");
     if (target == ONV_NO_PROGRAM_VALUE || onv_tape_tensor(t, target) == ONV_NO_TENSOR) return;
@@ -68,21 +66,20 @@ void onv_tape_copy(onv_tape *t, const onv_program_call *c, const onv_aten_op *op
     bool any =
         onv_tensor_needs_grad(&t->emit, part) ||
         (base != ONV_NO_PROGRAM_VALUE && onv_tensor_needs_grad(&t->emit, onv_tape_tensor(t, base)));
-    if (in_place && base != ONV_NO_PROGRAM_VALUE && any && !t->emit.has_no_grad) {
+    if (t->overwrites && base != ONV_NO_PROGRAM_VALUE && any && !t->emit.has_no_grad) {
         emit_copy_slices(t, c, target, base, part);
         return;
     }
-    onv_tape_by_row(t, c, op, in_place);
+    onv_tape_by_row(t, c);
 }
 
 /* By constants into a new tensor; otherwise by a kernel that reads the input again. */
-void onv_tape_pad(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_pad(onv_tape *t, const onv_program_call *c)
 {
     const char *mode = onv_call_text(c, "mode");
     bool is_constant = mode == NULL || strcmp(mode, "constant") == 0;
     bool is_same = onv_call_result(c, 0) != ONV_NO_PROGRAM_VALUE;
-    (void)in_place;
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     uint32_t x = onv_tape_operand_of(t, 0);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     if (x == ONV_NO_TENSOR || !is_same) return;
@@ -96,11 +93,11 @@ void onv_tape_pad(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
 }
 
 /* It rolls one dim after the other, and holds what it has so far until the last. Its backward is one, too. */
-void onv_tape_roll(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_roll(onv_tape *t, const onv_program_call *c)
 {
     const onv_argument *dims = onv_call_argument(c, "dims");
     size_t before = t->emit.eager->ops.count;
-    onv_tape_by_row(t, c, op, in_place);
+    onv_tape_by_row(t, c);
     if (t->emit.status != ONV_OK || t->emit.eager->ops.count == before || dims == NULL ||
         dims->kind != ONV_ARGUMENT_INTS || dims->count < 2)
         return;

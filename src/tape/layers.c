@@ -41,13 +41,12 @@ static uint32_t padded(onv_tape *t, const onv_program_call *c, uint32_t x, uint3
     return onv_emit_of(&t->emit, "pad", x, ONV_GRAD_NEW, in.rank, dims, NULL);
 }
 
-void onv_tape_conv(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_conv(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0), in[3];
     onv_shape shape;
     int64_t strides[ONV_MAX_RANK];
-    (void)in_place;
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     for (uint32_t k = 0; k < 3; k++) in[k] = onv_tape_operand_of(t, k);
     onv_amp_low_all(&t->emit, in, 3);
     if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape))
@@ -71,9 +70,9 @@ void onv_tape_conv(onv_tape *t, const onv_program_call *c, const onv_aten_op *op
 /* --- Normalisation ----------------------------------------------------------------------------- */
 
 /* Inputs by their places, whatever overloads call them. */
-static void gather(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, uint32_t in[3])
+static void gather(onv_tape *t, const onv_program_call *c, uint32_t in[3])
 {
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     for (uint32_t k = 0; k < 3; k++) in[k] = onv_tape_operand_of(t, k);
 }
 
@@ -83,12 +82,10 @@ static void give_statistics(onv_tape *t, const onv_program_call *c)
     for (uint32_t k = 1; k < c->n_results; k++) onv_tape_give(t, c, k, ONV_NO_TENSOR);
 }
 
-void onv_tape_batch_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                         bool in_place)
+void onv_tape_batch_norm(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3];
-    (void)in_place;
-    gather(t, c, op, in);
+    gather(t, c, in);
     uint32_t x = in[0];
     if (x == ONV_NO_TENSOR) return;
     onv_eager_tensor s = onv_tensor_at(&t->emit, x);
@@ -109,12 +106,10 @@ static uint32_t repeated(onv_tape *t, uint32_t w, uint64_t groups)
     return onv_emit_of(&t->emit, "repeat", w, ONV_GRAD_NEW, 1, dims, NULL);
 }
 
-void onv_tape_instance_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                            bool in_place)
+void onv_tape_instance_norm(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3];
-    (void)in_place;
-    gather(t, c, op, in);
+    gather(t, c, in);
     uint32_t x = onv_emit_contiguous(&t->emit, in[0]);
     onv_eager_tensor s = onv_tensor_at(&t->emit, x);
     uint64_t groups = 1;
@@ -135,34 +130,29 @@ static int64_t first_axis(onv_tape *t, const onv_program_call *c)
     return a != NULL && a->kind == ONV_ARGUMENT_INTS ? -(int64_t)a->count : -1;
 }
 
-void onv_tape_layer_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                         bool in_place)
+void onv_tape_layer_norm(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3];
-    (void)in_place;
-    gather(t, c, op, in);
+    gather(t, c, in);
     onv_tape_give(t, c, 0,
                   onv_emit_layer_norm(&t->emit, in[0], in[1], in[2], first_axis(t, c), true));
     give_statistics(t, c);
 }
 
-void onv_tape_rms_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_rms_norm(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3];
-    (void)in_place;
-    gather(t, c, op, in);
+    gather(t, c, in);
     onv_tape_give(
         t, c, 0,
         onv_emit_layer_norm(&t->emit, in[0], in[1], ONV_NO_TENSOR, first_axis(t, c), false));
     give_statistics(t, c);
 }
 
-void onv_tape_group_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                         bool in_place)
+void onv_tape_group_norm(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3];
-    (void)in_place;
-    gather(t, c, op, in);
+    gather(t, c, in);
     int64_t groups = onv_call_int(t, c, "num_groups", onv_call_int(t, c, "group", 1));
     onv_tape_give(t, c, 0, onv_emit_group_norm(&t->emit, in[0], in[1], in[2], groups));
     give_statistics(t, c);
@@ -182,12 +172,10 @@ static bool is_set_by_hook(const onv_tape *t, const onv_program_call *c)
            strcmp(of_g + stem, "_g") == 0;
 }
 
-void onv_tape_weight_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                          bool in_place)
+void onv_tape_weight_norm(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3];
-    (void)in_place;
-    gather(t, c, op, in);
+    gather(t, c, in);
     uint32_t out = onv_emit_weight_norm(&t->emit, in[0], in[1]);
     bool is_archive = !onv_program_is_recorded(t->program);
     if (is_archive && out != ONV_NO_TENSOR && is_set_by_hook(t, c))
@@ -204,17 +192,17 @@ static bool drops(const onv_tape *t, const onv_program_call *c)
     return !t->emit.options->inference && onv_call_real(c, "p", 0.5) > 0;
 }
 
-void onv_tape_dropout(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_dropout(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3];
-    gather(t, c, op, in);
+    gather(t, c, in);
     if (in[0] == ONV_NO_TENSOR) return;
     uint32_t value = t->operands.at[0].value;
     if (!drops(t, c)) {
         onv_tape_same(t, c, value);
         return;
     }
-    if (!in_place) {
+    if (!t->overwrites) {
         onv_tape_give(t, c, 0, onv_emit_dropout(&t->emit, in[0]));
         give_statistics(t, c);
         return;
@@ -231,11 +219,10 @@ void onv_tape_dropout(onv_tape *t, const onv_program_call *c, const onv_aten_op 
 }
 
 /* Whole channels: a number for each, with which the input is multiplied. */
-void onv_tape_feature_dropout(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                              bool in_place)
+void onv_tape_feature_dropout(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3];
-    gather(t, c, op, in);
+    gather(t, c, in);
     onv_eager_tensor x = onv_tensor_at(&t->emit, in[0]);
     if (in[0] == ONV_NO_TENSOR) return;
     if (!drops(t, c)) {
@@ -249,27 +236,26 @@ void onv_tape_feature_dropout(onv_tape *t, const onv_program_call *c, const onv_
     onv_emit_begin(&t->emit, "bernoulli");
     onv_emit_out(&t->emit, noise);
     onv_emit_end(&t->emit);
-    uint32_t out = in_place ? onv_tape_written(t, t->operands.at[0].value)
-                            : onv_tape_new(t, onv_call_result(c, 0), x.dtype);
+    uint32_t out = t->overwrites ? onv_tape_written(t, t->operands.at[0].value)
+                                 : onv_tape_new(t, onv_call_result(c, 0), x.dtype);
     onv_emit_begin(&t->emit, "mul");
-    t->emit.op.in_place = in_place;
+    t->emit.op.in_place = t->overwrites;
     onv_emit_in(&t->emit, in[0], ONV_GRAD_NEW);
     onv_emit_in(&t->emit, noise, ONV_GRAD_NONE);
     onv_emit_save(&t->emit, noise);
     onv_emit_out(&t->emit, out);
     onv_emit_end(&t->emit);
-    if (in_place)
+    if (t->overwrites)
         onv_tape_set_written(t, onv_call_result(c, 0), t->operands.at[0].value, out);
     else
         onv_tape_give(t, c, 0, out);
 }
 
-void onv_tape_softmax(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_softmax(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3], result = onv_call_result(c, 0);
-    (void)in_place;
-    gather(t, c, op, in);
+    gather(t, c, in);
     if (in[0] == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     uint8_t dtype = t->program->values.at[result].dtype;
-    onv_tape_set(t, result, onv_emit_softmax(&t->emit, onv_aten_as(op), in[0], dtype));
+    onv_tape_set(t, result, onv_emit_softmax(&t->emit, onv_aten_as(t->row), in[0], dtype));
 }

@@ -44,12 +44,10 @@ static void add_smooth_part(onv_tape *t, uint32_t log_probs, uint32_t result)
     onv_tape_set(t, result, loss);
 }
 
-void onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                            bool in_place)
+void onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0);
-    (void)in_place;
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     uint32_t logits = onv_tape_operand_of(t, 0), targets = onv_tape_operand_of(t, 1);
     if (logits == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     uint32_t log_probs = onv_emit_log_probs(&t->emit, logits);
@@ -57,10 +55,9 @@ void onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c, const onv_at
     if (onv_call_real(c, "label_smoothing", 0) > 0) add_smooth_part(t, log_probs, result);
 }
 
-void onv_tape_nll_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_nll_loss(onv_tape *t, const onv_program_call *c)
 {
-    (void)in_place;
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     uint32_t x = onv_amp_fp32(&t->emit, onv_tape_operand_of(t, 0));
     if (x == ONV_NO_TENSOR || onv_call_result(c, 0) == ONV_NO_PROGRAM_VALUE) return;
     emit_nll(t, x, onv_tape_operand_of(t, 1), onv_tape_operand_of(t, 2), onv_call_result(c, 0));
@@ -68,10 +65,10 @@ void onv_tape_nll_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op
 
 /* What is computed of each element before it is reduced. Kernels of some put that into the storage of the result, which keeps
  * its size. */
-void onv_tape_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_loss(onv_tape *t, const onv_program_call *c)
 {
     size_t before = t->emit.eager->ops.count;
-    onv_tape_by_row(t, c, op, in_place);
+    onv_tape_by_row(t, c);
     if (t->emit.status != ONV_OK || t->emit.eager->ops.count == before) return;
     onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
     if (made->n_out == 0 || made->n_in == 0) return;

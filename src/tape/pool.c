@@ -51,26 +51,23 @@ static void emit_pool(onv_tape *t, const onv_program_call *c, onv_aten_id id, ui
 }
 
 /* Of one dim PyTorch pools an image of one row, a view, and gives a view of the result. */
-void onv_tape_max_pool(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_max_pool(onv_tape *t, const onv_program_call *c)
 {
-    (void)in_place;
-    onv_tape_operands(t, c, op);
-    emit_pool(t, c, onv_aten_as(op), 0, 0);
+    onv_tape_operands(t, c, t->row);
+    emit_pool(t, c, onv_aten_as(t->row), 0, 0);
 }
 
 /* Its kernels want all in the usual order: forward copies the input; backward the gradient and the indices, and makes a gradient
  * that it copies back. */
-void onv_tape_adaptive_max_pool(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                                bool in_place)
+void onv_tape_adaptive_max_pool(onv_tape *t, const onv_program_call *c)
 {
-    (void)in_place;
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     onv_eager_tensor x = onv_tensor_at(&t->emit, onv_tape_operand_of(t, 0));
     uint32_t result = onv_call_result(c, 0);
     onv_shape shape;
     if (onv_tape_operand_of(t, 0) == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape)) return;
     if (onv_tensor_is_contiguous(&x)) {
-        emit_pool(t, c, onv_aten_as(op), 0, 0);
+        emit_pool(t, c, onv_aten_as(t->row), 0, 0);
         return;
     }
     uint64_t elems = 1, each, copies;
@@ -80,18 +77,16 @@ void onv_tape_adaptive_max_pool(onv_tape *t, const onv_program_call *c, const on
         fits &= onv_u64_mul(elems, (uint64_t)shape.dims[i], &elems);
     fits = fits && onv_u64_mul(elems, sizeof(int64_t) + elem, &each) &&
            onv_u64_add(each, x.bytes, &copies);
-    emit_pool(t, c, onv_aten_as(op), x.bytes, fits ? copies : UINT64_MAX);
+    emit_pool(t, c, onv_aten_as(t->row), x.bytes, fits ? copies : UINT64_MAX);
 }
 
 /* To one place it is a mean, whose result is viewed as an image. To others the kernel takes images whose channels come last as they
  * are, and copies what is in no order that it knows. */
-void onv_tape_adaptive_avg_pool(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                                bool in_place)
+void onv_tape_adaptive_avg_pool(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0);
     onv_shape shape;
-    (void)in_place;
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     uint32_t x = onv_tape_operand_of(t, 0);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     if (x == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape)) return;
@@ -101,7 +96,7 @@ void onv_tape_adaptive_avg_pool(onv_tape *t, const onv_program_call *c, const on
     bool is_one = spatial <= shape.rank;
     for (uint32_t i = 0; is_one && i < spatial; i++) is_one = shape.dims[shape.rank - 1 - i] == 1;
     uint32_t out = new_image(t, result, &from);
-    onv_emit_begin_op(&t->emit, is_one ? ONV_ATEN_mean : onv_aten_as(op));
+    onv_emit_begin_op(&t->emit, is_one ? ONV_ATEN_mean : onv_aten_as(t->row));
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
     if (is_one) {
         uint32_t pixels = ((UINT32_C(1) << spatial) - 1) << (from.rank - spatial);
@@ -117,19 +112,18 @@ void onv_tape_adaptive_avg_pool(onv_tape *t, const onv_program_call *c, const on
 }
 
 /* Both kernels make what they give like what they are given, and then change its size: im2col its gradient. */
-void onv_tape_windows(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_windows(onv_tape *t, const onv_program_call *c)
 {
-    (void)in_place;
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     uint32_t x = onv_tape_operand_of(t, 0), result = onv_call_result(c, 0);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
-    bool gathers = onv_aten_id_of(op) == ONV_ATEN_im2col;
+    bool gathers = onv_aten_id_of(t->row) == ONV_ATEN_im2col;
     uint32_t out = onv_tape_new(t, result, from.dtype);
     if (out == ONV_NO_TENSOR) return;
     uint64_t *bytes = &t->emit.eager->storages.at[onv_tensor_at(&t->emit, out).storage].bytes;
     if (!gathers && *bytes < from.bytes) *bytes = from.bytes;
-    onv_emit_begin_op(&t->emit, onv_aten_as(op));
+    onv_emit_begin_op(&t->emit, onv_aten_as(t->row));
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
     if (gathers && t->emit.status == ONV_OK)
         t->emit.in.at[0].grad_bytes = onv_tensor_at(&t->emit, out).bytes;

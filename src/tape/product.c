@@ -4,11 +4,10 @@
 #include "ops/equation.h"
 #include "tape/state.h"
 
-void onv_tape_linear(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_linear(onv_tape *t, const onv_program_call *c)
 {
     uint32_t x = onv_call_tensor(t, c, "input"), w = onv_call_tensor(t, c, "weight");
     uint32_t bias = onv_call_tensor(t, c, "bias");
-    (void)op, (void)in_place;
     if (x == ONV_NO_TENSOR || w == ONV_NO_TENSOR) return;
     t->emit.is_linear = true;
     bias = onv_amp_low(&t->emit, bias);
@@ -30,9 +29,9 @@ static uint32_t widened(onv_tape *t, uint32_t x, bool is_first)
     return onv_emit_reshape(&t->emit, x, 2, dims);
 }
 
-void onv_tape_matmul(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_matmul(onv_tape *t, const onv_program_call *c)
 {
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     uint32_t b = onv_amp_low(&t->emit, onv_tape_operand_of(t, 1));
     uint32_t a = onv_amp_low(&t->emit, onv_tape_operand_of(t, 0));
     onv_eager_tensor x = onv_tensor_at(&t->emit, a), y = onv_tensor_at(&t->emit, b);
@@ -40,7 +39,8 @@ void onv_tape_matmul(onv_tape *t, const onv_program_call *c, const onv_aten_op *
     onv_shape shape;
     if (a == ONV_NO_TENSOR || b == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape)) return;
     if (x.rank < 2 && y.rank < 2) {
-        onv_tape_by_row(t, c, onv_aten_find("aten.dot.default", &in_place), false);
+        t->row = &onv_aten_ops[ONV_ATEN_dot];
+        onv_tape_by_row(t, c);
         return;
     }
     uint32_t out;
@@ -56,14 +56,13 @@ void onv_tape_matmul(onv_tape *t, const onv_program_call *c, const onv_aten_op *
     onv_tape_set(t, result, out);
 }
 
-void onv_tape_mm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_mm(onv_tape *t, const onv_program_call *c)
 {
-    (void)in_place;
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     onv_added none = {.bias = ONV_NO_TENSOR};
     uint32_t b = onv_amp_low(&t->emit, onv_tape_operand_of(t, 1));
     uint32_t a = onv_amp_low(&t->emit, onv_tape_operand_of(t, 0));
-    uint32_t out = onv_emit_mm(&t->emit, op->name, a, b, none);
+    uint32_t out = onv_emit_mm(&t->emit, t->row->name, a, b, none);
     onv_tape_give(t, c, 0, out);
 }
 
@@ -73,36 +72,36 @@ static bool scales(const onv_program_call *c, const char *name)
     return onv_call_real(c, name, 1) != 1;
 }
 
-void onv_tape_addmm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_addmm(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0), in[3];
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     for (uint32_t k = 0; k < 3; k++) in[k] = onv_tape_operand_of(t, k);
     onv_amp_low_all(&t->emit, in, 3);
     if (in[1] == ONV_NO_TENSOR || in[2] == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     onv_added sum = {
         .bias = in[0], .scales_product = scales(c, "alpha"), .scales_bias = scales(c, "beta")};
     uint32_t target = onv_call_value(c, "self");
-    uint32_t out = in_place ? onv_tape_written(t, target)
-                            : onv_tape_new(t, result, onv_tensor_at(&t->emit, in[1]).dtype);
-    onv_emit_product(&t->emit, op->name, in[1], in[2], sum, out);
-    if (in_place)
+    uint32_t out = t->overwrites ? onv_tape_written(t, target)
+                                 : onv_tape_new(t, result, onv_tensor_at(&t->emit, in[1]).dtype);
+    onv_emit_product(&t->emit, t->row->name, in[1], in[2], sum, out);
+    if (t->overwrites)
         onv_tape_set_written(t, result, target, out);
     else
         onv_tape_set(t, result, out);
 }
 
 /* Products of a vector: mv, dot, addmv. */
-void onv_tape_vectors(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_vectors(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0);
-    onv_tape_operands(t, c, op);
-    bool adds = onv_aten_id_of(op) == ONV_ATEN_addmv;
+    onv_tape_operands(t, c, t->row);
+    bool adds = onv_aten_id_of(t->row) == ONV_ATEN_addmv;
     uint32_t b = onv_amp_low(&t->emit, onv_tape_operand_of(t, adds ? 2 : 1));
     uint32_t a = onv_amp_low(&t->emit, onv_tape_operand_of(t, adds ? 1 : 0));
-    if (in_place || a == ONV_NO_TENSOR || b == ONV_NO_TENSOR ||
+    if (t->overwrites || a == ONV_NO_TENSOR || b == ONV_NO_TENSOR ||
         onv_tensor_at(&t->emit, a).rank < 2) {
-        onv_tape_by_row(t, c, op, in_place);
+        onv_tape_by_row(t, c);
         return;
     }
     onv_added sum = {.bias =
@@ -110,31 +109,30 @@ void onv_tape_vectors(onv_tape *t, const onv_program_call *c, const onv_aten_op 
                      .scales_product = scales(c, "alpha"),
                      .scales_bias = scales(c, "beta")};
     uint32_t out = onv_tape_new(t, result, onv_tensor_at(&t->emit, a).dtype);
-    onv_tape_set(t, result, onv_emit_product(&t->emit, op->name, a, b, sum, out));
+    onv_tape_set(t, result, onv_emit_product(&t->emit, t->row->name, a, b, sum, out));
 }
 
-void onv_tape_einsum(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_einsum(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[ONV_MOST_TERMS], out = ONV_NO_TENSOR, n = 0;
     const char *equation = onv_call_text(c, "equation");
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     for (size_t i = 0; i < t->operands.count && n < ONV_MOST_TERMS; i++)
         in[n++] = t->operands.at[i].tensor;
     if (equation != NULL && n == t->operands.count)
         out = onv_emit_einsum(&t->emit, equation, in, n);
     if (out == ONV_NO_TENSOR) {
-        onv_tape_by_row(t, c, op, in_place);
+        onv_tape_by_row(t, c);
         return;
     }
     onv_tape_give(t, c, 0, out);
 }
 
-void onv_tape_bilinear(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_bilinear(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[4];
     onv_shape shape;
-    (void)in_place;
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     for (uint32_t k = 0; k < 4; k++) in[k] = onv_tape_operand_of(t, k);
     if (!onv_tape_shape(t, onv_call_result(c, 0), &shape)) return;
     onv_tape_give(t, c, 0, onv_emit_bilinear(&t->emit, in[0], in[2], in[1], in[3], &shape));

@@ -97,12 +97,11 @@ static uint32_t sequence_of(onv_tape *t, uint32_t out)
     return onv_emit_reshape(&t->emit, out, 3, dims);
 }
 
-void onv_tape_recurrent(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                        bool in_place)
+void onv_tape_recurrent(onv_tape *t, const onv_program_call *c)
 {
     module m;
     if (!describe(t, c, &m)) {
-        onv_tape_by_row(t, c, op, in_place);
+        onv_tape_by_row(t, c);
         return;
     }
     const onv_rnn_layer layers = {.x = m.batch_first ? turned(t, m.x) : m.x,
@@ -137,7 +136,7 @@ static uint32_t gates_of(onv_tape *t, uint32_t x, uint32_t weight)
     return out;
 }
 
-void onv_tape_cell(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_cell(onv_tape *t, const onv_program_call *c)
 {
     const onv_argument *hx = onv_call_argument(c, "hx");
     bool is_lstm = cell_of(t, c) == ONV_RNN_LSTM;
@@ -149,7 +148,7 @@ void onv_tape_cell(onv_tape *t, const onv_program_call *c, const onv_aten_op *op
     onv_shape shape;
     if (cell_of(t, c) == ONV_RNN_PLAIN || x == ONV_NO_TENSOR || h == ONV_NO_TENSOR ||
         w[0] == ONV_NO_TENSOR || w[1] == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape)) {
-        onv_tape_by_row(t, c, op, in_place);
+        onv_tape_by_row(t, c);
         return;
     }
     uint32_t input = gates_of(t, x, w[0]), own = gates_of(t, h, w[1]);

@@ -6,12 +6,11 @@
 
 /* A sum hands its gradient on, repeated; a mean divides it. Under autocast a sum of low precision is float32, and its gradient is
  * cast. */
-void onv_tape_sum(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_sum(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0);
-    bool sums = op->cast == ONV_CAST_RESULT;
-    (void)in_place;
-    onv_tape_operands(t, c, op);
+    bool sums = t->row->cast == ONV_CAST_RESULT;
+    onv_tape_operands(t, c, t->row);
     uint32_t x = onv_tape_operand_of(t, 0);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
@@ -19,9 +18,9 @@ void onv_tape_sum(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
     uint8_t dtype = onv_tape_dtype(t, result, widens ? (uint8_t)ONV_FLOAT : from.dtype);
     uint32_t out = onv_tape_new(t, result, dtype);
     bool hands_on = sums && onv_tensor_at(&t->emit, out).dtype == from.dtype;
-    onv_emit_begin_op(&t->emit, onv_aten_as(op));
+    onv_emit_begin_op(&t->emit, onv_aten_as(t->row));
     onv_emit_in(&t->emit, x, hands_on ? ONV_GRAD_PART : ONV_GRAD_NEW);
-    onv_emit_reduction(&t->emit, x, out, onv_call_dims(t, c, from.rank), op->part);
+    onv_emit_reduction(&t->emit, x, out, onv_call_dims(t, c, from.rank), t->row->part);
     onv_tape_set(t, result, onv_emit_out(&t->emit, out));
     onv_emit_end(&t->emit);
 }
@@ -49,11 +48,10 @@ static uint32_t emit_unit(onv_tape *t, uint32_t x, const onv_shape *norm, uint32
     return unit;
 }
 
-void onv_tape_cosine(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_cosine(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0), unit[2], length[2];
-    (void)in_place;
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     uint32_t in[2] = {onv_amp_fp32(&t->emit, onv_tape_operand_of(t, 0)),
                       onv_amp_fp32(&t->emit, onv_tape_operand_of(t, 1))};
     if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;

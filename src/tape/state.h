@@ -60,6 +60,9 @@ typedef struct onv_tape {
     uint32_t
         *storages; /* of a recording, by value: its storage, as a number below that of values */
     uint32_t *given_to; /* likewise, by such a number: the last call that was given it, and 1 */
+    /* Of the call that is emitted. */
+    const onv_aten_op *row;
+    bool overwrites; /* its first argument, whose name ends with "_" */
     ONV_VEC(onv_tape_operand) operands;
     bool
         is_recovered; /* calls come one by one, of a graph, and know neither strides nor what autocast made */
@@ -126,8 +129,7 @@ static inline uint32_t onv_call_result(const onv_program_call *call, uint32_t k)
 
 /* --- generic.c: what rows describe ---------------------------------------------------------------- */
 
-void onv_tape_by_row(onv_tape *t, const onv_program_call *call, const onv_aten_op *op,
-                     bool in_place);
+void onv_tape_by_row(onv_tape *t, const onv_program_call *call);
 /* The tensor arguments of the call, by the row's names, into `operands`. */
 void onv_tape_operands(onv_tape *t, const onv_program_call *call, const onv_aten_op *op);
 /* The first of a letter, or ONV_NO_TENSOR. */
@@ -135,49 +137,17 @@ uint32_t onv_tape_operand_of(const onv_tape *t, uint32_t letter);
 /* A tensor on the storage of the value, which is overwritten. */
 uint32_t onv_tape_written(onv_tape *t, uint32_t value);
 /* A view of its argument `self`, in the program's strides, where those of `self` are. */
-void onv_tape_view(onv_tape *t, const onv_program_call *call, const onv_aten_op *op);
+void onv_tape_view(onv_tape *t, const onv_program_call *call);
 /* The call gives what it is given. */
 void onv_tape_same(onv_tape *t, const onv_program_call *call, uint32_t value);
 void onv_tape_give(onv_tape *t, const onv_program_call *call, uint32_t k, uint32_t tensor);
 
 /* --- Rules of operators ------------------------------------------------------------------------- */
 
-typedef void (*onv_tape_fn)(onv_tape *t, const onv_program_call *call, const onv_aten_op *op,
-                            bool in_place);
-onv_tape_fn onv_tape_rule(onv_aten_rule rule);
-
-/* product.c */
-void onv_tape_linear(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_matmul(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_mm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_addmm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_vectors(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_einsum(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_bilinear(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                       bool in_place);
-
-/* layers.c */
-void onv_tape_conv(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_batch_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                         bool in_place);
-void onv_tape_instance_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                            bool in_place);
-void onv_tape_layer_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                         bool in_place);
-void onv_tape_group_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                         bool in_place);
-void onv_tape_rms_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                       bool in_place);
-void onv_tape_weight_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                          bool in_place);
-void onv_tape_dropout(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_feature_dropout(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                              bool in_place);
-void onv_tape_softmax(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-
-/* attention.c */
-void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                        bool in_place);
+/* Of the call whose row and form the tape has. */
+typedef void (*onv_tape_fn)(onv_tape *t, const onv_program_call *call);
+#define ATEN_RULE(name, function) void onv_tape_##function(onv_tape *t, const onv_program_call *c);
+#include "aten/rules.def"
 
 /* exported_masks.c */
 void onv_tape_find_exported_masks(onv_tape *t); /* sets `mask` of values, and `left_out` */
@@ -190,68 +160,16 @@ void onv_tape_report_masks(onv_tape *t);
 bool onv_tape_matters(onv_tape *t, uint64_t part);
 
 /* encoder.c */
-void onv_tape_encoder(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 /* Where calls from `first` on are a module that takes another path without gradients: emits that, and gives the call behind it;
  * else gives `first`. */
 uint32_t onv_tape_fast_path(onv_tape *t, uint32_t first, uint32_t end);
 
-/* recurrent.c */
-void onv_tape_recurrent(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                        bool in_place);
-void onv_tape_cell(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-
 /* view.c */
-void onv_tape_reshape(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_contiguous(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                         bool in_place);
-void onv_tape_to(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 void onv_tape_find_typed(onv_tape *t); /* sets `typed` */
-void onv_tape_expand(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_expand_each(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                          bool in_place);
-void onv_tape_detach(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_parts(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-
-/* index.c */
-void onv_tape_embedding_bag(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                            bool in_place);
-void onv_tape_index(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_copy(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_pad(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_roll(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-
-/* reduce.c */
-void onv_tape_sum(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_cosine(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_max_pool(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                       bool in_place);
-void onv_tape_adaptive_max_pool(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                                bool in_place);
-void onv_tape_adaptive_avg_pool(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                                bool in_place);
-void onv_tape_windows(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                            bool in_place);
-void onv_tape_nll_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                       bool in_place);
-void onv_tape_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-
-/* temps.c */
-void onv_tape_det(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_unfold(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_more_temps(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                         bool in_place);
-
-/* composite.c */
-void onv_tape_composite(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                        bool in_place);
 
 /* graphs.c */
 /* Training, and the call has a graph that runs as often as data say, or none knows how: the status is set. */
 bool onv_tape_refuses(onv_tape *t, const onv_program_call *c);
-void onv_tape_graphs(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_function(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                       bool in_place);
 
 /* --- functions.c: autograd.Functions in an archive ----------------------------------------------- */
 

@@ -173,14 +173,19 @@ void onv_tape_emit(onv_tape *t, const onv_program_call *call, const onv_aten_op 
         give_unknown(t, call);
         return;
     }
-    onv_tape_fn rule = onv_tape_rule((onv_aten_rule)op->rule);
+    static const onv_tape_fn rules[ONV_N_RULES] = {
+#define ATEN_RULE(name, function) [ONV_RULE_##name] = onv_tape_##function,
+#include "aten/rules.def"
+    };
     if (op->form == ONV_ATEN_NOTHING) return;
-    if (rule != NULL)
-        rule(t, call, op, in_place);
+    t->row = op;
+    t->overwrites = in_place;
+    if (rules[op->rule] != NULL)
+        rules[op->rule](t, call);
     else if (op->form == ONV_ATEN_VIEW && !in_place)
-        onv_tape_view(t, call, op);
+        onv_tape_view(t, call);
     else
-        onv_tape_by_row(t, call, op, in_place);
+        onv_tape_by_row(t, call);
 }
 
 /* Calls that count in the file alone are left out. */

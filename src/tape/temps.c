@@ -97,11 +97,11 @@ static void add_lookups(onv_tape *t, onv_eager_op *op)
 }
 
 /* index_put_ that adds up: places within the dim, then within the tensor; those sorted, where each was, and a count of them. */
-void onv_tape_index(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_index(onv_tape *t, const onv_program_call *c)
 {
     enum { LINEAR = 2, N = 7 };
     size_t before = t->emit.eager->ops.count;
-    onv_tape_by_row(t, c, op, in_place);
+    onv_tape_by_row(t, c);
     if (t->emit.status != ONV_OK || t->emit.eager->ops.count == before) return;
     onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
     uint64_t n = 0;
@@ -179,26 +179,24 @@ static void add_reduction(const onv_tape *t, const onv_program_call *c, onv_eage
 
 /* --- The calls --------------------------------------------------------------------------------- */
 
-void onv_tape_more_temps(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                         bool in_place)
+void onv_tape_more_temps(onv_tape *t, const onv_program_call *c)
 {
     size_t before = t->emit.eager->ops.count;
-    onv_tape_by_row(t, c, op, in_place);
+    onv_tape_by_row(t, c);
     if (t->emit.status != ONV_OK || t->emit.eager->ops.count == before) return;
     onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
-    if (onv_aten_as(op) == ONV_ATEN_scatter_reduce && made->n_in > 0) add_reduction(t, c, made);
-    if (onv_aten_as(op) == ONV_ATEN_cdist && made->n_in > 1)
-        add_distances(t, onv_aten_id_of(op), made);
-    if (onv_aten_as(op) == ONV_ATEN_embedding && made->n_in > 1) add_lookups(t, made);
+    if (onv_aten_as(t->row) == ONV_ATEN_scatter_reduce && made->n_in > 0) add_reduction(t, c, made);
+    if (onv_aten_as(t->row) == ONV_ATEN_cdist && made->n_in > 1)
+        add_distances(t, onv_aten_id_of(t->row), made);
+    if (onv_aten_as(t->row) == ONV_ATEN_embedding && made->n_in > 1) add_lookups(t, made);
 }
 
 /* Keeps its input, and the LU decomposition of that with pivots of int32. linalg_det_backward makes a diagonal matrix of the
  * gradient, a sum, and solves with copies of both. */
-void onv_tape_det(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_det(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0);
-    (void)in_place;
-    onv_tape_operands(t, c, op);
+    onv_tape_operands(t, c, t->row);
     uint32_t x = onv_tape_operand_of(t, 0), out = onv_tape_new(t, result, ONV_UNDEFINED);
     if (x == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
     onv_eager_tensor a = onv_tensor_at(&t->emit, x);
@@ -216,11 +214,10 @@ void onv_tape_det(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
 }
 
 /* A view. Its backward adds up windows that overlap by a list of the places along the dim. */
-void onv_tape_unfold(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_unfold(onv_tape *t, const onv_program_call *c)
 {
     size_t before = t->emit.eager->ops.count;
-    (void)in_place;
-    onv_tape_view(t, c, op);
+    onv_tape_view(t, c);
     if (t->emit.status != ONV_OK || t->emit.eager->ops.count == before) return;
     onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
     onv_eager_tensor x = onv_tensor_at(&t->emit, made->in[0].tensor),

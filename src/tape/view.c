@@ -56,15 +56,15 @@ static uint32_t emit_view(onv_tape *t, onv_aten_id id, uint32_t of, uint32_t val
 
 /* Indexing leaves out slices of everything (python_variable_indexing.cpp, applySlice()), but not while it is traced, where sizes
  * are symbols. */
-static bool is_whole_slice(onv_tape *t, const onv_aten_op *op, uint32_t of, uint32_t result)
+static bool is_whole_slice(onv_tape *t, uint32_t of, uint32_t result)
 {
     onv_shape shape;
     onv_eager_tensor x = onv_tensor_at(&t->emit, onv_tape_tensor(t, of));
-    if (onv_aten_as(op) != ONV_ATEN_slice || !onv_tape_shape(t, result, &shape)) return false;
+    if (onv_aten_as(t->row) != ONV_ATEN_slice || !onv_tape_shape(t, result, &shape)) return false;
     return x.rank == shape.rank && memcmp(x.dims, shape.dims, x.rank * sizeof *x.dims) == 0;
 }
 
-void onv_tape_view(onv_tape *t, const onv_program_call *call, const onv_aten_op *op)
+void onv_tape_view(onv_tape *t, const onv_program_call *call)
 {
     uint32_t of = onv_call_value(call, "self"), result = onv_call_result(call, 0);
     if (of == ONV_NO_PROGRAM_VALUE && call->n_arguments > 0 &&
@@ -72,23 +72,22 @@ void onv_tape_view(onv_tape *t, const onv_program_call *call, const onv_aten_op 
         of = call->arguments[0].value;
     if (of == ONV_NO_PROGRAM_VALUE || result == ONV_NO_PROGRAM_VALUE) return;
     if (t->values[of].object == t->values[result].object) return;
-    if (is_whole_slice(t, op, of, result)) {
+    if (is_whole_slice(t, of, result)) {
         onv_tape_same(t, call, of);
         return;
     }
-    uint32_t view = emit_view(t, onv_aten_as(op), of, result);
+    uint32_t view = emit_view(t, onv_aten_as(t->row), of, result);
     onv_tape_set_view(t, result, of, view);
 }
 
-void onv_tape_reshape(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_reshape(onv_tape *t, const onv_program_call *c)
 {
     uint32_t of = onv_call_value(c, "self"), result = onv_call_result(c, 0);
     uint32_t x = onv_tape_tensor(t, of);
     onv_shape shape;
-    (void)in_place;
     if (result == ONV_NO_PROGRAM_VALUE || !onv_tape_shape(t, result, &shape)) return;
     /* flatten() gives what it is given where nothing changes. */
-    if (onv_aten_id_of(op) == ONV_ATEN_flatten &&
+    if (onv_aten_id_of(t->row) == ONV_ATEN_flatten &&
         onv_tensor_has_dims(&t->emit, x, shape.rank, shape.dims)) {
         onv_tape_same(t, c, of);
         return;
@@ -110,16 +109,14 @@ static bool is_for_backward(const onv_tape *t, uint32_t value)
 }
 
 /* contiguous() gives its argument where that is; clone() never does. */
-void onv_tape_contiguous(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                         bool in_place)
+void onv_tape_contiguous(onv_tape *t, const onv_program_call *c)
 {
     uint32_t of = onv_call_value(c, "self"), x = onv_tape_tensor(t, of);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     const char *format = onv_call_text(c, "memory_format");
-    (void)in_place;
     if (x == ONV_NO_TENSOR || is_for_backward(t, onv_call_result(c, 0))) return;
     bool is_last = format != NULL && strncmp(format, "channels_last", 13) == 0;
-    bool clones = onv_aten_id_of(op) != ONV_ATEN_contiguous;
+    bool clones = onv_aten_id_of(t->row) != ONV_ATEN_contiguous;
     bool is_there = is_last ? onv_tensor_is_channels_last(&from) : onv_tensor_is_contiguous(&from);
     if (!clones && is_there) {
         onv_tape_same(t, c, of);
@@ -183,17 +180,16 @@ void onv_tape_find_typed(onv_tape *t)
 }
 
 /* Nothing happens where dtype and device stay. */
-void onv_tape_to(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_to(onv_tape *t, const onv_program_call *c)
 {
     uint32_t of = onv_call_value(c, "self"), x = onv_tape_tensor(t, of);
     uint32_t result = onv_call_result(c, 0);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
-    (void)in_place;
     if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     uint8_t dtype = t->program->values.at[result].dtype;
     /* What was moved to a device alone: the dtype is that of x in the file (THPVariable_to, python_variable_methods.cpp). */
     if (strcmp(c->op_name, "aten.to.dtype_layout") == 0) dtype = from.dtype;
-    bool copies = onv_aten_id_of(op) == ONV_ATEN__to_copy || onv_call_flag(c, "copy", false);
+    bool copies = onv_aten_id_of(t->row) == ONV_ATEN__to_copy || onv_call_flag(c, "copy", false);
     uint32_t other = before_casts(t, onv_call_value(c, "other"));
     if (other != ONV_NO_PROGRAM_VALUE && onv_tape_tensor(t, other) != ONV_NO_TENSOR)
         dtype = onv_tensor_at(&t->emit, onv_tape_tensor(t, other)).dtype;
@@ -209,35 +205,31 @@ void onv_tape_to(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, 
     onv_tape_set(t, result, out);
 }
 
-void onv_tape_expand(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_expand(onv_tape *t, const onv_program_call *c)
 {
     uint32_t of = onv_call_value(c, "self"), x = onv_tape_tensor(t, of);
     uint32_t result = onv_call_result(c, 0);
     onv_shape shape;
-    (void)op, (void)in_place;
     if (result == ONV_NO_PROGRAM_VALUE || !onv_tape_shape(t, result, &shape)) return;
     onv_tape_set_view(t, result, of, onv_emit_expand(&t->emit, x, shape.rank, shape.dims));
 }
 
 /* Each result is a view of the tensor in its place. */
-void onv_tape_expand_each(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                          bool in_place)
+void onv_tape_expand_each(onv_tape *t, const onv_program_call *c)
 {
     const onv_argument *list = onv_call_argument(c, "tensors");
-    (void)in_place;
     if (list == NULL || list->kind != ONV_ARGUMENT_TENSORS) return;
     for (uint32_t k = 0; k < c->n_results && k < list->count; k++) {
         uint32_t of = list->values[k], result = c->results[k];
         if (of == ONV_NO_PROGRAM_VALUE || result == ONV_NO_PROGRAM_VALUE) continue;
-        onv_tape_set_view(t, result, of, emit_view(t, onv_aten_as(op), of, result));
+        onv_tape_set_view(t, result, of, emit_view(t, onv_aten_as(t->row), of, result));
     }
 }
 
-void onv_tape_detach(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_detach(onv_tape *t, const onv_program_call *c)
 {
     uint32_t of = onv_call_value(c, "self"), x = onv_tape_tensor(t, of);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
-    (void)op, (void)in_place;
     if (x == ONV_NO_TENSOR) return;
     onv_tape_give(
         t, c, 0,
@@ -245,15 +237,14 @@ void onv_tape_detach(onv_tape *t, const onv_program_call *c, const onv_aten_op *
 }
 
 /* One operation, which fills missing gradients with zeros. */
-void onv_tape_parts(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+void onv_tape_parts(onv_tape *t, const onv_program_call *c)
 {
     uint32_t of = onv_call_value(c, "self"), x = onv_tape_tensor(t, of);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
-    (void)in_place;
     if (x == ONV_NO_TENSOR) return;
-    onv_aten_id id = onv_aten_id_of(op);
+    onv_aten_id id = onv_aten_id_of(t->row);
     bool told = is_as_told(t, of, &from);
-    onv_emit_begin_op(&t->emit, id == ONV_ATEN_unbind ? id : onv_aten_as(op));
+    onv_emit_begin_op(&t->emit, id == ONV_ATEN_unbind ? id : onv_aten_as(t->row));
     t->emit.op.zeroes_grads = true;
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
     for (uint32_t k = 0; k < c->n_results && t->emit.status == ONV_OK; k++) {
