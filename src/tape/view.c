@@ -95,7 +95,8 @@ void onv_tape_reshape(onv_tape *t, const onv_program_call *c)
     uint32_t view = onv_emit_reshape(&t->emit, x, shape.rank, shape.dims);
     bool shares = view != ONV_NO_TENSOR &&
                   onv_tensor_at(&t->emit, view).storage == onv_tensor_at(&t->emit, x).storage;
-    if (shares)
+    /* To autograd what _unsafe_view() gives is no view: what is written to it changes nothing else. */
+    if (shares && onv_aten_id_of(t->row) != ONV_ATEN__unsafe_view)
         onv_tape_set_view(t, result, of, view);
     else
         onv_tape_set(t, result, view);

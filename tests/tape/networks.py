@@ -366,3 +366,15 @@ class JoinedTypes(nn.Module):
 
     def forward(s, x):
         return s.c(s.b(torch.cat([s.a(x), x], -1)))
+
+
+@net("overwritten_rows", lambda b: (torch.rand(b, 512, 64),))
+class OverwrittenRows(nn.Module):
+    """Overwrites the results of linear layers over rows, which are no views to autograd though they share a matrix."""
+
+    def __init__(s, d=512):
+        super().__init__()
+        s.a, s.b, s.c = nn.Linear(64, d), nn.Linear(d, d), nn.Linear(d, 8)
+
+    def forward(s, x):
+        return s.c(F.elu_(s.b(F.elu_(s.a(x)))))

@@ -121,3 +121,17 @@ TEST(matches_cuda_build)
     assert_int_equal(wrong, 0);
     assert_true(rows > 20);
 }
+
+/* A recording has linear layers as their parts: what is written to their rows is no write to a view. */
+TEST(parts_of_linear_layers_peak_as_they_do)
+{
+    const row r = {.name = "overwritten_rows", .amp = "-", .batch = 2};
+    uint64_t peaks[2];
+    for (int i = 0; i < 2; i++) {
+        onv_analysis *analysis;
+        assert_true(analyse(&r, i == 0 ? "" : ".recorded", "adamw", "mse", &analysis));
+        peaks[i] = analysis->training.figures.peak_bytes;
+        onv_analysis_destroy(analysis);
+    }
+    assert_int_equal(peaks[0], peaks[1]);
+}
