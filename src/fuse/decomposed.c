@@ -1,11 +1,9 @@
 /* Operations by the form in which PyTorch, or an exporter, writes them. torch.export takes some apart before the exporter sees them
  * (torch/_decomp, torch/_refs): their nodes are notes of as many calls. The older exporter writes others as formulas, without a note. */
-#include <math.h>
 #include <string.h>
 
 #include "fuse/find.h"
 #include "ir/form.h"
-#include "load/load.h"
 
 typedef struct matching {
     onv_finder *s;
@@ -75,28 +73,11 @@ static bool names(void *self, onv_value_id value, char letter)
            (letter != 'c' || onv_value_is_weight(v));
 }
 
-/* The only element of a constant. */
-static bool find_number(onv_finder *s, onv_value_id id, double *number)
-{
-    if (!onv_is_value(id)) return false;
-    const onv_value *value = onv_model_value(s->model, id);
-    const onv_known *known = value->known;
-    onv_error unused = {0};
-    if (known == NULL && value->tensor != NULL && value->tensor->elems == 1 &&
-        onv_load_known(s->model, value->tensor, &known, &unused) != ONV_OK)
-        return false;
-    if (known == NULL || known->count != 1 || !onv_dim_is_const(known->elems[0].i)) return false;
-    bool is_float = onv_dtype_is_float((onv_dtype)known->dtype);
-    *number = (double)known->elems[0].i.raw * (is_float ? known->elems[0].f : 1.0);
-    return *number == *number;
-}
-
 static bool is_number(void *self, onv_value_id value, char sign, double *number)
 {
     onv_finder *s = ((matching *)self)->s;
-    double is;
+    (void)number;
     if (sign == '#') return onv_find_is_number(s, value);
-    if (sign == '{') return find_number(s, value, &is) && fabs(is - *number) < 1e-7;
     return onv_is_value(value) && onv_model_value(s->model, value)->type.rank == 0;
 }
 
@@ -147,24 +128,6 @@ static bool is_loss(const char *name)
     return strstr(name, "_loss") != NULL ||
            strncmp(name, "binary_cross", strlen("binary_cross")) == 0 ||
            strncmp(name, "bce_with_logits", strlen("bce_with_logits")) == 0;
-}
-
-/* index_add(alpha=2): torch.export multiplies what is added, which the call itself does. */
-static void find_index_add(onv_finder *s, const onv_node *scatter)
-{
-    onv_group g = {0};
-    const onv_attr *reduction = onv_node_attr(scatter, "reduction");
-    if (!onv_find_is_op(scatter, ONV_OP_ScatterND) || !onv_node_is_aten(scatter, "index_put") ||
-        scatter->n_inputs < 3 || reduction == NULL)
-        return;
-    const onv_node *move = onv_find_sole(s, scatter->inputs[2], ONV_OP_Transpose);
-    bool is_own = move != NULL && onv_noted(move)->source_op == onv_noted(scatter)->source_op;
-    const onv_node *mul =
-        onv_find_sole(s, is_own ? move->inputs[0] : scatter->inputs[2], ONV_OP_Mul);
-    if (mul == NULL || mul->n_inputs != 2 || !belongs(mul, scatter, false) ||
-        !onv_find_is_number(s, mul->inputs[1]) || !onv_find_take(s, &g, mul))
-        return;
-    onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_SAME, mul->inputs[0], mul));
 }
 
 /* --- What no text says ------------------------------------------------------------------------- */
@@ -268,7 +231,6 @@ static bool fits_rms_norm(matching *m, onv_fusion *fusion)
 #define HALF_PRODUCTS(more, t)                                                                     \
     GELU(more, "*Mul(*Add(" t "#)*Mul(x#))"), GELU(more, "*Mul(*Mul(*Add(" t "#)x)#)"),            \
         GELU(more, "*Mul(*Mul(*Add(" t "#)#)x)")
-#define SUM_OF_PRODUCT(a, b) "ReduceSum(Mul(" a b "))"
 /* Gates of a cell: parts of what is computed of the input, and of the state. */
 #define LSTM_GATE(k)          "/" k "Split(*Add(xy))"
 #define SIGMOID_OF(k)         "Sigmoid(" LSTM_GATE(k) ")"
@@ -301,12 +263,6 @@ static const form forms[] = {
     ROW("multi_margin_loss", POINTWISE, DECOMPOSED,
         "ReduceMean(Where(Not(Equal(?Unsqueeze(w?)))Clip(Add(Sub(#"
         "GatherElements(xUnsqueeze(w?)))x)#)#)?)"),
-    ROW("cdist", CDIST, DECOMPOSED,
-        "Sqrt(Clip(MatMul(Concat(Mul(x#)ReduceSum(Pow(x#))?)Transpose(Concat(y?ReduceSum(Pow(y#))))"
-        ")#)"
-        ")"),
-    /* Indices of a pooling, which the exporter counts from the start of each image again. */
-    ROW("indices", SAME, DECOMPOSED, "Sub(wSlice(MaxPool(x)))"),
 
     ROW("rms_norm", RMS_NORM, KERNEL, "*Mul(xReciprocal(Sqrt(e=Add(m=ReduceMean(Pow(x?))?))))",
         .fits = fits_rms_norm),
@@ -338,23 +294,6 @@ static const form forms[] = {
     /* Times n / (n - 1). */
     ROW("var", POINTWISE, FORMULA, "Div(Mul(ReduceMean(Mul(z=Sub(xReduceMean(x))z)).).)",
         .fits = fits_variance),
-    /* Both branches, of which a number chooses one. */
-    ROW("lerp.Scalar", POINTWISE, FORMULA, "Where(.Add(x*Mul(z=Sub(yx).))Sub(y*Mul(z.)))"),
-    ROW("atan2", POINTWISE, FORMULA,
-        "Where(Less(y)Where(Greater(x)*Add(z=Atan(Div(xy))#)Sub(z))z)"),
-    /* Multiplied by the value that addcmul takes. */
-    ROW("addcmul", POINTWISE, FORMULA, "Add(xMul(Mul(yv){1}))", .call = ""),
-    ROW("addcmul", POINTWISE, FORMULA, "Add(xMul(Mul(#y)v))", .call = "addcmul"),
-    ROW("addcmul", POINTWISE, FORMULA, "Add(xMul(yv))", .call = "addcmul"),
-    ROW("addcdiv", POINTWISE, FORMULA, "Add(xMul(Div(yv)#))", .call = "addcdiv"),
-    ROW("addcdiv", POINTWISE, FORMULA, "Add(xDiv(Mul(#y)v))", .call = "addcdiv"),
-    ROW("addcdiv", POINTWISE, FORMULA, "Add(xDiv(yv))", .call = "addcdiv"),
-    ROW("cosine_similarity", COSINE, FORMULA,
-        "Div(" SUM_OF_PRODUCT("x", "y") "Max(Sqrt(Mul(" SUM_OF_PRODUCT("x", "x")
-            SUM_OF_PRODUCT("y", "y") "))))"),
-    /* The exporter's 1 / (p + 1e-6), which nobody else writes. */
-    ROW("cdist", CDIST, FORMULA,
-        "Pow(ReduceSum(Pow(Sub(Unsqueeze(x)Unsqueeze(y)){2})){0.49999975})"),
     /* The places of a grid times transposed matrices, summed: a function that makes the places anew when its gradient is wanted. */
     ROW("affine_grid_generator", POINTWISE, KERNEL, "ReduceSum(Mul(cUnsqueeze(x)))",
         .fits = fits_grid),
@@ -400,11 +339,10 @@ static bool find_form(onv_finder *s, const onv_node *last, const form *f)
     m.g.count = 0;
     if (!matches(&m, f->text)) return false;
     if (m.of_loss) last = reduction_of(&m, last);
-    bool of_integers = onv_is_value(onv_form_value(&m.form, 'w')),
-         is_same = f->kind == ONV_FUSION_SAME;
-    onv_fusion fusion = onv_find_unary(s, (onv_fusion_kind)f->kind,
-                                       onv_form_value(&m.form, is_same ? 'w' : 'x'), last);
-    fusion.key = onv_form_value(&m.form, of_integers && !is_same ? 'w' : 'y');
+    bool of_integers = onv_is_value(onv_form_value(&m.form, 'w'));
+    onv_fusion fusion =
+        onv_find_unary(s, (onv_fusion_kind)f->kind, onv_form_value(&m.form, 'x'), last);
+    fusion.key = onv_form_value(&m.form, of_integers ? 'w' : 'y');
     fusion.value = onv_form_value(&m.form, 'v');
     fusion.state = onv_form_value(&m.form, 's');
     fusion.name = f->name;
@@ -427,7 +365,6 @@ static void find_forms(onv_finder *s, const onv_node *last, bool are_formulas)
 void onv_find_decomposed(onv_finder *s, const onv_node *last)
 {
     if (last->n_outputs == 0 || last->n_inputs == 0 || !onv_is_value(last->inputs[0])) return;
-    find_index_add(s, last);
     find_forms(s, last, false);
 }
 

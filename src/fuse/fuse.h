@@ -21,11 +21,8 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_ATTENTION,  /* x: query; key, value, mask */
     ONV_FUSION_RMS_NORM,   /* x, weight; groups: the first axis that it runs along */
     ONV_FUSION_POINTWISE, /* x, key, value where there are as many; name; groups: of a roll, its dims; of a GELU, how many tensors more the formula would keep */
-    ONV_FUSION_COSINE,    /* x, key */
-    ONV_FUSION_CDIST,     /* x, key: rows of each */
     ONV_FUSION_ADAPTIVE_POOL, /* x */
     ONV_FUSION_ENCODER_LAYER, /* x; layer */
-    ONV_FUSION_SAME,          /* x as it is */
     ONV_FUSION_CELL,          /* x, key: gates of input and state; value, state: before and after */
     ONV_FUSION_UNROLLED,      /* x; recurrence */
 } onv_fusion_kind;

@@ -48,28 +48,6 @@ void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, multiplied(l, node, inverse));
 }
 
-/* --- Cosine similarity ------------------------------------------------------------------------- */
-
-void onv_lower_cosine(onv_lowering *l, const onv_fusion *f)
-{
-    onv_value_id sum = onv_model_node(l->emit.model, f->last)->inputs[0];
-    const onv_node *reduction = onv_model_maker(l->emit.model, sum);
-    uint32_t x = onv_value_tensor(l, f->x), y = onv_value_tensor(l, f->key);
-    onv_recover_int(l, "dim", onv_node_operand(&l->emit, reduction, 1, 0, -1));
-    onv_recover_tensor(l, "x1", x);
-    onv_recover_tensor(l, "x2", y);
-    onv_value_set(l, f->out, onv_recover_call(l, ONV_ATEN_cosine_similarity, f->out));
-}
-
-void onv_lower_cdist(onv_lowering *l, const onv_fusion *f)
-{
-    uint32_t x = onv_amp_fp32(&l->emit, onv_value_tensor(l, f->x));
-    uint32_t y = onv_amp_fp32(&l->emit, onv_value_tensor(l, f->key));
-    x = onv_emit_contiguous(&l->emit, x);
-    y = onv_emit_contiguous(&l->emit, y);
-    onv_value_set(l, f->out, onv_recover_binary(l, ONV_ATEN_cdist, x, y, f->out));
-}
-
 /* --- Adaptive pooling -------------------------------------------------------------------------- */
 
 void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f)

@@ -75,7 +75,7 @@ static bool is_kernel(const onv_lowering *l, uint32_t fusion)
     for (size_t i = 0; f->kind == ONV_FUSION_POINTWISE && i < sizeof kernels / sizeof kernels[0];
          i++)
         is_named |= strcmp(f->name, kernels[i]) == 0;
-    return is_named || f->kind == ONV_FUSION_ADAPTIVE_POOL || f->kind == ONV_FUSION_CDIST;
+    return is_named || f->kind == ONV_FUSION_ADAPTIVE_POOL;
 }
 
 static bool is_for_kernel(const onv_lowering *l, uint32_t value)
@@ -328,59 +328,19 @@ static void clean_up(onv_lowering *l)
     onv_ptr_map_cleanup(&l->weights.layers);
     onv_ptr_map_cleanup(&l->signature.buffers);
     onv_vec_cleanup(&l->weights.reads);
-    onv_vec_cleanup(&l->weights.views);
     onv_emitter_cleanup(&l->emit);
     onv_recover_cleanup(l);
     onv_vec_cleanup(&l->region.mark);
     onv_vec_cleanup(&l->to_clone);
 }
 
-/* Not what the exporter moves for its own node, and not a linear layer's result of more than two dims, which is none for
- * autograd. */
-static bool is_view_of_python(const onv_emitter *e, onv_node_id id)
-{
-    const onv_node *view = onv_model_node(e->model, id);
-    const onv_node *node = onv_model_node(e->model, e->node);
-    bool is_own = onv_noted(view)->source_op == onv_noted(node)->source_op &&
-                  onv_noted(view)->scope == onv_noted(node)->scope;
-    return !is_own && view->code != ONV_OP_MatMul && !onv_node_is_aten(view, "linear");
-}
-
-/* Is the tensor a view of another one, by what made it lately? */
-static bool is_view(const onv_emitter *e, uint32_t tensor)
-{
-    enum { LOOK_BACK = 16 };
-    size_t n = e->eager->ops.count;
-    for (size_t back = 1; back <= LOOK_BACK && back <= n; back++) {
-        const onv_eager_op *op = &e->eager->ops.at[n - back];
-        if (op->n_out == 0 || op->out[0] != tensor) continue;
-        if (op->in_place && op->n_in > 0) {
-            tensor = op->in[0].tensor; /* which it still is after it was overwritten */
-            continue;
-        }
-        bool is_call = onv_is_node(op->node) && is_view_of_python(e, op->node);
-        return is_call && op->n_in > 0 && !op->in_place && op->has_backward &&
-               onv_tensor_at(e, op->in[0].tensor).storage == onv_tensor_at(e, tensor).storage;
-    }
-    return false;
-}
-
 /* The result of an instance norm is a view of that of a batch norm. */
-static bool is_normed(const onv_emitter *e, uint32_t tensor)
+static bool is_normed(onv_emitter *e, uint32_t tensor)
 {
     const onv_eager_op *last =
         e->eager->ops.count > 0 ? &e->eager->ops.at[e->eager->ops.count - 1] : NULL;
     return last != NULL && last->n_out > 0 && last->out[0] == tensor &&
            strcmp(last->name, "instance_norm") == 0;
-}
-
-/* A call in place that the export tells of, and of which the tensor is a view. */
-static bool is_written_view(onv_emitter *e, uint32_t tensor)
-{
-    if (is_normed(e, tensor)) return true;
-    bool is_told = onv_is_node(e->node) &&
-                   onv_noted(onv_model_node(e->model, e->node))->in_place == ONV_IN_PLACE_YES;
-    return is_told && strcmp(e->op.name, "add_") != 0 && is_view(e, tensor);
 }
 
 static void clone_results(onv_emitter *e)
@@ -400,7 +360,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
                                .node = ONV_NO_NODE,
                                .amp = options->amp,
                                .region = ONV_NO_REGION,
-                               .is_written_view = is_written_view,
+                               .is_written_view = is_normed,
                                .ended = clone_results},
                       .recovery = {.like = ONV_NO_TENSOR},
                       .live = live,

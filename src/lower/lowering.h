@@ -18,27 +18,19 @@
 #include "lower/signature.h"
 #include "lower/weight.h"
 
-/* Readers of which PyTorch's calls had a clone, of contiguous(), say. */
-typedef enum onv_cloned_for {
-    ONV_CLONED_FOR_NONE,
-    ONV_CLONED_FOR_SOME,
-    ONV_CLONED_FOR_ALL,
-} onv_cloned_for;
-
 /* Of a list of tensors: how many it goes on from, and one of them further back, as a skip list has it. */
 typedef struct onv_list_place {
     uint32_t depth, jump;
 } onv_list_place;
 
-/* Of each value: what stands for it, and for readers of clones of it. "1 +": 0 is none. */
+/* Of each value: what stands for it. "1 +": 0 is none. */
 typedef struct onv_value_state {
     uint32_t tensor;       /* that stands for it now; ONV_NO_TENSOR: none yet, or on the host */
     bool is_known;         /* `tensor` is set */
     bool has_one_reader;   /* so has what it is a view of */
-    uint8_t cloned_for;    /* onv_cloned_for */
+    bool is_cloned;        /* by contiguous(), say, for all that read it */
     uint32_t widened;      /* 1 + its cast to float32 for attention */
     uint32_t detached;     /* 1 + the tensor that readers of it detached have */
-    uint32_t clone;        /* 1 + the tensor that readers of a clone have */
     uint32_t padded;       /* 1 + the tensor that a convolution padded last */
     const char *padded_as; /* the name of that, as its note tells; NULL: not told */
 } onv_value_state;
@@ -130,8 +122,6 @@ void onv_clone_results(onv_lowering *l);
 uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t dtype);
 /* The same for any value; dtype as it comes. */
 uint32_t onv_value_new(onv_lowering *l, onv_value_id id, uint8_t dtype);
-/* The same for output 0 of a pointwise operation, in the memory order of its operands. */
-uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype);
 /* The same for output 0 of an operation of images, whose channels come last where those of `like` do. */
 uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eager_tensor *like,
                             uint8_t dtype);

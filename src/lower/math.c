@@ -138,20 +138,6 @@ static void lower_top(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 1, l->recovery.second);
 }
 
-/* A pooling to one place along one dim, which the exporter writes as amax over that and a dim of 1: it keeps its input and
- * an index for each result. */
-static bool is_pool(const onv_emitter *e, const onv_node *node)
-{
-    const onv_node *from = onv_model_maker(e->model, node->inputs[0]);
-    const onv_type *in = &onv_model_value(e->model, node->inputs[0])->type;
-    const onv_type *axes = node->n_inputs > 1 && onv_is_value(node->inputs[1])
-                               ? &onv_model_value(e->model, node->inputs[1])->type
-                               : NULL;
-    return onv_node_is_aten(node, "amax") && from != NULL && in->rank == 4 &&
-           onv_dim_is(in->dims[2], 1) && axes != NULL && axes->rank == 1 &&
-           onv_dim_is(axes->dims[0], 2) && onv_node_is_aten(from, "unsqueeze");
-}
-
 /* amax keeps input and result; max(x, dim) the indices, which no one else may read; any() and all() nothing. */
 static void lower_maximum(onv_lowering *l, const onv_node *node)
 {
@@ -164,8 +150,6 @@ static void lower_maximum(onv_lowering *l, const onv_node *node)
     else if (told &&
              strcmp(onv_noted(node)->aten_op, is_max ? "aten.max.dim" : "aten.min.dim") == 0)
         name = by_dim;
-    else if (is_pool(&l->emit, node))
-        name = ONV_ATEN_adaptive_max_pool1d;
     else if (onv_node_is_aten(node, is_max ? "max" : "min"))
         name = is_max ? ONV_ATEN_max : ONV_ATEN_min;
     l->recovery.has_second = name == by_dim;

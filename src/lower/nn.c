@@ -144,22 +144,16 @@ static void lower_rms_norm(onv_lowering *l, const onv_node *node)
 
 /* --- Pooling, dropout -------------------------------------------------------------------------- */
 
-/* F.adaptive_max_pool2d to a size that divides the image, which the exporter takes apart, keeps the name of its own kernel: other
- * poolings have no indices that nobody reads. */
 static void lower_max_pool(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     bool has_indices = node->n_outputs > 1 && onv_is_value(node->outputs[1]);
-    bool adapts = !has_indices && onv_node_is_aten(node, "max_pool2d_with_indices");
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     l->recovery.has_second = has_indices;
     if (onv_tensor_is_channels_last(&t)) l->recovery.like = x;
     onv_node_set(l, node, 0,
-                 onv_recover_unary(l,
-                                   adapts        ? ONV_ATEN_adaptive_max_pool2d
-                                   : t.rank == 5 ? ONV_ATEN_max_pool3d
-                                                 : ONV_ATEN_max_pool2d,
-                                   x, node->outputs[0]));
+                 onv_recover_unary(l, t.rank == 5 ? ONV_ATEN_max_pool3d : ONV_ATEN_max_pool2d, x,
+                                   node->outputs[0]));
     if (has_indices) onv_node_set(l, node, 1, l->recovery.second);
 }
 
@@ -197,7 +191,6 @@ onv_lower_fn onv_lower_nn(onv_op_name op)
         [ONV_OP_MaxPool] = lower_max_pool,
         [ONV_OP_Dropout] = lower_dropout,
         [ONV_OP_Col2Im] = lower_fold,
-        [ONV_OP_Pad] = onv_lower_pad,
         [ONV_OP_LSTM] = onv_lower_recurrent,
         [ONV_OP_GRU] = onv_lower_recurrent,
         [ONV_OP_RNN] = onv_lower_recurrent,
@@ -206,21 +199,6 @@ onv_lower_fn onv_lower_nn(onv_op_name op)
 }
 
 /* --- What was fused ---------------------------------------------------------------------------- */
-
-/* An operand as the node of the group has it that reads it: what a weight stands for depends on its reader. `nth`: of two operands that
- * are one tensor, as the exporter keeps equal ones once, the first is read by the later node. */
-static uint32_t operand(onv_lowering *l, const onv_fusion *f, onv_value_id id, uint32_t nth)
-{
-    enum { LOOK_BACK = 32 };
-    uint32_t fusion = l->fusions->of_node[f->last.index];
-    for (uint32_t back = 0; onv_is_value(id) && back < LOOK_BACK && back <= f->last.index; back++) {
-        const onv_node *node = onv_model_node(l->emit.model, (onv_node_id){f->last.index - back});
-        if (l->fusions->of_node[f->last.index - back] != fusion) continue;
-        for (uint32_t k = 0; k < node->n_inputs; k++)
-            if (node->inputs[k].index == id.index && nth-- == 0) return onv_node_in(l, node, k);
-    }
-    return onv_value_tensor(l, id);
-}
 
 /* Without notes of its call nothing says that it is one function, even in a module of its own: as a formula it would keep
  * so many tensors more. */
@@ -241,10 +219,7 @@ static void lower_call(onv_lowering *l, const onv_fusion *f, bool in_place)
     onv_aten_id call = onv_aten_named(f->name);
     const onv_value_id operands[3] = {f->x, f->key, f->value};
     uint32_t in[3];
-    for (uint32_t k = 0; k < 3; k++)
-        in[k] = operand(l, f, operands[k],
-                        (k > 0 && operands[k].index == operands[0].index) +
-                            (k > 1 && operands[k].index == operands[1].index));
+    for (uint32_t k = 0; k < 3; k++) in[k] = onv_value_tensor(l, operands[k]);
     onv_eager_tensor t = onv_tensor_at(&l->emit, in[0]);
     if (in[0] == ONV_NO_TENSOR) return;
     if (call == ONV_ATEN_gelu) count_formula(l, f, in[0], (uint64_t)f->groups, ONV_SAID_gelus);
@@ -304,8 +279,6 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
                        f->out);
         break;
     case ONV_FUSION_POINTWISE: lower_call(l, f, in_place); break;
-    case ONV_FUSION_COSINE: onv_lower_cosine(l, f); break;
-    case ONV_FUSION_CDIST: onv_lower_cdist(l, f); break;
     case ONV_FUSION_ADAPTIVE_POOL: onv_lower_adaptive_pool(l, f); break;
     case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;
     case ONV_FUSION_ENCODER_LAYER: onv_lower_encoder_layer(l, f); break;
@@ -315,6 +288,5 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_CELL: onv_lower_cell(l, f); break;
     case ONV_FUSION_UNROLLED: onv_lower_unrolled(l, f->recurrence, f->out); break;
     case ONV_FUSION_PACKED: lower_packed(l, f, x); break;
-    case ONV_FUSION_SAME: onv_value_set(l, f->out, x); break;
     }
 }

@@ -66,18 +66,3 @@ uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
     before->padded_as = name;
     return before->padded - 1;
 }
-
-/* F.pad(mode="circular") writes parts of its input into an empty tensor. Backward undoes one write after the other; the last
- * one, that of the whole input, has a copy of the incoming gradient, of which the gradient is a part. */
-void onv_lower_pad(onv_lowering *l, const onv_node *node)
-{
-    size_t before = l->emit.eager->ops.count;
-    const onv_attr *mode = onv_node_attr(node, "mode");
-    onv_lower_by_traits(l, node);
-    bool is_circular = mode != NULL && mode->kind == ONV_ATTR_STRING &&
-                       strcmp(mode->s, "wrap") == 0 && onv_node_is_aten(node, "pad");
-    if (!is_circular || l->emit.status != ONV_OK || l->emit.eager->ops.count == before) return;
-    onv_eager_op *op = &l->emit.eager->ops.at[l->emit.eager->ops.count - 1];
-    if (op->has_backward && op->n_out > 0)
-        op->backward_temp_bytes = onv_tensor_at(&l->emit, op->out[0]).bytes;
-}

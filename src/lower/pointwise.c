@@ -191,13 +191,6 @@ static bool overwrites(onv_lowering *l, const onv_node *node, uint32_t k)
 
 /* --- Calls ------------------------------------------------------------------------------------- */
 
-/* 1 + x, as exporters write log1p: in code the number usually comes second. */
-static bool is_one_more(onv_emitter *e, onv_value_id value)
-{
-    const onv_node *node = onv_model_maker(e->model, value);
-    return node != NULL && node->code == ONV_OP_Add && is_number(e, node, 0, 1);
-}
-
 static void bound(onv_lowering *l, const onv_node *node, uint32_t k, const char *name)
 {
     bool is_there =
@@ -226,7 +219,6 @@ static onv_aten_id call_of(onv_lowering *l, const onv_node *node, const pointwis
                    : (has[1] ? ONV_ATEN_fmod : ONV_ATEN_fmod__Scalar);
     if (bounds && onv_node_is_aten(node, "clamp"))
         return has[0] && has[1] ? ONV_ATEN_clamp_min__Tensor : ONV_ATEN_clamp_min;
-    if (node->code == ONV_OP_Log && is_one_more(&l->emit, node->inputs[0])) return ONV_ATEN_log1p;
     return (onv_aten_id)row->aten;
 }
 

@@ -40,24 +40,10 @@ void onv_fill_again(onv_lowering *l, onv_value_id id)
     if (onv_value_is_fill(l, id) && !l->emit.options->as_exported) repeat_fill(l, id);
 }
 
-/* A call of attention converts a mask of truth for itself, which exporters write once for all layers. */
-static void repeat_masks(onv_lowering *l, const onv_node *node)
-{
-    static const char call[] = "scaled_dot_product_attention";
-    for (uint32_t k = 0; k < node->n_inputs && onv_node_is_aten(node, call); k++) {
-        onv_value_id id = node->inputs[k];
-        const onv_node *maker = onv_model_maker(l->emit.model, id);
-        if (maker != NULL && onv_node_is_aten(maker, call) && maker->code == ONV_OP_Where &&
-            onv_noted(maker)->source_op != onv_noted(node)->source_op)
-            repeat_fill(l, id);
-    }
-}
-
 /* What is scattered into is a tensor of the call's own, as is the state that a recurrent layer begins with. */
 void onv_repeat_base(onv_lowering *l, const onv_node *node)
 {
     if (!onv_rule_is_on("lower.repeat_base")) return;
-    if (!l->emit.options->inference && !l->emit.options->as_exported) repeat_masks(l, node);
     enum { SCATTERED_INTO = 0, INITIAL_STATE = 5 };
     bool scatters = onv_node_scatters(node);
     uint32_t base = scatters ? SCATTERED_INTO : INITIAL_STATE;

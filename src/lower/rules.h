@@ -42,7 +42,6 @@ void onv_lower_conv(onv_lowering *l, const onv_node *node);
 bool onv_is_computed_conv(const onv_emitter *e, onv_value_id id);
 /* What a convolution is given: x, or its copy with a padding that the convolution itself cannot do. */
 uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x);
-void onv_lower_pad(onv_lowering *l, const onv_node *node);
 /* What causal convolutions keep for the next part of a video: before the convolution of x runs, before a node
  * is lowered, and after the last one. */
 
@@ -67,8 +66,6 @@ bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, u
 
 void onv_lower_reciprocal(onv_lowering *l, const onv_node *node);
 void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node);
-void onv_lower_cosine(onv_lowering *l, const onv_fusion *f);
-void onv_lower_cdist(onv_lowering *l, const onv_fusion *f);
 void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f);
 
 /* --- scatter.c ------------------------------------------------------------------------------ */

@@ -124,17 +124,6 @@ static uint32_t new_result(onv_lowering *l, const onv_node *node, uint32_t base,
                          is_own ? strides : t.strides);
 }
 
-/* index_add(alpha=2): its gradient of what is added is multiplied once more. */
-static uint64_t alpha_bytes(const onv_lowering *l, const onv_node *node)
-{
-    const onv_node *mul = onv_model_maker(l->emit.model, node->inputs[2]);
-    if (mul != NULL && mul->code == ONV_OP_Transpose)
-        mul = onv_model_maker(l->emit.model, mul->inputs[0]);
-    uint32_t fusion = mul != NULL ? l->fusions->of_node[mul - l->emit.model->nodes.at] : 0;
-    bool is_alpha = fusion != 0 && l->fusions->at[fusion - 1].kind == ONV_FUSION_SAME;
-    return is_alpha ? onv_tensor_at(&l->emit, l->values[node->inputs[2].index].tensor).bytes : 0;
-}
-
 /* `x[:, t] = y` writes into a view of x; the exporter makes a new tensor of it. A call that is torch.slice_scatter does so itself. */
 static void say_of_write(onv_lowering *l, const onv_node *node)
 {
@@ -171,7 +160,6 @@ void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
     onv_emit_in(&l->emit, onv_node_in(l, node, 2), ONV_GRAD_NEW);
     onv_emit_save(&l->emit, onv_node_in(l, node, 1));
     if (adds || copies) onv_emit_save(&l->emit, onv_node_in(l, node, 2));
-    if (adds && onv_is_value(node->inputs[2])) onv_emit_temps(&l->emit, 0, alpha_bytes(l, node));
     onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
     onv_emit_end(&l->emit);
 }

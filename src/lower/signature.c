@@ -133,25 +133,14 @@ static const char *last_part(const char *name)
     return dot != NULL ? dot + 1 : name;
 }
 
-/* How little a table of that name is one that rows may be of; UINT32_MAX: it is none. */
-static uint32_t rank_table(const char *table)
-{
-    bool is_of_types = strstr(table, "type") != NULL || strstr(table, "segment") != NULL;
-    if (strcmp(last_part(table), "weight") != 0 || strstr(table, "orm.weight") != NULL)
-        return UINT32_MAX;
-    return (strstr(table, "embed") == NULL ? 2 : 0) + is_of_types;
-}
-
 /* A name that nothing explains: best of the module itself, and one that is called as the module would
  * call what the operation takes there. */
-static size_t find_left(const onv_lowering *l, const onv_weight_read *read, onv_weight_role role,
-                        uint32_t best_rank)
+static size_t find_left(const onv_lowering *l, const onv_weight_read *read, onv_weight_role role)
 {
     if (!onv_rule_is_on("lower.find_left")) return SIZE_MAX;
     size_t best = SIZE_MAX, first, end;
+    uint32_t best_rank = UINT32_MAX;
     bool wants_bias = strcmp(read->slot, "bias") == 0;
-    bool is_factor = role == ONV_WEIGHT_IS_UNSURE &&
-                     l->emit.model->nodes.at[read->node].code == ONV_OP_Mul; /* no table */
     find_inside(l, read->scope, &first, &end);
     for (size_t i = first; i < end; i++) {
         const char *name = last_part(l->signature.names[i]);
@@ -160,11 +149,8 @@ static size_t find_left(const onv_lowering *l, const onv_weight_read *read, onv_
         if (depth > 1 || (depth > 0 && read->scope[0] == '\0')) continue;
         bool is_bias = strstr(name, "bias") != NULL;
         if (is_bias && role == ONV_WEIGHT_IS_NUMBER && !wants_bias) continue;
-        if (is_factor && depth > 0 && strstr(l->signature.names[i], "embed") != NULL) continue;
-        uint32_t as_table = role == ONV_WEIGHT_IS_ROWS ? rank_table(l->signature.names[i]) : 0;
-        if (as_table == UINT32_MAX) continue;
         bool is_called = role == ONV_WEIGHT_IS_ROWS || strcmp(name, read->slot) == 0;
-        uint32_t rank = depth + as_table + (is_called ? 0 : is_bias == wants_bias ? 2 : 4);
+        uint32_t rank = depth + (is_called ? 0 : is_bias == wants_bias ? 2 : 4);
         if (rank >= best_rank) continue;
         best = i;
         best_rank = rank;
@@ -230,10 +216,7 @@ static void name_exactly(const onv_lowering *l)
     }
 }
 
-/* How much a name may differ from what the module would call it: a bias for a factor is likely none. */
-enum { LIKELY_NAME = 4, ANY_NAME = 8 };
-
-static void name_the_rest(const onv_lowering *l, onv_weight_role role, uint32_t below)
+static void name_the_rest(const onv_lowering *l, onv_weight_role role)
 {
     for (size_t i = 0; i < l->weights.reads.count; i++) {
         onv_weight_read *read = &l->weights.reads.at[i];
@@ -242,7 +225,7 @@ static void name_the_rest(const onv_lowering *l, onv_weight_role role, uint32_t 
             continue;
         }
         if (read->parameter != NULL || onv_weight_role_of(l, read) != role) continue;
-        size_t at = find_left(l, read, role, below);
+        size_t at = find_left(l, read, role);
         if (at == SIZE_MAX) continue;
         l->signature.explained[at] = true;
         read->parameter = l->signature.names[at];
@@ -320,14 +303,13 @@ onv_status onv_signature_prepare(onv_lowering *l)
     explain_head(l);
     if (l->emit.status != ONV_OK) return l->emit.status;
     name_exactly(l);
-    name_the_rest(l, ONV_WEIGHT_IS_TAKEN, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_TAKEN);
     for (size_t i = 0; i < l->weights.reads.count; i++) wait_for_bias(l, &l->weights.reads.at[i]);
     /* Before tables of positions, say, that are none. */
-    name_the_rest(l, ONV_WEIGHT_IS_SPREAD, ANY_NAME);
-    name_the_rest(l, ONV_WEIGHT_IS_ROWS, ANY_NAME);
-    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, LIKELY_NAME);
-    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, ANY_NAME);
-    name_the_rest(l, ONV_WEIGHT_IS_NUMBER, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_SPREAD);
+    name_the_rest(l, ONV_WEIGHT_IS_ROWS);
+    name_the_rest(l, ONV_WEIGHT_IS_UNSURE);
+    name_the_rest(l, ONV_WEIGHT_IS_NUMBER);
     return l->emit.status;
 }
 

@@ -69,8 +69,7 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
         recover(l, node, aten);
         return;
     }
-    uint32_t out = node->traits.inplace != 0 ? onv_node_new_pointwise(l, node, dtype)
-                                             : onv_node_new(l, node, 0, dtype);
+    uint32_t out = onv_node_new(l, node, 0, dtype);
     for (uint32_t k = 0; k < node->n_inputs; k++) onv_node_in(l, node, k); /* which may make it */
     if (aten != ONV_ATEN_NONE)
         onv_emit_begin_op(&l->emit, aten);

@@ -79,7 +79,7 @@ static bool is_host_weight(onv_lowering *l, onv_value_id id)
         return tensor->elems <= 64 || onv_dtype_bits((onv_dtype)tensor->type.dtype) == 0;
     bool is_listed =
         l->signature.count > 0 && value->role == ONV_ROLE_PARAMETER; /* a factor that is trained */
-    if (tensor->type.rank == 0) return !is_listed && !onv_weight_is_parameters_number(l, id);
+    if (tensor->type.rank == 0) return !is_listed;
     if (tensor->elems > 1) return false;
     return !onv_value_may_train(l->emit.model, value) ||
            (onv_has_made_up_name(value->name) &&
@@ -136,9 +136,6 @@ static onv_weight_use use_for(onv_lowering *l, onv_value_id id, const onv_weight
 {
     onv_weight_use use = onv_weight_use_of(l, id);
     bool is_statistic = read != NULL && strncmp(read->slot, "running_", 8) == 0;
-    bool is_bias = read != NULL && strcmp(read->slot, "bias") == 0;
-    if (use == ONV_WEIGHT_DERIVED && is_bias && onv_weight_is_shared(l, id))
-        return ONV_WEIGHT_TRAINED; /* zeros, as the factors are that another norm made of a parameter */
     return use == ONV_WEIGHT_TRAINED && is_statistic && onv_weight_is_shared(l, id)
                ? ONV_WEIGHT_BUFFER
                : use;
@@ -180,34 +177,6 @@ static uint32_t compute_weight(onv_emitter *e, onv_weight_use use, const onv_wei
     }
 }
 
-/* Of a x + (1 - a) y, whose a the exporter computed of a parameter: the a of "sub". */
-static uint32_t complemented(onv_lowering *l, onv_value_id id)
-{
-    onv_node_id user = l->fusions->user[id.index];
-    const onv_node *product = onv_is_node(user) ? onv_model_node(l->emit.model, user) : NULL;
-    if (product == NULL || product->code != ONV_OP_Mul || product->n_inputs != 2 ||
-        !onv_is_call_of(onv_model_value(l->emit.model, id)->name, "sub"))
-        return ONV_NO_TENSOR;
-    onv_node_id reader = l->fusions->user[product->outputs[0].index];
-    const onv_node *sum = onv_is_node(reader) ? onv_model_node(l->emit.model, reader) : NULL;
-    if (sum == NULL || sum->code != ONV_OP_Add || sum->n_inputs != 2) return ONV_NO_TENSOR;
-    onv_value_id other = sum->inputs[sum->inputs[0].index == product->outputs[0].index];
-    const onv_node *before = onv_model_maker(l->emit.model, other);
-    if (before == NULL || before == product || before->code != ONV_OP_Mul ||
-        before->n_inputs != 2 || onv_noted(before)->scope != onv_noted(product)->scope)
-        return ONV_NO_TENSOR;
-    for (uint32_t k = 0; k < 2; k++) {
-        const onv_value *value = onv_is_value(before->inputs[k])
-                                     ? onv_model_value(l->emit.model, before->inputs[k])
-                                     : NULL;
-        if (value == NULL || !onv_value_is_weight(value) || value->role != ONV_ROLE_NOT_NOTED)
-            continue;
-        uint32_t a = onv_node_in(l, before, k);
-        if (onv_tensor_needs_grad(&l->emit, a)) return a;
-    }
-    return ONV_NO_TENSOR;
-}
-
 /* Only before the operation that reads it: what is not there from the start is made by one of its own. */
 static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
 {
@@ -228,15 +197,13 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         &l->emit.eager->storages.at[onv_tensor_at(&l->emit, tensor).storage];
     storage->label = value->name;
     storage->kind = use == ONV_WEIGHT_BUFFER ? ONV_STORAGE_BUFFER : ONV_STORAGE_CONSTANT;
-    bool is_view = use == ONV_WEIGHT_VIEW;
-    if (is_view) storage->bytes = onv_weight_viewed_bytes(l, id);
-    if (use <= ONV_WEIGHT_VIEW && use != ONV_WEIGHT_TRAINED) return tensor;
+    if (use == ONV_WEIGHT_BUFFER || use == ONV_WEIGHT_CONSTANT) return tensor;
     /* What one branch makes another one could not read. */
-    if (l->emit.region != ONV_NO_REGION && use > ONV_WEIGHT_VIEW && use != ONV_WEIGHT_EXPANDED)
+    if (l->emit.region != ONV_NO_REGION && use > ONV_WEIGHT_CONSTANT && use != ONV_WEIGHT_EXPANDED)
         return tensor;
     if (use == ONV_WEIGHT_MADE) {
         storage->kind = ONV_STORAGE_ACTIVATION;
-        return emit_source(&l->emit, "full", complemented(l, id), tensor, 0);
+        return emit_source(&l->emit, "full", ONV_NO_TENSOR, tensor, 0);
     }
     make_parameter(&l->emit, tensor, onv_weight_name(l, id, read),
                    onv_weight_is_shared(l, id) ? NULL : value->name);
@@ -298,7 +265,7 @@ void onv_lower_weight(onv_lowering *l, onv_value_id id)
 {
     if (is_host_weight(l, id)) return;
     onv_weight_use use = onv_weight_use_of(l, id);
-    if (use > ONV_WEIGHT_VIEW) return;
+    if (use > ONV_WEIGHT_CONSTANT) return;
     if (use != ONV_WEIGHT_TRAINED || !onv_weight_is_shared(l, id)) {
         onv_value_tensor(l, id);
         return;
@@ -317,46 +284,25 @@ static bool reads_clone(const onv_node *node, uint32_t k)
            strstr(onv_noted(node)->aten_op, "view") == NULL;
 }
 
-/* A convolution into which a norm was folded has the note of the norm, which does not tell what the convolution read. */
-static bool is_untold(const onv_node *node)
-{
-    return node->code != ONV_OP_BatchNormalization &&
-           strstr(onv_noted(node)->source_op, "batch_norm") != NULL;
-}
-
-/* Values of which readers have clones. Those in subgraphs have none. */
+/* Values of which all readers have clones. Those in subgraphs have none. */
 void onv_clones_mark(onv_lowering *l)
 {
     for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
         for (uint32_t k = 0; k < node->n_inputs; k++)
             if (onv_is_value(node->inputs[k]) && reads_clone(node, k))
-                l->values[node->inputs[k].index].cloned_for = ONV_CLONED_FOR_ALL;
+                l->values[node->inputs[k].index].is_cloned = true;
     }
     for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
-        for (uint32_t k = 0; k < node->n_inputs && !is_untold(node); k++) {
-            if (!onv_is_value(node->inputs[k]) || reads_clone(node, k)) continue;
-            uint8_t *cloned = &l->values[node->inputs[k].index].cloned_for;
-            if (*cloned == ONV_CLONED_FOR_ALL) *cloned = ONV_CLONED_FOR_SOME;
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            if (onv_is_value(node->inputs[k]) && !reads_clone(node, k))
+                l->values[node->inputs[k].index].is_cloned = false;
         }
     }
 }
 
 /* --- What rules ask about their node ----------------------------------------------------------- */
-
-/* What contiguous() gives for some of the readers; made for the first of them. That there was one says that
- * channels were last, which is not followed through convolutions; without training dropout has such notes, too. */
-static uint32_t clone_of(onv_lowering *l, onv_value_id id, uint32_t tensor)
-{
-    uint32_t *made = &l->values[id.index].clone;
-    bool is_image = onv_tensor_at(&l->emit, tensor).rank == 4 && !l->emit.options->inference;
-    if (*made == 0)
-        *made =
-            (is_image ? onv_emit_clone(&l->emit, tensor) : onv_emit_contiguous(&l->emit, tensor)) +
-            1;
-    return *made - 1;
-}
 
 /* A view without a gradient, which is made before the operation that reads it. */
 static uint32_t detached(onv_lowering *l, onv_value_id id, uint32_t tensor)
@@ -377,9 +323,6 @@ uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k)
     if (k >= node->n_inputs) return ONV_NO_TENSOR;
     onv_value_id id = node->inputs[k];
     uint32_t tensor = read_value(l, id, node, k);
-    bool is_clone = onv_is_value(id) && reads_clone(node, k) &&
-                    l->values[id.index].cloned_for == ONV_CLONED_FOR_SOME;
-    if (is_clone && tensor != ONV_NO_TENSOR) tensor = clone_of(l, id, tensor);
     bool is_detached = k < 32 && (onv_noted(node)->detached & ONV_BIT(k)) != 0 && onv_is_value(id);
     return is_detached && !l->emit.options->as_exported ? detached(l, id, tensor) : tensor;
 }
@@ -388,7 +331,7 @@ void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t te
 {
     if (k >= node->n_outputs || !onv_is_value(node->outputs[k])) return;
     onv_value_id id = node->outputs[k];
-    if (l->values[id.index].cloned_for != ONV_CLONED_FOR_ALL || tensor == ONV_NO_TENSOR) {
+    if (!l->values[id.index].is_cloned || tensor == ONV_NO_TENSOR) {
         onv_value_set(l, id, tensor);
         return;
     }
@@ -478,22 +421,6 @@ static uint32_t new_like(onv_lowering *l, const onv_node *node, uint8_t dtype,
     like.elems = 1; /* strides of an empty tensor would say nothing */
     onv_strides_like(&like, strides);
     return onv_tensor_new(&l->emit, dtype, shape.rank, shape.dims, strides);
-}
-
-uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype)
-{
-    onv_shape shape;
-    if (!onv_value_shape(l, node->outputs[0], &shape)) return ONV_NO_TENSOR;
-    dtype = result_dtype(&l->emit, node->outputs[0], dtype);
-    for (uint32_t k = 0; k < node->n_inputs; k++) {
-        uint32_t in = onv_node_in(l, node, k);
-        onv_eager_tensor x = onv_tensor_at(&l->emit, in);
-        if (!onv_tensor_has_dims(&l->emit, in, shape.rank, shape.dims)) continue;
-        int64_t strides[ONV_MAX_RANK];
-        onv_strides_like(&x, strides);
-        return onv_tensor_new(&l->emit, dtype, shape.rank, shape.dims, strides);
-    }
-    return onv_tensor_new(&l->emit, dtype, shape.rank, shape.dims, NULL);
 }
 
 uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eager_tensor *like,

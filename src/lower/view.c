@@ -190,43 +190,10 @@ static void lower_sequence_at(onv_lowering *l, const onv_node *node)
                      onv_emit_view(&l->emit, "split", x, n, shape.dims, strides, ONV_GRAD_NEW));
 }
 
-/* All of a tensor in other strides, as pooling to one place leaves it: a view, which the exporter writes with
- * indices. */
-static bool is_restrided(onv_lowering *l, const onv_node *node)
-{
-    onv_shape from, to;
-    uint64_t elems = 1;
-    if (!onv_node_is_aten(node, "as_strided") || !onv_value_shape(l, node->inputs[0], &from) ||
-        !onv_value_shape(l, node->outputs[0], &to) || from.rank != 1)
-        return false;
-    for (uint32_t i = 0; i < to.rank; i++)
-        if (!onv_u64_mul(elems, (uint64_t)to.dims[i], &elems)) return false;
-    return elems == (uint64_t)from.dims[0];
-}
-
-/* Pooling to one place does so where channels come last, and leaves them last. */
-static void lower_restrided(onv_lowering *l, const onv_node *node)
-{
-    uint32_t x = onv_node_in(l, node, 0);
-    onv_shape to;
-    if (!onv_value_shape(l, node->outputs[0], &to)) return;
-    if (to.rank == 4 && to.dims[2] == 1 && to.dims[3] == 1) {
-        const int64_t strides[] = {to.dims[1], 1, to.dims[1], to.dims[1]};
-        x = onv_emit_view(&l->emit, "as_strided", x, to.rank, to.dims, strides, ONV_GRAD_ALIAS);
-    } else {
-        x = onv_emit_reshape(&l->emit, x, to.rank, to.dims);
-    }
-    onv_node_set(l, node, 0, x);
-}
-
 /* x[i] is a view; a table looked up by tokens is an embedding, anything else a copy that keeps the
  * indices. */
 static void lower_gather(onv_lowering *l, const onv_node *node)
 {
-    if (is_restrided(l, node)) {
-        lower_restrided(l, node);
-        return;
-    }
     uint32_t x = onv_node_in(l, node, 0), indices = onv_node_in(l, node, 1);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     const onv_type *index = &onv_model_value(l->emit.model, node->inputs[1])->type;
@@ -245,66 +212,6 @@ static void lower_gather(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, onv_emit_view(&l->emit, "select", x, t.rank - 1, dims, strides, grad));
 }
 
-/* How many dims stand before the n that x[:, :, i, j] indexes with tensors. The exporter moves what is indexed to the front, by a
- * transpose of the same call; PyTorch does where they do not stand side by side. -1: nothing tells. */
-static int64_t dims_before_index(const onv_emitter *e, const onv_node *node, uint32_t rank,
-                                 uint32_t n)
-{
-    const onv_node *turn = onv_model_maker(e->model, node->inputs[0]);
-    bool is_turned = turn != NULL && turn->code == ONV_OP_Transpose &&
-                     strcmp(onv_noted(turn)->source_op, onv_noted(node)->source_op) == 0;
-    const onv_attr *perm = is_turned ? onv_node_attr(turn, "perm") : NULL;
-    if (!is_turned) return 0;
-    if (perm == NULL || perm->kind != ONV_ATTR_INTS || perm->count != rank) return -1;
-    bool is_together = true;
-    for (uint32_t i = 1; i < n; i++) is_together &= perm->ints[i] == perm->ints[0] + i;
-    for (uint32_t i = n; i < rank && is_together; i++)
-        if (perm->ints[i] != (i - n < perm->ints[0] ? i - n : i)) return -1;
-    return is_together ? perm->ints[0] : 0;
-}
-
-/* PyTorch's iterator gives what it indexes the memory order of the tensor, where that tells one; the places stand together. It
- * begins at the last dim, and compares dims that the same operand has. */
-static void sort_indexed(const onv_eager_tensor *y, const int64_t *of_x, uint32_t places,
-                         uint32_t *order)
-{
-    for (uint32_t i = 1; i < y->rank; i++) {
-        uint32_t at = i;
-        for (uint32_t k = i; k-- > 0;) {
-            uint32_t faster = order[k], dim = order[at];
-            if (faster < places && dim < places) break;
-            if (of_x[faster] == 0 || of_x[dim] == 0) continue;
-            if (of_x[faster] < of_x[dim]) break;
-            if (of_x[faster] == of_x[dim] && y->dims[faster] <= y->dims[dim]) continue;
-            order[k] = dim;
-            order[at] = faster;
-            at = k;
-        }
-    }
-}
-
-static void order_indexed(onv_lowering *l, const onv_node *node, uint32_t out, uint32_t n)
-{
-    onv_eager_tensor x = onv_tensor_at(&l->emit, onv_node_in(l, node, 0)),
-                     y = onv_tensor_at(&l->emit, out);
-    if (!onv_node_is_aten(node, "index") || x.rank < n || y.rank < x.rank - n || y.elems == 0)
-        return;
-    uint32_t order[ONV_MAX_RANK], places = y.rank - (x.rank - n);
-    int64_t of_x[ONV_MAX_RANK], before = dims_before_index(&l->emit, node, x.rank, n);
-    if (before < 0 || before > (int64_t)(x.rank - n)) return;
-    int64_t *strides = ONV_EMIT_ARRAY(&l->emit, int64_t, y.rank);
-    if (strides == NULL) return;
-    for (uint32_t i = 0; i < y.rank; i++) {
-        uint32_t dim = i < before ? places + i : i < before + places ? i - (uint32_t)before : i;
-        order[y.rank - 1 - i] = dim;
-        of_x[i] = i < places ? 0 : x.strides[n + i - places]; /* 0: it tells of no order */
-    }
-    sort_indexed(&y, of_x, places, order);
-    int64_t step = 1;
-    for (uint32_t i = 0; i < y.rank; step *= y.dims[order[i++]]) strides[order[i]] = step;
-    l->emit.eager->tensors.at[out].strides = strides;
-}
-
 static void lower_gather_nd(onv_lowering *l, const onv_node *node)
 {
     uint32_t indices = onv_node_in(l, node, 1);
@@ -314,8 +221,6 @@ static void lower_gather_nd(onv_lowering *l, const onv_node *node)
         return;
     onv_eager_op *op = &l->emit.eager->ops.at[l->emit.eager->ops.count - 1];
     onv_eager_tensor t = onv_tensor_at(&l->emit, indices);
-    if (op->n_out == 1 && t.rank > 0 && t.dims[t.rank - 1] >= 0)
-        order_indexed(l, node, op->out[0], (uint32_t)t.dims[t.rank - 1]);
     if (!op->has_backward || t.rank == 0 || t.dims[t.rank - 1] == 0) return;
     uint64_t n = t.elems / (uint64_t)t.dims[t.rank - 1], bytes;
     if (!onv_u64_mul(n, 4 * sizeof(int64_t), &bytes) ||

@@ -101,15 +101,6 @@ static bool is_made_in_forward(const char *name)
     return onv_is_call_of_any(name, makers, sizeof makers / sizeof makers[0]);
 }
 
-/* table[tokens]: rows of a matrix, by indices that are no constant. */
-static bool is_indexed(const onv_emitter *e, const onv_value *value, const onv_weight_read *read)
-{
-    const onv_node *node = &e->model->nodes.at[read->node];
-    if (read->k != 0 || node->n_inputs < 2 || value->type.rank < 2) return false;
-    return onv_node_is_aten(node, "index") &&
-           !onv_value_is_weight(onv_model_value(e->model, node->inputs[1]));
-}
-
 onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read)
 {
     const onv_value *value = &l->emit.model->values.at[read->value];
@@ -125,8 +116,7 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
     for (const onv_weight_read *at = reads_of(l, read->value);
          at != NULL && at < end_of_reads(l) && at->value == read->value; at++) {
         if (at->place == ONV_PLACE_WEIGHT) return ONV_WEIGHT_IS_OTHER;
-        made &= at->place == ONV_PLACE_MADE &&
-                !onv_weight_is_bias_of_scores(&l->emit.model->nodes.at[at->node], value);
+        made &= at->place == ONV_PLACE_MADE;
     }
     if (made || is_made_in_forward(name) || strchr(name, '.') != NULL) return ONV_WEIGHT_IS_OTHER;
     if (value->tensor->elems > 1 && onv_is_call_of(name, "embedding")) return ONV_WEIGHT_IS_ROWS;
@@ -160,13 +150,6 @@ static const onv_weight_read *find_named(const onv_lowering *l, uint32_t index)
     return NULL;
 }
 
-bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id)
-{
-    const onv_weight_read *read = l->signature.count > 0 ? find_named(l, id.index) : NULL;
-    return read != NULL && !l->emit.options->inference &&
-           onv_weight_role_of(l, read) == ONV_WEIGHT_IS_NUMBER;
-}
-
 /* What was expanded or repeated of a parameter for all samples. */
 static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_weight_read *named,
                       onv_weight_verdict *v)
@@ -184,8 +167,7 @@ static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_w
         *v = (onv_weight_verdict){ONV_WEIGHT_EXPANDED, named != NULL, first};
         return true;
     }
-    if (named == NULL || (onv_weight_repeated_dims(&l->emit, value->tensor) == 0 &&
-                          !onv_weight_may_be_uniform(&l->emit, value->tensor, ONV_MOST_HEAD)))
+    if (named == NULL || !onv_weight_may_be_uniform(&l->emit, value->tensor, ONV_MOST_HEAD))
         return false;
     *v = (onv_weight_verdict){ONV_WEIGHT_EXPANDED, true, named};
     return true;
@@ -195,12 +177,12 @@ static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_w
 static bool is_told_by_place(const onv_lowering *l, uint32_t index, onv_weight_verdict *v,
                              bool *made)
 {
-    const onv_value *value = &l->emit.model->values.at[index];
     for (const onv_weight_read *at = v->read; at < end_of_reads(l) && at->value == index; at++) {
         const onv_node *node = &l->emit.model->nodes.at[at->node];
         /* A filter that code made, a wavelet, say: no listed parameter has its name, nor is left for it. */
         bool is_filter = at->place == ONV_PLACE_WEIGHT && !onv_noted(node)->takes_buffer &&
-                         l->signature.count > 0 && onv_weight_is_view(value->name) &&
+                         l->signature.count > 0 &&
+                         onv_weight_is_view(l->emit.model->values.at[index].name) &&
                          find_named(l, index) == NULL;
         if (at->place == ONV_PLACE_WEIGHT) {
             onv_weight_use use = is_filter                       ? ONV_WEIGHT_MADE
@@ -209,7 +191,7 @@ static bool is_told_by_place(const onv_lowering *l, uint32_t index, onv_weight_v
             *v = (onv_weight_verdict){use, true, at};
             return true;
         }
-        *made &= at->place == ONV_PLACE_MADE && !onv_weight_is_bias_of_scores(node, value);
+        *made &= at->place == ONV_PLACE_MADE;
     }
     return false;
 }
@@ -247,9 +229,7 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
     if (is_spread(l, first, named, &v)) return v;
     if (named != NULL) return (onv_weight_verdict){ONV_WEIGHT_TRAINED, true, named};
     if (onv_has_made_up_name(value->name))
-        return (onv_weight_verdict){is_indexed(&l->emit, value, first) ? ONV_WEIGHT_TRAINED
-                                                                       : ONV_WEIGHT_MADE,
-                                    false, first};
+        return (onv_weight_verdict){ONV_WEIGHT_MADE, false, first};
     if (!l->signature.lacks_buffers ||
         !onv_is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
         v.use = ONV_WEIGHT_MADE; /* a part of a buffer is one, any other result is computed anew */
@@ -300,7 +280,6 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     bool noted = l->weights.has_notes && value->role == ONV_ROLE_NOT_NOTED;
     if (!onv_value_may_train(l->emit.model, value)) return ONV_WEIGHT_CONSTANT;
     if (!is_float) {
-        if (noted && onv_is_call_of(value->name, "expand")) return ONV_WEIGHT_VIEW;
         bool made =
             noted && (is_made_in_forward(value->name) || onv_weight_is_computed(value->name));
         return made ? ONV_WEIGHT_MADE : ONV_WEIGHT_CONSTANT;
@@ -310,10 +289,8 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     if (v.use != ONV_WEIGHT_TRAINED || v.read == NULL || l->emit.options->as_exported) return v.use;
     if (onv_is_call_of(value->name, "embedding") && !v.is_sure) return ONV_WEIGHT_LOOKED_UP;
     if (onv_weight_is_for_all(value, v.read)) return ONV_WEIGHT_LOOKED_UP_FOR_ALL;
-    bool of_distances =
-        v.read->parameter != NULL &&
-        (value->type.rank >= 3 || onv_weight_is_looked_up(value, v.read->parameter)) &&
-        is_relative(v.read->parameter) && strstr(v.read->parameter, "proj") == NULL;
+    bool of_distances = v.read->parameter != NULL && value->type.rank >= 3 &&
+                        is_relative(v.read->parameter) && strstr(v.read->parameter, "proj") == NULL;
     if (of_distances && value->role == ONV_ROLE_NOT_NOTED && v.read->place != ONV_PLACE_WEIGHT)
         return ONV_WEIGHT_BIASES;
     return is_derived(&l->emit, value, v.read) ? ONV_WEIGHT_DERIVED : ONV_WEIGHT_TRAINED;
@@ -420,11 +397,7 @@ const char *onv_weight_layer(onv_emitter *e, onv_value_id id, const onv_weight_r
     const char *class = onv_noted(&e->model->nodes.at[read->node])->module_class;
     bool single =
         class != NULL && (strcmp(class, linear) == 0 || strncmp(class, conv, sizeof conv - 1) == 0);
-    if (!single || read->parameter != NULL) return single ? read->parameter : NULL;
-    name = onv_parameter_name(e, read->scope, read->slot);
-    name = onv_intern_n(&e->model->strings, name, strlen(name));
-    if (name == NULL) onv_emit_fail_memory(e);
-    return name;
+    return single ? read->parameter : NULL;
 }
 
 /* --- Preparation ------------------------------------------------------------------------------- */

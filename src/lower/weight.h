@@ -25,7 +25,6 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_TRAINED,
     ONV_WEIGHT_BUFFER,
     ONV_WEIGHT_CONSTANT,
-    ONV_WEIGHT_VIEW,              /* indices that repeat smaller ones, which alone have memory */
     ONV_WEIGHT_MADE,              /* by the forward pass, each time */
     ONV_WEIGHT_EXPANDED,          /* a view of a parameter, repeated along the batch */
     ONV_WEIGHT_LOOKED_UP,         /* rows of a trained table */
@@ -48,7 +47,6 @@ typedef struct onv_weights {
     ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */
     onv_ptr_map layers;             /* by name of what a layer trains, interned: its tensor */
     bool *inplace_used;             /* by pattern of `inplace` */
-    ONV_VEC(onv_value_id) views;    /* weights that are views, one of each shape */
 } onv_weights;
 
 /* --- weight.c ---------------------------------------------------------------------------- */
@@ -66,12 +64,6 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index);
 bool onv_has_made_up_name(const char *name);
 bool onv_weight_is_unit(const onv_lowering *l, onv_value_id id);
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id);
-/* A single number that the exporter computed of a parameter, as a weight by which layers are mixed. */
-bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id);
-/* Of what an ONV_WEIGHT_VIEW is a view of; at least, where its contents are in another file. */
-uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
-/* Dims along which the tensor repeats, by its first bytes: bits; 0: none, or its elements are all alike, or not at hand. */
-uint32_t onv_weight_repeated_dims(onv_emitter *e, const onv_tensor *tensor);
 /* One copy in the file of what is several parameters. */
 bool onv_weight_is_shared(onv_lowering *l, onv_value_id id);
 /* The owner that operand k of the node stands for, k UINT32_MAX: any of its module; NULL where no node

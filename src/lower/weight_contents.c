@@ -40,31 +40,3 @@ bool onv_weight_may_be_uniform(onv_emitter *e, const onv_tensor *tensor, size_t 
     onv_heap_free(buffer);
     return may;
 }
-
-/* Does the tensor's first block along the dim come again? */
-static bool comes_again(const unsigned char *data, size_t known, uint64_t block)
-{
-    return block <= known / 2 && memcmp(data, data + block, (size_t)block) == 0;
-}
-
-uint32_t onv_weight_repeated_dims(onv_emitter *e, const onv_tensor *tensor)
-{
-    enum { MOST = 4 << 20, PER_WORK = 256 };
-    unsigned char *buffer;
-    uint32_t repeated = 0;
-    size_t known = tensor->bytes < MOST ? (size_t)tensor->bytes : MOST;
-    if (tensor->elems == 0 || tensor->bytes < tensor->elems || tensor->type.rank < 2 ||
-        tensor->type.rank > ONV_MAX_RANK || !onv_work(1 + known / PER_WORK))
-        return 0;
-    const unsigned char *data = onv_weight_head(e, tensor, known, &buffer);
-    size_t each = (size_t)(tensor->bytes / tensor->elems);
-    bool may = data != NULL && !is_uniform(data, known / each, each);
-    uint64_t block = tensor->bytes;
-    for (int i = 0; i < tensor->type.rank && may; i++) {
-        uint64_t count = (uint64_t)tensor->type.dims[i].raw;
-        block /= count;
-        if (count > 1 && comes_again(data, known, block)) repeated |= UINT32_C(1) << i;
-    }
-    onv_heap_free(buffer);
-    return repeated;
-}

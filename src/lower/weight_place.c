@@ -128,16 +128,3 @@ bool onv_weight_is_view(const char *name)
                                         "transpose", "expand",  "repeat", "select",  "slice"};
     return onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
 }
-
-/* Rows of a table, one for each pair of places in a window: the exporter folded the look-up, and no more. */
-bool onv_weight_is_looked_up(const onv_value *value, const char *parameter)
-{
-    return value->type.rank == 2 && onv_is_call_of(value->name, "index") &&
-           strstr(parameter, "table") != NULL;
-}
-
-bool onv_weight_is_bias_of_scores(const onv_node *node, const onv_value *value)
-{
-    return value->type.rank >= 3 && onv_is_call_of(value->name, "index") &&
-           onv_node_is_aten(node, "scaled_dot_product_attention");
-}

@@ -10,11 +10,6 @@ typedef enum onv_weight_place {
     ONV_PLACE_MADE,   /* where the operation takes what it made itself: masks, zeros */
 } onv_weight_place;
 
-/* Constants that the exporter looked up in a table: rows for pairs of places, or for distances along one axis. */
-bool onv_weight_is_looked_up(const onv_value *value, const char *parameter);
-/* What attention adds to its scores, which may be looked up in a table that is trained. */
-bool onv_weight_is_bias_of_scores(const onv_node *node, const onv_value *value);
-
 onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k);
 
 /* What a module calls the parameter that a node takes there. */

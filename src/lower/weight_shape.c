@@ -51,13 +51,10 @@ bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read
     case ONV_WEIGHT_EXPANDED: {
         const onv_tensor *tensor =
             read != NULL ? l->emit.model->values.at[read->value].tensor : NULL;
-        uint32_t repeated = tensor != NULL ? onv_weight_repeated_dims(&l->emit, tensor) : 0;
+        /* Nothing tells along which dims: the samples are the first one. */
         uint32_t n = strstr(name, "bias") != NULL ? shape->rank - 1 : 1;
-        for (uint32_t i = 0; i < shape->rank; i++)
-            if ((repeated >> i & 1) != 0) shape->dims[i] = 1;
-        /* Equal numbers, or none at hand: the samples are the first dim. */
-        for (uint32_t i = 0; i < n && i < shape->rank && repeated == 0; i++) shape->dims[i] = 1;
-        if (repeated == 0 && tensor != NULL) note_expanded(l->said, name, shape, tensor);
+        for (uint32_t i = 0; i < n && i < shape->rank; i++) shape->dims[i] = 1;
+        if (tensor != NULL) note_expanded(l->said, name, shape, tensor);
         return true;
     }
     case ONV_WEIGHT_LOOKED_UP_FOR_ALL:

@@ -130,47 +130,6 @@ TEST(computed_matrices_are_kept)
     }
 }
 
-/* Of two constants, a bias is the one that is added. */
-TEST(a_bias_is_what_is_added)
-{
-    network n = {
-        "fc.weight net.mixer.gate_bias",
-        "val_1 f32[8,8] unsqueeze_3 f32[4,8] unsqueeze_4 f32[1,8]",
-        {FC,
-         {"Mul", "h unsqueeze_3", "g", "", MIXER},
-         {"Add", "g unsqueeze_4", "y", "", "net.mixer", "add", "zoo.Mixer", "aten.add.Tensor"}}};
-    assert_int_equal(run(&n).figures.parameter_bytes, W + 8 * 4);
-}
-
-/* A parameter that is expanded along other dims than the batch, or repeated: its contents tell. */
-TEST(spread_parameters_have_their_own_size)
-{
-    static const struct {
-        const char *constant;
-        uint64_t kept;
-    } cases[] = {{"expand", 0}, {"repeat_1", 4 * 3 * 8 * 4}, {"tile", 4 * 3 * 8 * 4}};
-    float rows[4][3][8];
-    for (int i = 0; i < 4 * 3 * 8; i++) rows[i / 24][i / 8 % 3][i % 8] = (float)(i % 8);
-    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
-        char inputs[32];
-        snprintf(inputs, sizeof inputs, "h %s", cases[k].constant);
-        OWNED_MODEL m = model_read(18, "in x f32[4,3,8]", "weight w f32[8,8]", "role w PARAMETER");
-        model_weight_data(m, cases[k].constant, "f32[4,3,8]", rows, sizeof rows);
-        model_parameters(m, "w net.scale");
-        add_call(m, "MatMul", "x w", "h", "mm");
-        add_call(m, "Mul", inputs, "y", "mul");
-        model_output(m, "y", "f32");
-        OWNED_TRAINER t;
-        trainer_open_model(&t, m);
-        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                                 .lower = {.loss = ONV_LOSS_NONE}};
-        onv_training_figures figures = trainer_run(&t, &how).figures;
-        assert_int_equal(figures.parameter_bytes, W + 8 * 4);
-        /* x, h, and a copy of the parameter */
-        assert_int_equal(figures.saved_activation_bytes, 2 * 4 * 3 * 8 * 4 + cases[k].kept);
-    }
-}
-
 /* A layer whose input is a table: the file has their product, which is no bias, nor is a mask that becomes a condition. */
 TEST(conditions_are_no_biases)
 {

@@ -102,12 +102,6 @@ static const row rows[] = {
      "i Cast t to=7 @any_1.dim;"
      "y ReduceMax i last keepdims=0 @any_1.dim",
      NULL},
-    /* What is added is a part of b. */
-    {"index_add", F, 3 * 8 * 8 * 4,
-     "p Slice b zero_int three_ints @slice_1.Tensor;"
-     "q Mul p two @mul.Tensor;"
-     "y ScatterND a places q reduction='add' @index_put",
-     "y = a.index_add(0, places, b[:3], alpha=2)"},
     {"exp2", F, F, "y Pow two a @exp2", NULL},
     {"fmod", 2 * F, 2 * F, "y Mod a b fmod=1 @fmod.Tensor", NULL},
     /* A parameter is an operand, too. */
@@ -126,19 +120,6 @@ static const row rows[] = {
     {"mse_loss", 2 * F, 0,
      "d Sub a b @mse_loss;"
      "y Mul d d @mse_loss",
-     NULL},
-    {"addcmul", 2 * F, F,
-     "p Mul a b @addcmul;"
-     "y Add b p @addcmul",
-     NULL},
-    {"addcdiv", 2 * F, 4 * F,
-     "p Div a b @addcdiv;"
-     "y Add a p @addcdiv",
-     NULL},
-    {"adaptive_max_pool", 2 * F, F + F / 2 + F,
-     "t Transpose a perm=[0,2,1] @transpose.int;"
-     "u Unsqueeze t two_ints @unsqueeze;"
-     "y MaxPool u kernel_shape=[1,2] strides=[1,2] @max_pool2d_with_indices",
      NULL},
     {"max_pool", 2 * F, 0,
      "t Transpose a perm=[0,2,1] @transpose.int;"

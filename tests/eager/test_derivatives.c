@@ -259,17 +259,6 @@ static void add_conv_over_time(model *m)
     add_over_time(m, "Conv", "b k", "pads=[1,1]");
 }
 
-/* As the older exporter writes torch.cdist. */
-static void add_distances(model *m)
-{
-    model_add(m, "in x f32[3,512,8]", "in z f32[3,8,8]", "weight w f32[8,4]", "weight v f32[8,4]",
-              "ints last -1", "ints i1 1", "ints i2 2", "two = Constant() c0 value_float=2.0",
-              "root = Constant() c1 value_float=0.49999975", "a = MatMul(x w) left",
-              "b = MatMul(z v) right", "c = Unsqueeze(a i2) 0", "d = Unsqueeze(b i1) 1",
-              "e = Sub(c d) 2", "f = Pow(e two) 3", "g = ReduceSum(f last) 4 keepdims=0",
-              "y = Pow(g root) 5");
-}
-
 /* Patches of an image, whose places are swapped with the channels. */
 static void add_patches(model *m)
 {
@@ -285,7 +274,6 @@ TEST(kernels_copy_gradients)
 {
     const uint64_t image = 2 * 8 * 16 * 16 * 4, product = 3 * 2 * 6 * 8 * 4,
                    hidden = 2 * 6 * 3 * 16 * 4;
-    enum { DISTANT = 3 * 8 * 4 * 4 };
     const struct {
         void (*add)(model *m);
         uint64_t temps;
@@ -294,7 +282,6 @@ TEST(kernels_copy_gradients)
                  {add_experts, product + hidden}, /* a view's gradient */
                  {add_mixed_experts, 3 * 12 * 8 * 4},
                  {add_index, 4 * 8 * 4},
-                 {add_distances, 2 * F + ROWS * 4 + 2 * DISTANT + 24 * 4 + 8 * ROWS * 4},
                  {add_resize_over_time, F + 2 * F},
                  {add_reflection_over_time, F + 3 * 518 * 4 * 4},
                  {add_edge_over_time, F},

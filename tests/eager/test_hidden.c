@@ -204,32 +204,6 @@ TEST(groups_of_one_channel_are_a_group_norm)
     assert_int_equal(kept, 2 * x + statistics);
 }
 
-/* The expanded form of indices has no memory of its own, what it repeats has; layers share it. */
-TEST(expanded_indices_count_once)
-{
-    enum { EDGES = 16 };
-    uint64_t held[2];
-    for (int n = 1; n <= 2; n++) {
-        model *m = begin();
-        model_add(m, "weight m f32[16,8]", "weight zeros f32[4,8]", "role zeros BUFFER");
-        const char *at = "h";
-        for (int i = 0; i < n; i++) {
-            const char *out = i + 1 == n ? "y" : "z";
-            char inputs[64];
-            snprintf(inputs, sizeof inputs, "%s %s m", at, i == 0 ? "expand" : "expand_1");
-            model_weight(m, i == 0 ? "expand" : "expand_1", "i64[16,8]");
-            model_add(m, "source net scatter_add", "class Net aten.scatter_add.default");
-            model_node(m, "ScatterElements", out, inputs, out, "axis=0 reduction='add'");
-            at = out;
-        }
-        model_output(m, "y", "f32");
-        const onv_lower_options lower = {.loss = ONV_LOSS_NONE, .locals = true};
-        held[n - 1] = train(m, &lower, NULL, "").buffer_bytes;
-    }
-    assert_int_equal(held[1], held[0]);
-    assert_true(held[0] > 0 && held[0] < EDGES * 8 * sizeof(int64_t));
-}
-
 /* Lists in which a network keeps what calls read until the next pass. */
 TEST(caches_are_told)
 {

@@ -147,48 +147,6 @@ TEST(contracted_labels_are_in_the_order_of_letters)
     }
 }
 
-static uint32_t count_operations(model *m, const char *name)
-{
-    onv_eager eager;
-    onv_lower_options how = {.loss = ONV_LOSS_NONE};
-    uint32_t n = 0;
-    trainer t;
-    trainer_open_model(&t, m);
-    trainer_lower(&t, &how, &eager);
-    for (size_t i = 0; i < eager.ops.count; i++) n += strcmp(eager.ops.at[i].name, name) == 0;
-    onv_eager_cleanup(&eager);
-    trainer_close(&t);
-    model_free(m);
-    return n;
-}
-
-/* x[:, :, i, j] is made in the order of x's dims, though the exporter indexes a transpose of it, so that a product behind
- * it reads a view; and not where the indices stand apart, or the tensor is a transpose itself. */
-TEST(what_is_indexed_has_the_order_of_its_tensor)
-{
-    static const struct {
-        const char *x, *first, *perm;
-        uint32_t copies;
-    } cases[] = {{"f32[2,3,4,3,8]", NULL, "perm=[2,3,0,1,4]", 0},
-                 {"f32[4,2,3,3,8]", NULL, "perm=[0,2,1,3,4]", 1},
-                 {"f32[3,2,4,3,8]", "perm=[1,0,2,3,4]", "perm=[2,3,0,1,4]", 1}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(18);
-        model_weight(m, "x", cases[i].x);
-        model_add(m, "weight v f32[2,3,4,1,8]", "role x PARAMETER", "role v PARAMETER",
-                  "in places i64[4,5,2]");
-        if (cases[i].first != NULL) model_node(m, "Transpose", "first", "x", "u", cases[i].first);
-        model_source(m, "", "index");
-        model_class(m, "Net", "aten.index.Tensor");
-        model_node(m, "Transpose", "turn", cases[i].first != NULL ? "u" : "x", "t", cases[i].perm);
-        model_source(m, "", "index");
-        model_add(m, "class Net aten.index.Tensor", "g = GatherND(t places) gather",
-                  "h = Transpose(g) back perm=[2,3,0,4,1]", "y = MatMul(v h) product", "out y f32");
-        uint32_t n = count_operations(m, "reshape");
-        if (n != cases[i].copies) fail_msg("case %zu: %u", i, n);
-    }
-}
-
 /* detach() is left out of exports, but the arguments of a call name it: no gradient, so nothing is kept for one. */
 TEST(what_was_detached_has_no_gradient)
 {
@@ -206,62 +164,4 @@ TEST(what_was_detached_has_no_gradient)
         assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
                          cases[i].bytes);
     }
-}
-
-/* Of a convolution that was joined with a norm the note is the norm's: it reads the copy that contiguous() made, as the
- * other reader of the value does, which tells. */
-TEST(joined_convolutions_read_the_copy)
-{
-    static const char *const notes[] = {"aten._native_batch_norm_legit_functional.default",
-                                        "aten.conv2d.default"};
-    uint64_t kept[2];
-    for (int i = 0; i < 2; i++) {
-        model *m = model_read(18, "in x f32[2,6,4,8]", "weight w f32[8,8]", "role w PARAMETER",
-                              "h = MatMul(x w) product", "t = Transpose(h) swap perm=[0,3,1,2]");
-        static const char *const weights[] = {"a.weight", "b.weight"};
-        for (int k = 0; k < 2; k++) {
-            char inputs[32];
-            model_weight(m, weights[k], "f32[4,8,1,1]");
-            model_role(m, weights[k], "PARAMETER");
-            snprintf(inputs, sizeof inputs, "t %s", weights[k]);
-            bool is_joined = k == 1 && i == 0;
-            model_source(m, k == 0 ? "a" : "b.norm",
-                         is_joined ? "_native_batch_norm_legit_functional"
-                         : k == 0  ? "conv2d"
-                                   : "conv2d_1");
-            model_class(m, "Net", k == 0 ? notes[1] : notes[i]);
-            model_call(m, k == 0 ? notes[1] : notes[i],
-                       k == 0      ? "%clone, %p_a_weight"
-                       : is_joined ? "%conv2d_1, %p_b_norm_weight"
-                                   : "%t, %p_b_weight");
-            model_node(m, "Conv", k == 0 ? "c" : "d", inputs, k == 0 ? "p" : "q", "");
-        }
-        model_add(m, "y = Add(p q) sum", "out y f32");
-        kept[i] = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
-    }
-    enum { T = 2 * 6 * 4 * 8 * 4, NORM = 2 * 4 * 6 * 4 * 4 + 2 * 4 * 4 };
-    assert_int_equal(kept[0], 2 * T + NORM); /* x, the copy, and what the norm keeps */
-    assert_int_equal(kept[1], 3 * T);        /* x, the copy, and what is in the other order */
-}
-
-/* The older exporter writes addcmul(x, a, b) as x + a * b * 1, without notes. Backward makes the gradient of one factor at a
- * time, where a product would make that of a * b as well. */
-TEST(a_factor_of_one_tells_of_addcmul)
-{
-    enum { X = 256 * 64 * 4 };
-    uint64_t peak[2];
-    for (int i = 0; i < 2; i++) {
-        static const float values[] = {1, 2};
-        OWNED_MODEL m = model_read(17, "in x f32[256,64]", "weight w f32[64,64]",
-                                   "weight scale f32[64]", "weight bias f32[64]");
-        model_float(m, "value", values[i]);
-        model_add(m, "h = MatMul(x w) first", "p = Mul(scale h) product", "s = Mul(p value) scaled",
-                  "y = Add(bias s) sum", "out y f32");
-        OWNED_TRAINER t;
-        trainer_open_model(&t, m);
-        onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
-        options.lower.loss = ONV_LOSS_MSE;
-        peak[i] = trainer_run(&t, &options).figures.phase_peak_bytes[ONV_PHASE_FORWARD];
-    }
-    assert_int_equal(peak[1] - peak[0], X); /* the product, while it is multiplied by 2 */
 }

@@ -87,33 +87,6 @@ TEST(the_larger_input_decides)
     assert_non_null(strstr(message, " 256 bytes more"));
 }
 
-/* Each call of attention converts a mask of truth, which exporters do once for all layers. */
-TEST(calls_of_attention_convert_their_masks)
-{
-    static const char *const calls[] = {"scaled_dot_product_attention",
-                                        "scaled_dot_product_attention_1"};
-    for (int is_other = 0; is_other < 2; is_other++) {
-        model *m = model_read(18, "in x f32[4,8]", "in truth bool[4,8]", "weight w f32[4,8]",
-                              "role w PARAMETER");
-        model_float(m, "zero", 0);
-        model_float(m, "low", -1e30F);
-        add_call(m, "Mul", "x w", "h", "mul");
-        for (int i = 0; i < 3; i++) {
-            model_source(m, "net", calls[i == 2 && is_other]);
-            model_class(m, "zoo.Net", "aten.scaled_dot_product_attention.default");
-            if (i == 0)
-                model_node(m, "Where", "mask", "truth zero low", "mask", "");
-            else
-                model_node(m, "Mul", i == 1 ? "a" : "y", i == 1 ? "h mask" : "a mask",
-                           i == 1 ? "a" : "y", "");
-        }
-        model_output(m, "y", "f32");
-        enum { TENSOR = 4 * 8 * 4 }; /* x, and each mask */
-        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
-                         (is_other ? 3 : 2) * TENSOR);
-    }
-}
-
 /* Zeros that two calls add rows to are two tensors, of which exporters write one. */
 TEST(scattered_rows_have_zeros_of_their_own)
 {

@@ -142,29 +142,6 @@ TEST(weights_belong_to_their_modules)
     }
 }
 
-/* A layer that runs twice: the exporter folded its weight twice. */
-TEST(a_layer_that_runs_twice_has_one_weight)
-{
-    static const struct {
-        const char *module, *class;
-        uint64_t weights;
-    } cases[] = {{"fc", LINEAR, 1}, {"other", LINEAR, 2}, {"fc", "zoo.Pair", 2}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        onv_training result;
-        onv_error err = {0};
-        model *m =
-            model_read(17, "in x f32[4,8]", "weight val_1 f32[8,8]", "weight val_2 f32[8,8]");
-        add(m, &(step){"MatMul", "x val_1", "a", "", "fc", "linear", cases[i].class,
-                       "aten.linear.default"});
-        add(m, &(step){"MatMul", "a val_2", "y", "", cases[i].module, "linear_1", cases[i].class,
-                       "aten.linear.default"});
-        model_output(m, "y", "f32");
-        assert_int_equal(train(m, &(onv_lower_options){0}, &result, &err), ONV_OK);
-        model_free(m);
-        assert_int_equal(result.figures.parameter_bytes, cases[i].weights * 8 * 8 * 4);
-    }
-}
-
 TEST(a_pattern_that_matches_nothing_is_refused)
 {
     const char *pattern = "decoder";
@@ -357,30 +334,6 @@ TEST(ellipses_are_spelled_out)
         assert_int_equal(einsum_kept("bti,oi->bto", ONV_UNDEFINED), 2 * X);
         assert_int_equal(einsum_kept(same[i], ONV_BFLOAT16), X + V / 2);
         assert_int_equal(einsum_kept("bti,oi->bto", ONV_BFLOAT16), X + V / 2);
-    }
-}
-
-/* table[tokens]: what the export folded is a parameter, where the indices are an input; a diagnostic says
- * that it is assumed. */
-TEST(indexed_tables_are_trained)
-{
-    for (int from_input = 0; from_input < 2; from_input++) {
-        static const int64_t fixed[] = {1, 2, 3};
-        OWNED_TRAINER t;
-        OWNED_MODEL m = model_new(18);
-        if (from_input)
-            model_input(m, "tokens", "i64[3]");
-        else
-            model_ints(m, "tokens", 3, fixed);
-        model_add(m, "in x f32[3,8]", "weight val_2 f32[100,8]", "weight net.scale f32[8]",
-                  "role net.scale PARAMETER", "class Net aten.index.Tensor", "source net index",
-                  "a = Gather(val_2 tokens) look-up", "class Net aten.mul.Tensor", "source net mul",
-                  "b = Mul(a net.scale) scale", "y = Add(b x) sum", "out y f32");
-        trainer_open_model(&t, m);
-        onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
-        options.lower.loss = ONV_LOSS_NONE;
-        onv_training r = trainer_run(&t, &options);
-        assert_int_equal(r.figures.trained_elems, 8 + (from_input ? 800 : 0));
     }
 }
 

@@ -209,29 +209,3 @@ TEST(methods_overwrite)
             fail_msg("%s", cases[i].line);
     }
 }
-
-/* Autograd takes what overwrites a view for an operation on all that it is a view of: two copies in backward. */
-TEST(overwritten_views_are_copied)
-{
-    enum { BYTES = 4 * 8 * 4 };
-    static const struct {
-        const char *line, *input;
-        uint64_t temps;
-    } cases[] = {{"v.relu_()", "v", 2 * BYTES}, {"y = v.relu()", "v", 0}, {"a.relu_()", "a", 0}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        OWNED_TRAINER t;
-        OWNED_EAGER eager;
-        onv_lower_options options = {.loss = ONV_LOSS_NONE};
-        OWNED_MODEL m = model_read(17, "in x f32[4,6]", "weight w f32[6,8]", "role w PARAMETER",
-                                   "ints shape 8 4", "a = MatMul(x w) 0");
-        if (cases[i].input[0] == 'v') model_node(m, "Reshape", "1", "a shape", "v", "");
-        model_add(m, "source net relu", "class Net aten.relu.default");
-        model_statement(m, 10, cases[i].line);
-        model_node(m, "Relu", "2", cases[i].input, "y", "");
-        model_output(m, "y", "f32");
-        trainer_open_model(&t, m);
-        trainer_lower(&t, &options, &eager);
-        assert_int_equal(onv_eager_backward_temps(&eager, &eager.ops.at[eager.ops.count - 1]),
-                         cases[i].temps);
-    }
-}

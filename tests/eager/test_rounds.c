@@ -43,39 +43,6 @@ TEST(parts_of_a_call_read_some_arguments)
     assert_int_equal(kept(m), 3 * TENSOR); /* x, exp, exp_1 */
 }
 
-/* The layers' mean by weights that a softmax of a parameter gave: the file has numbers. Each keeps what it weighs. */
-TEST(numbers_of_a_parameter_have_a_gradient)
-{
-    static const struct {
-        const char *listed, *first, *second;
-        int kept;
-    } cases[] = {
-        {"w net.mix", "getitem", "getitem_1", 4}, /* x, two layers, the sum's exponential */
-        {"w", "getitem", "getitem_1", 3},
-        {"w net.mix", "val_1", "val_2", 3}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char inputs[2][32];
-        model *m = model_read(18, "in x f32[4,8]", "weight w f32[8,8]");
-        model_float(m, cases[i].first, 0.5F);
-        model_float(m, cases[i].second, 0.25F);
-        model_role(m, "w", "PARAMETER");
-        model_parameters(m, cases[i].listed);
-        snprintf(inputs[0], sizeof inputs[0], "%s mm", cases[i].first);
-        snprintf(inputs[1], sizeof inputs[1], "%s exp", cases[i].second);
-        add_line(m, "MatMul", "x w", "mm", 10, "a = mm(x, w)", "%x, %p_w");
-        add_line(m, "Exp", "mm", "exp", 11, "b = exp(a)", "%mm");
-        add_line(m, "Mul", inputs[0], "mul", 12, "return sum(w * h for w, h in zip(ws, hs))",
-                 "%getitem, %mm");
-        add_line(m, "Mul", inputs[1], "mul_1", 12, "return sum(w * h for w, h in zip(ws, hs))",
-                 "%getitem_1, %exp");
-        add_line(m, "Add", "mul mul_1", "add", 12, "return sum(w * h for w, h in zip(ws, hs))",
-                 "%mul, %mul_1");
-        add_line(m, "Exp", "add", "y", 13, "return exp(a)", "%add");
-        model_output(m, "y", "f32");
-        assert_int_equal(kept(m), cases[i].kept * TENSOR);
-    }
-}
-
 /* A list that has a name may have what is joined until the call is over: the upper end. */
 TEST(lists_may_hold_what_is_joined)
 {

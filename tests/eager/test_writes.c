@@ -112,28 +112,10 @@ static void add_roll_of_two(model *m)
     add_roll(m, 2);
 }
 
-static void add_circular_padding(model *m)
-{
-    model_ints(m, "ends", 4, (const int64_t[]){0, 1, 0, 1});
-    const note n = {"pad", "pad.default", "%a, [1, 1], circular",
-                    "y = F.pad(a, (1, 1), mode='circular')"};
-    noted(m, &n, "Pad", "pad", "a ends", "c", "mode='wrap'");
-}
-
 static void add_bound(model *m)
 {
     const note n = {"clamp", "clamp.Tensor", "%a, %b", "y = torch.clamp(a, min=b)"};
     noted(m, &n, "Max", "max", "a b", "c", "");
-}
-
-static void add_quotient(model *m)
-{
-    model_node(m, "Constant", "half", "", "half", "value_float=0.5");
-    const note n = {"addcdiv", "addcdiv.default", "%a, %b, %b",
-                    "y = torch.addcdiv(a, b, b, value=0.5)"};
-    noted(m, &n, "Div", "div", "b b", "d", "");
-    noted(m, &n, "Mul", "times", "d half", "e", "");
-    noted(m, &n, "Add", "add", "a e", "c", "");
 }
 
 static void add_difference_in_place(model *m)
@@ -172,9 +154,7 @@ static const expected cases[] = {
     {"scatter", add_scatter_anew, 4 * 6 * 8, 0, 0, 4},
     {"roll", add_roll_of_one, 0, 0, 0, 3},
     {"roll of two dims", add_roll_of_two, 0, A, A, 3},
-    {"circular padding", add_circular_padding, 0, 0, 4 * 8 * 4, 2},
     {"a tensor as bound", add_bound, 2 * A, 0, A + 2 * MASK, 3},
-    {"addcdiv", add_quotient, A, 0, 4 * A, 3},
     {"-=", add_difference_in_place, 0, 0, 0, 2},
     {"max", add_maximum, A + 4, 0, 2 * MASK + 8 + A, 2},
     {"mse_loss", add_loss, 2 * A, A, 0, 3},
