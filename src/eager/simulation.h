@@ -255,9 +255,9 @@ onv_status onv_ckpt_regions_make(onv_simulation *s, onv_error *err);
 void onv_ckpt_regions_reset(onv_simulation *s);
 /* Holds the inputs of a region, at its first operation. */
 void onv_ckpt_region_enter(onv_simulation *s, onv_ckpt_region *region);
-/* Makes sure that what operation `index` saves is there. */
 /* The end of a second run through `last`: its names go, what was kept is held by who keeps it. */
 void onv_ckpt_region_forget(onv_simulation *s, const onv_ckpt_region *region, uint32_t last);
+/* Makes sure that what operation `index` saves is there. */
 void onv_ckpt_region_restore(onv_simulation *s, uint32_t index);
 /* The backward of operation `index` is over: regions whose first saver it was let go. */
 void onv_ckpt_region_leave(onv_simulation *s, uint32_t index);

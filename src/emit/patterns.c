@@ -32,13 +32,28 @@ static bool matches_any(const char *const *patterns, size_t n, const char *name,
     return any;
 }
 
-bool onv_is_frozen(onv_emitter *e, const char *name, const char *file)
+static bool is_frozen(onv_emitter *e, const char *name, const char *file)
 {
     const onv_lower_options *o = e->options;
     bool frozen = matches_any(o->freeze, o->n_freeze, name, file, e->freeze_used);
     bool only = o->n_train_only == 0 || matches_any(o->train_only, o->n_train_only, name, file,
                                                     e->freeze_used + o->n_freeze);
     return frozen || !only;
+}
+
+void onv_emit_parameter(onv_emitter *e, uint32_t tensor, const char *name, const char *file,
+                        bool may_train)
+{
+    if (e->status != ONV_OK) return;
+    onv_eager_tensor *t = &e->eager->tensors.at[tensor];
+    onv_eager_storage *storage = &e->eager->storages.at[t->storage];
+    storage->kind = ONV_STORAGE_PARAMETER;
+    storage->label = name;
+    storage->elems = t->elems;
+    storage->dims = t->dims;
+    storage->rank = t->rank;
+    storage->trained = !e->options->inference && may_train && !is_frozen(e, name, file);
+    t->needs_grad = t->is_leaf = storage->trained;
 }
 
 onv_status onv_patterns_begin(onv_emitter *e)

@@ -86,26 +86,12 @@ static bool is_host_weight(onv_lowering *l, onv_value_id id)
             (!l->weights.has_notes || onv_weight_use_of(l, id) != ONV_WEIGHT_TRAINED));
 }
 
-static void make_parameter(onv_emitter *e, uint32_t tensor, const char *name, const char *file)
-{
-    if (e->status != ONV_OK) return;
-    onv_eager_tensor *t = &e->eager->tensors.at[tensor];
-    onv_eager_storage *storage = &e->eager->storages.at[t->storage];
-    storage->kind = ONV_STORAGE_PARAMETER;
-    storage->label = name;
-    storage->elems = t->elems;
-    storage->dims = t->dims;
-    storage->rank = t->rank;
-    storage->trained = !e->options->inference && !onv_is_frozen(e, name, file);
-    t->needs_grad = t->is_leaf = storage->trained;
-}
-
 static uint32_t new_parameter(onv_emitter *e, uint8_t dtype, const onv_shape *shape,
                               const char *name)
 {
     uint32_t tensor = onv_tensor_new(e, dtype, shape->rank, shape->dims, NULL);
     if (tensor == ONV_NO_TENSOR) return ONV_NO_TENSOR;
-    make_parameter(e, tensor, name, NULL);
+    onv_emit_parameter(e, tensor, name, NULL, true);
     return tensor;
 }
 
@@ -205,8 +191,8 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         storage->kind = ONV_STORAGE_ACTIVATION;
         return emit_source(&l->emit, "full", ONV_NO_TENSOR, tensor, 0);
     }
-    make_parameter(&l->emit, tensor, onv_weight_name(l, id, read),
-                   onv_weight_is_shared(l, id) ? NULL : value->name);
+    onv_emit_parameter(&l->emit, tensor, onv_weight_name(l, id, read),
+                       onv_weight_is_shared(l, id) ? NULL : value->name, true);
     bool is_weight = read != NULL && read->place == ONV_PLACE_WEIGHT;
     if (use == ONV_WEIGHT_DERIVED && !is_weight && onv_folded_is_of_several(l, value) &&
         l->emit.status == ONV_OK) /* a layer's weight is scaled */

@@ -28,18 +28,12 @@ static void make_permanent(onv_tape *t, uint32_t index)
     if (is_on_host(v)) return;
     uint32_t tensor = onv_tape_new(t, index, ONV_UNDEFINED);
     if (tensor == ONV_NO_TENSOR) return;
-    onv_eager_tensor *at = &t->emit.eager->tensors.at[tensor];
-    onv_eager_storage *storage = &t->emit.eager->storages.at[at->storage];
+    onv_eager_storage *storage =
+        &t->emit.eager->storages.at[onv_tensor_at(&t->emit, tensor).storage];
     storage->kind = (uint8_t)kind;
     storage->label = v->fqn != NULL ? v->fqn : v->name;
-    if (kind == ONV_STORAGE_PARAMETER) {
-        storage->elems = at->elems;
-        storage->dims = at->dims;
-        storage->rank = at->rank;
-        storage->trained = !t->emit.options->inference && v->requires_grad &&
-                           !onv_is_frozen(&t->emit, storage->label, NULL);
-        at->needs_grad = at->is_leaf = storage->trained;
-    }
+    if (kind == ONV_STORAGE_PARAMETER)
+        onv_emit_parameter(&t->emit, tensor, storage->label, NULL, v->requires_grad);
     onv_tape_set(t, index, tensor);
 }
 
