@@ -1,7 +1,6 @@
 /* Sums, products of elements, reductions, and the operations that overwrite their input. */
 #include <string.h>
 
-#include "base/checked.h"
 #include "lower/lowering.h"
 #include "lower/weight_place.h"
 

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/fail.h"
-#include "base/heap.h"
 #include "lower/lowering.h"
 
 /* What the convolution pads itself, at both ends of spatial dim `i`: with padding="same" all but the difference of both

@@ -1,13 +1,10 @@
 /* Zeros, ones and masks that several calls begin with, which the exporter has once: each makes its own.
  *
  * Takes fusions and notes, before the node that reads them is lowered. Gives them a tensor of their own. Keeps what others read. */
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/fail.h"
 #include "base/rules.h"
 #include "lower/lowering.h"
-#include "ops/op.h"
 
 /* Zeros, ones and the like, which exporters make once for all that read equal ones. */
 bool onv_value_is_fill(onv_lowering *l, onv_value_id id)

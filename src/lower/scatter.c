@@ -2,7 +2,6 @@
  * indices alone. */
 #include <string.h>
 
-#include "base/checked.h"
 #include "lower/lowering.h"
 #include "ops/op.h"
 

@@ -1,5 +1,4 @@
 /* Operators that the table's traits describe. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "lower/lowering.h"

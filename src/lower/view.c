@@ -4,7 +4,6 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "lower/lowering.h"
-#include "lower/weight_place.h"
 
 static void lower_reshape(onv_lowering *l, const onv_node *node)
 {

@@ -3,7 +3,6 @@
 
 #include "base/fail.h"
 #include "base/heap.h"
-#include "base/quota.h"
 #include "load/load.h"
 #include "lower/lowering.h"
 
