@@ -218,9 +218,10 @@ void onv_ort_place_output(onv_ort_planner *p, const onv_node *node, const onv_bu
         if (!p->plan->settings->io_binding) new_buffer(p, row);
         return;
     }
-    uint32_t b;
+    /* That what nobody reads takes nothing of others is measured (ONNX Runtime 1.31). */
+    uint32_t b = NONE;
     bool shares = value->output_index == 0 && share_input(p, node, row, &b);
-    if (!shares) b = reuse_freed(p, row);
+    if (!shares && p->uses[row->value.index] > 0) b = reuse_freed(p, row);
     if (!shares && b == NONE) {
         new_buffer(p, row);
         return;

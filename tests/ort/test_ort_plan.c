@@ -340,6 +340,17 @@ TEST(what_nobody_reads_can_be_used_again)
     drop(&p);
 }
 
+TEST(what_nobody_reads_uses_nothing_again)
+{
+    planned p;
+    model *m = model_read(17, "in x f32[8]", "v w = Split(x) 0", "b odd = Split(x) 1",
+                          "y = Add(b b) 2", "out y f32");
+    plan(&p, m, ONV_ORT_CUDA);
+    expect_shared(&p, "b", "w");
+    expect_apart(&p, "odd", "v");
+    drop(&p);
+}
+
 /* x through a Reshape, its shape a constant or put together from x's own, then three more nodes. */
 static model *reshaped(bool computed)
 {
