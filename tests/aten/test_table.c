@@ -166,7 +166,8 @@ TEST(finds_every_row)
 {
     for (int i = 1; i < ONV_ATEN_N_IDS; i++) {
         const onv_aten_op *op = &onv_aten_ops[i];
-        assert_int_equal(onv_aten_named(op->name), i);
+        if (onv_aten_named(op->name) != (onv_aten_id)i)
+            fail_msg("%s is not at its place in the order of names", op->name);
         /* What it is on the tape is a row of its own, which alone has what belongs to the tape's operation. */
         assert_int_equal(onv_aten_ops[onv_aten_as(op)].as, ONV_ATEN_NONE);
         if (op->as != ONV_ATEN_NONE)
@@ -186,8 +187,8 @@ TEST(formulas_fit_their_list)
         size_t n_in = 1, first = op->temps != NULL ? strlen(op->temps) : 1;
         size_t second = op->temps_of_second != NULL ? strlen(op->temps_of_second) : first;
         for (const char *c = op->in; c != NULL && *c != '\0'; c++) n_in += *c == ' ';
-        if (first + second > 2)
-            assert_true((n_in - 1) * first + second + n_in <= ONV_BACKWARD_TEMPS);
+        if (first + second > 2 && (n_in - 1) * first + second + n_in > ONV_BACKWARD_TEMPS)
+            fail_msg("%s: its TEMPS are more than ONV_BACKWARD_TEMPS", op->name);
     }
 }
 
@@ -209,7 +210,6 @@ TEST(finds_overloads)
     assert_null(onv_aten_find("", &in_place));
 }
 
-/* A value that one formula of one argument reads is kept if that argument wants its gradient; others in any case. */
 /* Operators that no saved tensors tell of have the names of native_functions.yaml, by which their arguments are found. */
 TEST(names_arguments_as_pytorch)
 {
@@ -231,6 +231,7 @@ TEST(names_arguments_as_pytorch)
     }
 }
 
+/* A value that one formula of one argument reads is kept if that argument wants its gradient; others in any case. */
 TEST(guards_what_one_formula_reads)
 {
     const onv_aten_op mul = {.name = "mul", .grads = "b:a a:b"};

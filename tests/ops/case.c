@@ -85,7 +85,8 @@ static bool find_row(runner *r)
     r->node.domain = onv_arena_strndup(&r->model.arena, r->test->op, domain_length);
     if (!onv_op_index_init(&r->index, &r->model.arena)) return wrong(r, "no memory for the index");
     r->c.op = onv_op_find(&r->index, r->node.domain, name, r->test->version);
-    return r->c.op != NULL || wrong(r, "no row for this operator and version");
+    return r->c.op != NULL ||
+           wrong(r, "no row for this operator and version: is its family in families.def?");
 }
 
 static bool build_inputs(runner *r)

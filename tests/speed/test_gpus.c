@@ -23,8 +23,13 @@ TEST(rows_are_sane)
         int nominal = strncmp(gpu->source, "nominal: ", 9) == 0;
         int reading = strncmp(gpu->source, "nvidia-smi total, ", 18) == 0 ||
                       strncmp(gpu->source, "CUDA total of ", 14) == 0;
-        if (nominal == reading) fail_msg("%s: source '%s'", gpu->name, gpu->source);
-        if (nominal && gpu->usable_bytes != gpu->nominal_bytes) fail_msg("%s: source", gpu->name);
+        if (nominal == reading)
+            fail_msg("%s: source '%s' begins with neither 'nominal: ', 'nvidia-smi total, ' nor "
+                     "'CUDA total of '",
+                     gpu->name, gpu->source);
+        if (nominal && gpu->usable_bytes != gpu->nominal_bytes)
+            fail_msg("%s: usable MiB are not the nominal ones: give the reading's source",
+                     gpu->name);
         assert_null(gpu->aliases[ONV_GPU_ALIASES]);
     }
 }
