@@ -3,8 +3,8 @@
 Fake tensors have CUDA's keys, but scaled_dot_product_attention, recurrent layers and batch norm ask for a driver or for
 cuDNN, and fall back to other operators without them. `composites()` gives them CUDA's parts while it is entered: those of
 devices of compute capability 8.0 and later, with the default switches of torch.backends. By PyTorch's
-ATen/native/transformers/attention.cpp and cuda/sdp_utils.cpp, ATen/native/cudnn/RNN.cpp, ATen/native/Normalization.cpp and
-GridSampler.cpp.
+ATen/native/transformers/attention.cpp and cuda/sdp_utils.cpp, ATen/native/cudnn/RNN.cpp, ATen/native/Normalization.cpp,
+GridSampler.cpp and Linear.cpp.
 """
 import contextlib
 from typing import Any, Iterator, List, Optional, Tuple

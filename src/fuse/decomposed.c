@@ -73,6 +73,7 @@ static bool names(void *self, onv_value_id value, char letter)
            (letter != 'c' || onv_value_is_weight(v));
 }
 
+/* '#': any number, '.': a tensor of no dims. No form here asks for one number. */
 static bool is_number(void *self, onv_value_id value, char sign, double *number)
 {
     onv_finder *s = ((matching *)self)->s;

@@ -218,7 +218,7 @@ void onv_ort_place_output(onv_ort_planner *p, const onv_node *node, const onv_bu
         if (!p->plan->settings->io_binding) new_buffer(p, row);
         return;
     }
-    /* That what nobody reads takes nothing of others is measured (ONNX Runtime 1.31). */
+    /* Measured (ONNX Runtime 1.31): an output without a reader takes no freed buffer. */
     uint32_t b = NONE;
     bool shares = value->output_index == 0 && share_input(p, node, row, &b);
     if (!shares && p->uses[row->value.index] > 0) b = reuse_freed(p, row);
