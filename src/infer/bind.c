@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/nearest.h"
 #include "infer/driver.h"
+#include "ir/dim_read.h"
 #include "load/limits.h"
 #include "load/load.h"
 
@@ -473,6 +474,19 @@ static onv_status note_free_dims(onv_driver *driver)
     return list.failed ? onv_fail_memory(driver->err) : ONV_OK;
 }
 
+/* What the name of a symbol says where it is an expression of others: PyTorch's dynamo exporter names a dim "past + sequence"
+ * or "2*s0 // 3", so that binding the parts binds the whole. Parts that no dim has alone become symbols. Unknown: a plain name. */
+static onv_dim meaning_of(onv_driver *driver, const char *name)
+{
+    onv_model *model = driver->model;
+    const char *unread;
+    onv_dim meaning;
+    if (strpbrk(name, "+*/%(") == NULL && strstr(name, " - ") == NULL) return ONV_DIM_UNKNOWN;
+    bool is_read =
+        onv_dim_read(name, &model->dims, &model->strings, &meaning, &unread, NULL) == ONV_OK;
+    return is_read && !onv_dim_is_infinite(meaning) ? meaning : ONV_DIM_UNKNOWN;
+}
+
 /* Symbols stand for themselves; those whose name is an expression stand for it. */
 static onv_status read_symbol_names(onv_driver *driver)
 {
@@ -481,7 +495,7 @@ static onv_status read_symbol_names(onv_driver *driver)
     onv_dim *meaning = ONV_ARENA_ARRAY(&driver->scratch, onv_dim, given);
     if (meaning == NULL) return onv_fail_memory(driver->err);
     for (uint32_t s = 0; s < given; s++)
-        meaning[s] = onv_dim_from_name(dims, onv_dim_symbol_name(dims, onv_dim_symbol_at(dims, s)));
+        meaning[s] = meaning_of(driver, onv_dim_symbol_name(dims, onv_dim_symbol_at(dims, s)));
     driver->n_symbol_values = dims->n_symbols;
     driver->symbol_values = ONV_ARENA_ARRAY(&driver->model->arena, onv_dim, dims->n_symbols);
     driver->symbol_meanings = ONV_ARENA_ARRAY(&driver->model->arena, onv_dim, dims->n_symbols);

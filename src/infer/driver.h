@@ -136,10 +136,6 @@ void onv_note_deciders(onv_driver *driver);
 /* A warning where inputs that ONNX gives one type have several (mixed_types.c). */
 onv_status onv_note_mixed_types(onv_driver *driver);
 
-/* What a symbol's name says where it is an expression of other symbols, e.g. "past + sequence";
- * unknown where it is a plain name. New symbols are made for parts that stand nowhere alone. */
-onv_dim onv_dim_from_name(onv_dims *dims, const char *name);
-
 /* A type with the bound symbols replaced. */
 onv_status onv_bind_type(onv_driver *driver, onv_type *type);
 

@@ -5,9 +5,9 @@
 
 #include "base/fail.h"
 #include "base/quota.h"
+#include "ir/dim_read.h"
 #include "load/limits.h"
 #include "program/document.h"
-#include "program/expression.h"
 #include "program/reader.h"
 
 /* Majors of the schema that are read: PyTorch 2.4 to 2.15. Members of a union, of which one is not null. */
@@ -95,8 +95,7 @@ static onv_status read_expression(onv_program_reader *r, const onv_doc *expressi
         *dim = r->dim_list.at[at];
         return ONV_OK;
     }
-    ONV_TRY(
-        onv_program_expression(known, &r->model->dims, &r->model->strings, dim, &unread, r->err));
+    ONV_TRY(onv_dim_read(known, &r->model->dims, &r->model->strings, dim, &unread, r->err));
     if (!onv_dim_is_known(*dim))
         onv_model_diag(r->model, ONV_WARNING, "program-size", NULL,
                        "the size '%.200s' of the program is not known: %.60s cannot be computed",

@@ -4,7 +4,7 @@
 #include "api/analysis.h"
 #include "base/strings.h"
 #include "fuzz/hold.h"
-#include "program/expression.h"
+#include "ir/dim_read.h"
 #include "program/program.h"
 
 static bool swallow(void *context, const char *text, size_t bytes)
@@ -72,7 +72,7 @@ void fuzz_run_expression(const uint8_t *data, size_t size)
     onv_arena_init(&arena, (size_t)64 << 20);
     onv_strings_init(&strings, &arena);
     onv_dims_init(&dims, &arena);
-    onv_status status = onv_program_expression(text, &dims, &strings, &dim, &unread, &error);
+    onv_status status = onv_dim_read(text, &dims, &strings, &dim, &unread, &error);
     if (status != ONV_OK) {
         check_failure(status, &error);
     } else {

@@ -9,7 +9,6 @@
 #include "api/analysis.h"
 #include "base/strings.h"
 #include "fuzz/hold.h"
-#include "infer/driver.h"
 #include "ir/check.h"
 #include "load/load.h"
 #include "onnxvram/onnxvram.h"
@@ -364,35 +363,6 @@ static void run_simulate(const uint8_t *data, size_t size)
     onv_timeline_cleanup(&t);
 }
 
-/* --- Names of dims ----------------------------------------------------------------------------- */
-
-static void run_dim(const uint8_t *data, size_t size)
-{
-    onv_arena arena;
-    onv_dims dims;
-    onv_arena_init(&arena, (size_t)64 << 20);
-    onv_dims_init(&dims, &arena);
-    char *name = malloc(size + 1);
-    hold(name != NULL);
-    if (size > 0) memcpy(name, data, size);
-    name[size] = '\0';
-    onv_dim d = onv_dim_from_name(&dims, name);
-    hold(onv_dim_text(&dims, &arena, d) != NULL);
-    onv_dim *values = calloc(dims.n_symbols + 1, sizeof *values);
-    hold(values != NULL);
-    /* Bound one by one or all at once, it is the same number, wherever both are known. */
-    onv_dim stepwise = d;
-    for (uint32_t i = 0; i < dims.n_symbols; i++) values[i] = onv_dim_const(2 * (int64_t)i + 3);
-    onv_dim whole = onv_dim_eval(&dims, d, values);
-    for (uint32_t i = 0; i < dims.n_symbols; i++)
-        stepwise = onv_dim_substitute(&dims, stepwise, onv_dim_symbol_at(&dims, i), values[i]);
-    if (onv_dim_is_const(whole) && onv_dim_is_const(stepwise)) hold(whole.raw == stepwise.raw);
-    free(values);
-    free(name);
-    onv_dims_cleanup(&dims);
-    onv_arena_cleanup(&arena);
-}
-
 /* --- All of them ------------------------------------------------------------------------------- */
 
 const fuzz_target fuzz_targets[] = {
@@ -401,7 +371,6 @@ const fuzz_target fuzz_targets[] = {
     {"plan", run_plan, fuzz_mutate_bytes},
     {"op-shapes", fuzz_run_op_shapes, fuzz_mutate_bytes},
     {"simulate", run_simulate, fuzz_mutate_bytes},
-    {"dim", run_dim, fuzz_mutate_bytes},
     {"notes", fuzz_run_notes, fuzz_mutate_bytes},
     {"statements", fuzz_run_statements, fuzz_mutate_bytes},
     {"terms", fuzz_run_terms, fuzz_mutate_bytes},

@@ -1,5 +1,5 @@
 /* Sizes as sympy writes them, in both of its forms. */
-#include "program/expression.h"
+#include "ir/dim_read.h"
 #include "support/capture.h"
 #include "support/test.h"
 
@@ -66,6 +66,11 @@ static const struct {
     {"Max(1, s0)", "max(1, s0)"},
     {"-2**2", "-4"},
     {"2**-1*s0", "floor(s0/2)"},
+    /* names of dims */
+    {"past + sequence", "past + sequence"},
+    {"images.0*2", "images.0*2"},
+    {"max(1, n)", "max(1, n)"},
+    {"floor(height/2 - 1/2) + 1", "floor((height + 1)/2)"},
     /* what has no dim */
     {"Where(LessThan(Symbol('s'), Integer(5)), Integer(1), Symbol('s'))", "?"},
     {"Add(Integer(1), OpaqueUnaryFn_sqrt(Symbol('s')))", "?"},
@@ -88,8 +93,7 @@ TEST(sizes_become_dims)
         const char *unread;
         onv_error err = {0};
         pool_init(&p);
-        onv_status status =
-            onv_program_expression(rows[i].text, &p.dims, &p.strings, &dim, &unread, &err);
+        onv_status status = onv_dim_read(rows[i].text, &p.dims, &p.strings, &dim, &unread, &err);
         const char *text = status == ONV_OK ? onv_dim_text(&p.dims, &p.arena, dim) : err.message;
         if (strcmp(text, rows[i].dim) != 0) {
             print_error("%s is %s, not %s\n", rows[i].text, text, rows[i].dim);
@@ -120,8 +124,8 @@ TEST(values_are_those_of_python)
         onv_dim dim;
         const char *unread;
         pool_init(&p);
-        assert_int_equal(
-            onv_program_expression(of[i].text, &p.dims, &p.strings, &dim, &unread, NULL), ONV_OK);
+        assert_int_equal(onv_dim_read(of[i].text, &p.dims, &p.strings, &dim, &unread, NULL),
+                         ONV_OK);
         for (int64_t s = 1; s <= 5; s++) {
             onv_dim size = onv_dim_const(s);
             assert_int_equal(onv_dim_eval(&p.dims, dim, &size).raw, of[i].values[s - 1]);
@@ -136,7 +140,7 @@ static onv_status read(const char *text)
     onv_dim dim;
     const char *unread;
     pool_init(&p);
-    onv_status status = onv_program_expression(text, &p.dims, &p.strings, &dim, &unread, NULL);
+    onv_status status = onv_dim_read(text, &p.dims, &p.strings, &dim, &unread, NULL);
     pool_cleanup(&p);
     return status;
 }

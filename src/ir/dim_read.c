@@ -1,7 +1,8 @@
-#include "program/expression.h"
+#include "ir/dim_read.h"
 
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/fail.h"
 #include "base/quota.h"
@@ -225,14 +226,10 @@ static bool is_name(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '.';
 }
 
-/* The last part of a name with dots. */
 static const char *read_name(parser *p, size_t *length)
 {
     const char *from = p->at;
-    while (is_name(*p->at)) {
-        if (*p->at == '.') from = p->at + 1;
-        p->at++;
-    }
+    while (is_name(*p->at)) p->at++;
     *length = (size_t)(p->at - from);
     return from;
 }
@@ -307,15 +304,21 @@ static onv_status parse_arguments(parser *p)
     return take(p, ")") ? ONV_OK : malformed(p);
 }
 
+/* Only the last part of a function's name counts. Names of dims have it in capital letters, or in small ones. */
 static onv_status parse_call(parser *p, const char *name, size_t length, part *result)
 {
     size_t first = p->arguments.count;
+    const char *dot = memrchr(name, '.', length);
+    if (dot != NULL) length -= (size_t)(dot + 1 - name);
+    if (dot != NULL) name = dot + 1;
     ONV_TRY(parse_arguments(p));
     size_t n = p->arguments.count - first;
     p->arguments.count = first;
     *result = unknown;
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
-        if (!is(name, length, functions[i].name)) continue;
+        if (strlen(functions[i].name) != length ||
+            strncasecmp(name, functions[i].name, length) != 0)
+            continue;
         if (n < functions[i].least || n > functions[i].most) return malformed(p);
         const part *a = n > 0 ? p->arguments.at + first : NULL;
         *result = apply(p, (function)functions[i].function, a, (uint32_t)n);
@@ -426,8 +429,8 @@ static onv_status parse_expression(parser *p, part *result)
     return ONV_OK;
 }
 
-onv_status onv_program_expression(const char *text, onv_dims *pool, onv_strings *strings,
-                                  onv_dim *dim, const char **unread, onv_error *err)
+onv_status onv_dim_read(const char *text, onv_dims *pool, onv_strings *strings, onv_dim *dim,
+                        const char **unread, onv_error *err)
 {
     part result = unknown;
     parser p = {.text = text, .at = text, .pool = pool, .strings = strings, .err = err};
