@@ -62,22 +62,61 @@ static void lower_cast(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, onv_emit_cast(&l->emit, x, to));
 }
 
+/* False where a dim is taken from no dim: a user-defined rule does not look at it. */
+static bool permute(const onv_node *node, const onv_eager_tensor *t, int64_t *dims,
+                    int64_t *strides)
+{
+    const onv_attr *perm = onv_node_attr(node, "perm");
+    bool is_given = perm != NULL && perm->kind == ONV_ATTR_INTS && perm->count == t->rank;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        int64_t from = is_given ? perm->ints[i] : t->rank - 1 - (int64_t)i;
+        if (from < 0 || from >= (int64_t)t->rank) return false;
+        dims[i] = t->dims[from];
+        strides[i] = t->strides[from];
+    }
+    return true;
+}
+
+/* Whether a value is another Transpose's, reshaped or not. */
+static bool is_moved(const onv_model *model, onv_value_id value)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        const onv_node *made = onv_model_maker(model, value);
+        if (made == NULL || !ONV_IS_ANY(made, ONV_OP_Transpose, ONV_OP_Reshape)) return false;
+        if (made->code == ONV_OP_Transpose) return true;
+        value = made->inputs[0];
+    }
+    return false;
+}
+
+/* contiguous() leaves no node. Between two moves of dims that undo each other it decides whether the result is in order,
+ * and so how a linear layer multiplies it: the upper end of inference has the call. */
+static bool may_be_copied(onv_lowering *l, const onv_node *node, const onv_eager_tensor *from,
+                          const int64_t *dims, const int64_t *strides)
+{
+    onv_eager_tensor to = *from;
+    to.dims = dims;
+    to.strides = strides;
+    if (!l->emit.options->inference || onv_tensor_is_contiguous(from) ||
+        !onv_tensor_is_contiguous(&to) || !is_moved(l->emit.model, node->inputs[0]))
+        return false;
+    l->emit.eager->differs_most = true;
+    return l->emit.options->locals;
+}
+
 static void lower_transpose(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    const onv_attr *perm = onv_node_attr(node, "perm");
     int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
-    for (uint32_t i = 0; i < t.rank; i++) {
-        int64_t from = t.rank - 1 - (int64_t)i;
-        if (perm != NULL && perm->kind == ONV_ATTR_INTS && perm->count == t.rank)
-            from = perm->ints[i];
-        if (from < 0 || from >= (int64_t)t.rank) { /* a user-defined rule does not look at it */
-            onv_lower_by_traits(l, node);
-            return;
-        }
-        dims[i] = t.dims[from];
-        strides[i] = t.strides[from];
+    if (!permute(node, &t, dims, strides)) {
+        onv_lower_by_traits(l, node);
+        return;
+    }
+    if (may_be_copied(l, node, &t, dims, strides)) {
+        x = onv_emit_contiguous(&l->emit, x);
+        t = onv_tensor_at(&l->emit, x);
+        permute(node, &t, dims, strides);
     }
     onv_node_set(l, node, 0,
                  onv_emit_view(&l->emit, "permute", x, t.rank, dims, strides, ONV_GRAD_ALIAS));

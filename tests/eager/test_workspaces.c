@@ -332,6 +332,32 @@ TEST(a_branch_may_be_the_first_to_multiply)
     model_free(m);
 }
 
+/* x.transpose(1, 2).contiguous().transpose(1, 2), of which an export has no call between: in order, or not, so that the layer
+ * behind it is cuBLASLt's at one end and cuBLAS's at the other. */
+TEST(a_call_of_contiguous_may_stand_between_two_moves)
+{
+    for (int most = 0; most < 2; most++) {
+        model *m =
+            model_read(17, "in x f32[2,8,256]", "weight w f32[256,64]", "weight b f32[64]",
+                       "t = Transpose(x) move perm=[0,2,1]", "u = Transpose(t) back perm=[0,2,1]",
+                       "p = MatMul(u w) product", "y = Add(p b) bias", "out y f32");
+        onv_lower_options options = with(9000).lower;
+        OWNED_TRAINER t;
+        OWNED_EAGER eager;
+        uint64_t largest = 0;
+        options.inference = true;
+        options.locals = most;
+        trainer_open_model(&t, m);
+        trainer_lower(&t, &options, &eager);
+        assert_true(eager.differs_most);
+        for (size_t i = 0; i < eager.ops.count; i++)
+            if (eager.ops.at[i].workspace.bytes > largest)
+                largest = eager.ops.at[i].workspace.bytes;
+        assert_int_equal(largest, most ? LARGE : UINT64_C(1048576));
+        model_free(m);
+    }
+}
+
 /* The exporter drops a bias of zeros; its notes say that the call had one, which cuBLASLt adds. */
 TEST(a_bias_that_the_exporter_dropped_is_added)
 {
