@@ -28,16 +28,6 @@ bool onv_would_propagate_qdq(onv_edit *e, onv_node_id node)
     return is_dequantized(e, node, 0) != is_quantized(e, node);
 }
 
-bool onv_would_quantize_weight(onv_edit *e, onv_node_id node)
-{
-    if (!is_dequantized(e, node, 0) || !is_quantized(e, node)) return false;
-    for (uint32_t k = 1; k < 3; k++) {
-        onv_value_id in = onv_edit_in(e, node, k);
-        if (onv_is_value(in) && onv_edit_is_constant(e, in)) return true;
-    }
-    return false;
-}
-
 static bool is_of_4_bits(const onv_edit *e, onv_value_id value)
 {
     const onv_type *type = onv_edit_seen(e, value);

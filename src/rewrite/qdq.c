@@ -279,3 +279,87 @@ bool onv_rule_quantize_unsigned(onv_edit *e, onv_node_id q)
     onv_edit_retype(e, dq);
     return true;
 }
+
+/* --- WeightBiasQuantization -------------------------------------------------------------------- */
+
+static onv_node_id dequantize_of(const onv_edit *e, onv_node_id node, uint32_t k)
+{
+    onv_node_id dq = onv_edit_in_node(e, node, k);
+    return onv_fuse_is(e, dq, ONV_OP_DequantizeLinear) ? dq : ONV_NO_NODE;
+}
+
+static bool is_single(const onv_edit *e, onv_value_id value)
+{
+    int rank = onv_fuse_rank(e, value);
+    return rank == 0 || (rank == 1 && onv_dim_is(onv_fuse_dim(e, value, 0), 1));
+}
+
+/* A QuantizeLinear comes next, or behind activations. */
+static bool leads_to_quantize(const onv_edit *e, onv_node_id node)
+{
+    for (;;) {
+        node = onv_edit_only_user(e, onv_edit_out(e, node, 0));
+        if (onv_fuse_is(e, node, ONV_OP_QuantizeLinear)) return true;
+        if (!onv_work(1) ||
+            (!onv_fuse_is(e, node, ONV_OP_Relu) && !onv_fuse_is(e, node, ONV_OP_Clip)))
+            return false;
+    }
+}
+
+/* Whether a weight with several scales has one for each number of the bias. */
+static bool has_scale_of_each(const onv_edit *e, onv_node_id node, onv_node_id dq, onv_dim n_bias)
+{
+    onv_value_id scale = onv_edit_in(e, dq, 1);
+    int rank = onv_fuse_rank(e, onv_edit_in(e, dq, 0));
+    int64_t axis = onv_edit_int(e, dq, "axis", 1), expected = 0;
+    if (axis < 0) axis += rank;
+    if (onv_fuse_is(e, node, ONV_OP_Gemm)) expected = onv_edit_int(e, node, "transB", 0) == 0;
+    return onv_fuse_rank(e, scale) == 1 && onv_dim_same(onv_fuse_dim(e, scale, 0), n_bias) &&
+           onv_edit_int(e, dq, "block_size", 0) == 0 && axis == expected;
+}
+
+/* The weight as int8 between a pair of its own; the scale. */
+static onv_value_id quantize_weight(onv_edit *e, onv_node_id node)
+{
+    onv_graph_id graph = onv_edit_node_at(e, node)->graph;
+    onv_value_id w = onv_edit_in(e, node, 1);
+    onv_value_id scale = onv_edit_add_weight(e, graph, "weight_scale", ONV_FLOAT, NULL, 0, NULL);
+    onv_value_id zero =
+        onv_edit_add_weight(e, graph, "weight_zp", ONV_INT8, NULL, 0, (const int64_t[]){0});
+    onv_value_id q = ONV_MAKE(e, node, "QuantizeLinear", ONV_INPUTS(w, scale, zero));
+    onv_value_id dq = ONV_MAKE(e, node, "DequantizeLinear", ONV_INPUTS(q, scale, zero));
+    onv_edit_set_input(e, node, 1, dq);
+    return scale;
+}
+
+/* The bias as int32, by the scales of both factors. */
+static void quantize_bias(onv_edit *e, onv_node_id node, onv_value_id w_scale, bool has_axis)
+{
+    onv_value_id x_scale = onv_edit_in(e, onv_edit_in_node(e, node, 0), 1);
+    onv_value_id scale = ONV_MAKE(e, node, "Mul", ONV_INPUTS(x_scale, w_scale));
+    onv_value_id bias = ONV_MAKE(e, node, "Div", ONV_INPUTS(onv_edit_in(e, node, 2), scale));
+    bias = ONV_MAKE(e, node, "Round", ONV_INPUTS(bias));
+    bias = ONV_MAKE(e, node, "Cast", ONV_INPUTS(bias), ONV_ATTRS(onv_fuse_int(e, "to", ONV_INT32)));
+    const onv_attr axis = onv_fuse_int(e, "axis", 0);
+    bias = ONV_MAKE(e, node, "DequantizeLinear", ONV_INPUTS(bias, scale), .attrs = &axis,
+                    .n_attrs = has_axis);
+    onv_edit_set_input(e, node, 2, bias);
+}
+
+/* Of a product between a pair: its weight of float32, and its bias. */
+bool onv_rule_quantize_weight(onv_edit *e, onv_node_id node)
+{
+    onv_node_id x_dq = dequantize_of(e, node, 0), w_dq = dequantize_of(e, node, 1);
+    onv_value_id w = onv_edit_in(e, node, 1), bias = onv_edit_in(e, node, 2);
+    bool has_bias = onv_is_value(bias), has_pair = onv_is_node(w_dq);
+    bool has_axis = has_pair && !is_single(e, onv_edit_in(e, w_dq, 1));
+    if (!onv_is_node(x_dq) || !is_single(e, onv_edit_in(e, x_dq, 1)) ||
+        !leads_to_quantize(e, node) || (has_pair && !has_bias) ||
+        (!has_pair && (!onv_edit_is_constant(e, w) || onv_edit_dtype(e, w) != ONV_FLOAT)) ||
+        (has_bias && (!onv_edit_is_constant(e, bias) || onv_fuse_rank(e, bias) != 1)) ||
+        (has_axis && !has_scale_of_each(e, node, w_dq, onv_fuse_dim(e, bias, 0))))
+        return false;
+    onv_value_id scale = has_pair ? onv_edit_in(e, w_dq, 1) : quantize_weight(e, node);
+    if (has_bias) quantize_bias(e, node, scale, has_axis);
+    return e->status == ONV_OK;
+}

@@ -160,6 +160,7 @@ static onv_status rewrite(rewriting *r, onv_rewrite_level level, onv_rewritten *
     onv_rewrite_packed(&r->e);
     run_step(r, ONV_RULE_BEFORE, true);
     if (level >= ONV_REWRITE_BASIC) run_level(r, 1);
+    onv_rewrite_inline(&r->e);
     onv_rewrite_assign(&r->e, r->provider);
     if (level >= ONV_REWRITE_EXTENDED) run_level(r, 2);
     if (level >= ONV_REWRITE_LAYOUT) run_level(r, 3);

@@ -33,6 +33,9 @@ extern const size_t onv_n_rewrite_rules;
 /* Is the word one of the list, which has a space between two? */
 bool onv_rewrite_names(const char *list, const char *word);
 
+/* Functions of ONNX that nobody has a kernel for (functions.c). */
+void onv_rewrite_inline(onv_edit *e);
+
 /* Providers for all nodes (partition.c); copies at their border, after which each value has its place
  * (memcpy.c), and how many there are. */
 void onv_rewrite_assign(onv_edit *e, onv_provider provider);

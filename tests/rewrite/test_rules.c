@@ -223,6 +223,34 @@ static const rewrite_case cases[] = {
      "in x f32[2,12]; ints a 4,6; ints b 0; Reshape x,a -> r; Unsqueeze r,b -> u; Relu u -> y; out "
      "y f32",
      "Relu Reshape", "ReshapeFusion"},
+
+    /* Weights and biases that a quantizer left: the CPU has the kernel of int32 */
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[1,2,4,4]; weight w f32[2,2,1,1]; float s 0.5; QuantizeLinear x,s -> q; "
+     "DequantizeLinear q,s -> d; Conv d,w -> c; QuantizeLinear c,s -> u; DequantizeLinear u,s "
+     "-> y; out y f32",
+     "Conv DequantizeLinear DequantizeLinear DequantizeLinear QuantizeLinear QuantizeLinear",
+     "WeightBiasQuantization"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[1,2,4,4]; weight w i8[4,2,1,1]; weight b f32[4]; weight ws f32[4]; float s 0.5; "
+     "QuantizeLinear x,s -> q; DequantizeLinear q,s -> d; DequantizeLinear w,ws -> e axis=0; "
+     "Conv d,e,b -> c; Relu c -> r; QuantizeLinear r,s -> u; DequantizeLinear u,s -> y; out y f32",
+     "Conv DequantizeLinear DequantizeLinear DequantizeLinear DequantizeLinear MemcpyFromHost "
+     "QuantizeLinear QuantizeLinear Relu",
+     "WeightBiasQuantization"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[1,2,4,4]; weight w f32[2,2,1,1]; float s 0.5; QuantizeLinear x,s -> q; "
+     "DequantizeLinear q,s -> d; Conv d,w -> c; Tanh c -> y; out y f32",
+     "Conv DequantizeLinear QuantizeLinear Tanh", ""},
+
+    /* Functions of ONNX without a kernel */
+    {18, ONV_REWRITE_ALL, "in x f32[n]; Mish x -> y; out y f32", "Mul Softplus Tanh", ""},
+    {21, ONV_REWRITE_ALL,
+     "in x f16[n,8,h,6]; weight s f16[8]; weight b f16[8]; GroupNormalization x,s,b -> y "
+     "num_groups=2; out y f16",
+     "Add Add Cast Cast Cast Cast Cast Concat Div Div Mul Mul Mul ReduceMean ReduceMean Reshape "
+     "Reshape Reshape Reshape Reshape Reshape Reshape Shape Shape Shape Shape Sqrt Sub Sub",
+     ""},
 };
 
 /* What is not modelled is named, and nothing is rewritten. */
@@ -244,12 +272,6 @@ static const rewrite_case not_modelled[] = {
      "in x f32[2,4]; ints t 4,2; float s 0.5; QuantizeLinear x,s -> q; DequantizeLinear q,s ->"
      " d; Reshape d,t -> r; QuantizeLinear r,s -> u; DequantizeLinear u,s -> y; out y f32",
      "DequantizeLinear DequantizeLinear QuantizeLinear QuantizeLinear Reshape", ""},
-    {17, ONV_REWRITE_BASIC,
-     "in x f32[1,2,4,4]; weight w f32[2,2,1,1]; float s 0.5; QuantizeLinear x,s -> q; "
-     "DequantizeLinear q,s -> d; Conv d,w -> c; QuantizeLinear c,s -> u; DequantizeLinear u,s "
-     "-> y; out y f32",
-     "Conv DequantizeLinear DequantizeLinear QuantizeLinear QuantizeLinear",
-     "WeightBiasQuantization"},
     {17, ONV_REWRITE_BASIC,
      "in x f32[1,3,8,8]; ints ax 2,3; ints e 8,8; ints st 2,2; ints a 0,0; ints b 1,0; ints c "
      "0,1; ints d 1,1; Slice x,a,e,ax,st -> p; Slice x,b,e,ax,st -> q; Slice x,c,e,ax,st -> r;"

@@ -1,0 +1,95 @@
+/* Operators of ONNX that no provider of ONNX Runtime has a kernel for: nodes are put in their place when providers are
+ * assigned (read in source: InlineNodes in graph_partitioner.cc, and the bodies in onnx/defs/nn/defs.cc). */
+#include "rewrite/fuse.h"
+#include "rewrite/rules.h"
+
+/* One input, or two; of the rest of the operators one list of attributes. */
+#define MAKE(f, op, ...) ONV_MAKE((f)->e, (f)->node, op, ONV_INPUTS(__VA_ARGS__))
+#define MAKE_WITH(f, op, attr, ...)                                                                \
+    ONV_MAKE((f)->e, (f)->node, op, ONV_INPUTS(__VA_ARGS__), ONV_ATTRS(attr))
+
+typedef struct function {
+    onv_edit *e;
+    onv_node_id node;
+    onv_value_id in[3], out;
+} function;
+
+static void inline_mish(const function *f)
+{
+    onv_value_id tanh = MAKE(f, "Tanh", MAKE(f, "Softplus", f->in[0]));
+    ONV_MAKE(f->e, f->node, "Mul", ONV_INPUTS(f->in[0], tanh), ONV_OUTPUTS(f->out));
+}
+
+static onv_value_id cast(const function *f, onv_value_id in, int64_t dtype)
+{
+    return MAKE_WITH(f, "Cast", onv_fuse_int(f->e, "to", dtype), in);
+}
+
+/* Some dims of the input. */
+static onv_value_id dims_of(const function *f, int64_t start, int64_t end)
+{
+    const onv_attr range[] = {onv_fuse_int(f->e, "start", start), onv_fuse_int(f->e, "end", end)};
+    return ONV_MAKE(f->e, f->node, "Shape", ONV_INPUTS(f->in[0]), .attrs = range,
+                    .n_attrs = end > 0 ? 2 : 1);
+}
+
+static onv_value_id ints(const function *f, const int64_t *numbers, uint32_t n)
+{
+    return onv_edit_add_ints(f->e, f->node, "constant", numbers, n);
+}
+
+/* Normalised, [N, groups, the rest]. */
+static onv_value_id normalize_groups(const function *f, onv_value_id x, onv_value_id shape,
+                                     onv_value_id epsilon, onv_value_id flat)
+{
+    const int64_t groups = onv_edit_int(f->e, f->node, "num_groups", 1), axis = 2;
+    const onv_value_id n_groups = ints(f, &groups, 1), axes = ints(f, &axis, 1);
+    onv_value_id size = MAKE(f, "Div", dims_of(f, 1, 2), n_groups);
+    onv_value_id batch = dims_of(f, 0, 1), rest = dims_of(f, 2, 0);
+    onv_value_id parts =
+        MAKE_WITH(f, "Concat", onv_fuse_int(f->e, "axis", 0), batch, n_groups, size, rest);
+    onv_value_id x3 = MAKE(f, "Reshape", MAKE(f, "Reshape", x, parts), flat);
+    onv_value_id mean = MAKE(f, "ReduceMean", x3, axes);
+    onv_value_id squares = MAKE(f, "ReduceMean", MAKE(f, "Mul", x3, x3), axes);
+    onv_value_id variance = MAKE(f, "Sub", squares, MAKE(f, "Mul", mean, mean));
+    onv_value_id deviation = MAKE(f, "Sqrt", MAKE(f, "Add", variance, epsilon));
+    onv_value_id whole = MAKE(f, "Div", MAKE(f, "Sub", x3, mean), deviation);
+    return MAKE(f, "Reshape", MAKE(f, "Reshape", whole, shape), flat);
+}
+
+static void inline_group_norm(const function *f)
+{
+    onv_edit *e = f->e;
+    const int64_t stash = onv_edit_int(e, f->node, "stash_type", ONV_FLOAT), one = 1;
+    const int64_t flat[] = {0, 0, -1}, channels[] = {1, -1, 1};
+    const int64_t dtype = onv_edit_dtype(e, f->in[0]);
+    onv_value_id epsilon = onv_edit_add_weight(e, onv_edit_node_at(e, f->node)->graph, "epsilon",
+                                               ONV_FLOAT, &one, 1, NULL);
+    epsilon = cast(f, epsilon, stash);
+    onv_value_id x = cast(f, f->in[0], stash), shape = MAKE(f, "Shape", x);
+    onv_value_id y = cast(f, normalize_groups(f, x, shape, epsilon, ints(f, flat, 3)), dtype);
+    onv_value_id per_channel = ints(f, channels, 3);
+    onv_value_id scale = cast(f, f->in[1], dtype), bias = cast(f, f->in[2], dtype);
+    scale = MAKE(f, "Reshape", scale, per_channel);
+    bias = MAKE(f, "Reshape", bias, per_channel);
+    y = MAKE(f, "Add", MAKE(f, "Mul", scale, y), bias);
+    ONV_MAKE(e, f->node, "Reshape", ONV_INPUTS(y, shape), ONV_OUTPUTS(f->out));
+}
+
+void onv_rewrite_inline(onv_edit *e)
+{
+    size_t n_nodes = e->nodes.count;
+    for (uint32_t i = 0; i < n_nodes && e->status == ONV_OK; i++) {
+        function f = {.e = e, .node = {i}};
+        const bool is_norm = onv_fuse_is(e, f.node, ONV_OP_GroupNormalization) &&
+                             onv_edit_node_at(e, f.node)->version >= 21;
+        if (!is_norm && !onv_fuse_is(e, f.node, ONV_OP_Mish)) continue;
+        for (uint32_t k = 0; k < 3; k++) f.in[k] = onv_edit_in(e, f.node, k);
+        f.out = onv_edit_out(e, f.node, 0);
+        if (is_norm)
+            inline_group_norm(&f);
+        else
+            inline_mish(&f);
+        onv_edit_remove(e, f.node);
+    }
+}
