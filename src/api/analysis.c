@@ -106,8 +106,7 @@ static onv_status measure(const onv_options *options, onv_analysis *analysis, on
                                     .results = analysis->runtimes,
                                     .arena = &analysis->model.arena};
     if (options->snapshot == NULL && options->measured == 0) return ONV_OK;
-    const onv_view view = onv_analysis_view(analysis);
-    request.execution = onv_main_execution(&view);
+    request.execution = onv_main_execution(analysis);
     onv_tell(options, "what was measured");
     ONV_TRY(onv_measured_make(&request, &analysis->measured, err));
     if (options->timelines) return ONV_OK;
@@ -139,8 +138,8 @@ static onv_status create(const onv_request *from, const onv_options *options, on
 {
     ONV_TRY(onv_analysis_create(from, options, result, err));
     onv_request again = *from;
-    again.loaded = (*result)->loaded;
-    again.views = (*result)->loaded_views;
+    again.loaded = (*result)->making->loaded;
+    again.views = (*result)->making->loaded_views;
     onv_watch_begin_searches(from->watch);
     onv_status status = complete(&again, options, *result, err);
     onv_watch_end_searches(from->watch);
@@ -211,7 +210,7 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
         *result = NULL;
     }
     onv_watch_leave(&watch, before);
-    if (*result != NULL) (*result)->watch = watch;
+    if (*result != NULL) (*result)->making->watch = watch;
     return status;
 }
 
@@ -241,20 +240,23 @@ onv_status onv_analysis_new_from_memory(const void *data, size_t bytes, const ch
 void onv_analysis_destroy(onv_analysis *analysis)
 {
     if (analysis == NULL) return;
+    onv_making *making = analysis->making;
     onv_analysis_destroy(analysis->example);
     onv_analysis_forget_loaded(analysis);
     onv_analysis_forget_unbound(analysis);
-    onv_asked_cleanup(analysis);
+    onv_strings_cleanup(&making->text);
+    onv_arena_cleanup(&making->scratch);
+    onv_arena_cleanup(&making->arena);
     onv_replays_cleanup(&analysis->replays);
     onv_executions_cleanup(&analysis->executions);
     onv_measured_cleanup(&analysis->measured);
     onv_timeline_cleanup(&analysis->training.timeline);
     onv_infer_info_cleanup(&analysis->infer);
-    onv_rewritten_cleanup(&analysis->rewritten);
-    onv_rewritten_cleanup(&analysis->on_cpu);
-    onv_rewritten_cleanup(&analysis->engine);
-    onv_model_cleanup(&analysis->wide);
-    onv_eager_views_cleanup(&analysis->views);
+    onv_rewritten_cleanup(&analysis->ort_graph.rewritten);
+    onv_rewritten_cleanup(&analysis->cpu_graph.rewritten);
+    onv_rewritten_cleanup(&analysis->engine_graph.rewritten);
+    onv_model_cleanup(&making->wide);
+    onv_eager_views_cleanup(&making->views);
     onv_model_cleanup(&analysis->model);
-    onv_heap_free(analysis);
+    onv_heap_free(making);
 }

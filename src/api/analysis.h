@@ -2,90 +2,26 @@
 #ifndef ONV_API_ANALYSIS_H
 #define ONV_API_ANALYSIS_H
 
-#include "answer/answer.h"
 #include "api/eager_views.h"
 #include "api/watch.h"
 #include "base/heap.h"
-#include "ckpt/training.h"
-#include "device/replays.h"
-#include "graph/formula.h"
-#include "graph/kv_cache.h"
-#include "graph/largest.h"
-#include "graph/liveness.h"
-#include "graph/sampled.h"
-#include "infer/infer.h"
-#include "infer/quantize.h"
-#include "measured/measured.h"
-#include "order/order.h"
-#include "ort/node_stats.h"
-#include "ort/shape_trace.h"
-#include "rewrite/rewrite.h"
-#include "runtime/executions.h"
-#include "runtime/fit.h"
-#include "runtime/gate.h"
-#include "runtime/global_savings.h"
-#include "runtime/ort_advice.h"
-#include "runtime/savings.h"
+#include "base/strings.h"
+#include "report/report.h"
 
-typedef struct onv_asked onv_asked;
-
-struct onv_analysis {
-    onv_watch watch; /* what all of this took; reports go on from there */
-    onv_model model;
+/* What an analysis is made of, and with; reports do not look at it. */
+typedef struct onv_making {
+    onv_analysis analysis;
+    onv_watch watch;   /* what all of this took; reports go on from there */
     onv_model *loaded; /* as it was before inference, while more analyses of it are made; or NULL */
     onv_eager_views views;         /* what eager PyTorch runs instead; none: the model */
     onv_eager_views *loaded_views; /* as they were before sizes, likewise */
-    onv_infer_info infer;
-    bool *contradicts;       /* inference failed: by node, whether it is wrong without sizes, too */
-    onv_quantized quantized; /* its weights in fewer bits, where that was asked for */
-    onv_kv_cache cache;      /* without a mode: not asked for */
-    onv_ort_settings ort;    /* of the session of the runtime `ort` */
-    onv_cuda_library_settings cuda; /* whose workspaces */
-    onv_order_result order;
-    onv_order_result best_order; /* beside the file's; no name: it was not looked for */
-    onv_live live;
-    onv_model
-        *unbound; /* with nothing bound, where something is and ONV_FORMAT_ONNX is to be written */
-    bool writes_onnx;
-    onv_largest largest;
-    onv_formula *formula; /* of its peak; NULL: nobody asked yet (onv_ask_formula) */
-    onv_sampled sampled;  /* of what runtimes hold; without figures: not asked for */
-    onv_runtime_result runtimes[ONV_MAX_RUNTIMES];
-    size_t n_runtimes;
-    onv_rewritten
-        rewritten; /* what ONNX Runtime makes of the model; without nodes: not asked for */
-    onv_live rewritten_live; /* of it, in its order */
-    onv_rewritten on_cpu;    /* the same for its CPU provider */
-    onv_live on_cpu_live;
-    onv_rewritten engine; /* likewise, for TensorRT; of this model, where the build has 16 bits: */
-    onv_live engine_live;
-    onv_model wide;                    /* all floats have 32 */
-    bool dumps_rewritten;              /* one of these is the only runtime that was asked for */
-    uint64_t plan_alignment;           /* 1 or more */
-    const uint64_t *plan_offsets;      /* arena's, of live's intervals; NULL: not asked for */
-    onv_global_savings global_savings; /* and `best_order`: once a report asks for them, */
-    bool has_what_if;                  /* which it did */
-    onv_savings savings;               /* without rows: none were asked for, or found */
-    onv_training training;             /* without an optimizer: not asked for */
-    onv_answer answer;
-    onv_fit fit;
-    onv_gate gate;           /* beside a baseline */
-    onv_device_fit *devices; /* of several budgets; the first one is `fit` */
-    size_t n_devices;
-    onv_device_fit *usual; /* where no budget was given, for a page; none: it is not drawn */
-    size_t n_usual;
-    /* Of ONNX Runtime; without rows: not asked for. */
-    onv_ort_node_stats node_stats;
-    onv_ort_advice advice;
-    onv_shape_requests requests;
-    onv_replays replays;
-    onv_executions executions; /* that were kept; none: not asked for */
-    onv_measured measured;     /* without figures: not asked for */
-    const char *in_force;      /* "options" of the JSON report (in_force.c); NULL: of an example */
-    onv_analysis *example;     /* with usual sizes for the free dims; NULL: none */
-    onv_asked *asked;          /* what answers are made in (ask.h) */
+    bool *contradicts;   /* inference failed: by node, whether it is wrong without sizes, too */
+    onv_model wide;      /* of an engine of 16 bits: the model with floats of 32 */
     bool eager_reported; /* what the export hides from eager PyTorch is among the diagnostics */
-};
+    /* Text that was answered, once each; and where it is made (ask.h). */
+    onv_arena arena, scratch;
+    onv_strings text;
+} onv_making;
 
 /* A model, and how long it may be looked at. Options stand apart: the search for the largest batch
  * asks for the same model with others. */
@@ -185,7 +121,7 @@ onv_status onv_session_extras(const onv_request *from, const onv_options *option
 /* Fills analysis->in_force. `options` are complete, and as the caller gave them. Requires the answer. */
 onv_status onv_in_force_note(const onv_options *options, onv_analysis *analysis, onv_error *err);
 
-/* Infers the model; where that fails, analysis->contradicts says which nodes do not fit without any size, either. */
+/* Infers the model; where that fails, analysis->making->contradicts says which nodes do not fit without any size, either. */
 onv_status onv_analysis_infer(const onv_request *from, const onv_options *options,
                               onv_analysis *analysis, onv_error *err);
 

@@ -1,27 +1,10 @@
-/* What questions share: the analysis as reports see it, and text that is made for an answer. */
+/* What questions share: what is computed for the first one that needs it, and text that is made for an answer. */
 #ifndef ONV_API_ASK_H
 #define ONV_API_ASK_H
 
 #include "api/analysis.h"
 #include "api/sized.h"
-#include "base/strings.h"
 #include "onnxvram/onnxvram.h"
-#include "report/report.h"
-
-/* Text that was answered: once each, as long as the analysis. */
-struct onv_asked {
-    onv_analysis *of;
-    onv_arena arena;
-    onv_strings text;
-    onv_arena scratch;
-};
-
-/* False without memory. */
-bool onv_asked_init(onv_analysis *analysis);
-void onv_asked_cleanup(onv_analysis *analysis);
-
-/* The analysis as reports see it. */
-onv_view onv_analysis_view(const onv_analysis *analysis);
 
 /* Computes the formula of the peak where no report or example needed it so far. */
 onv_status onv_ask_formula(const onv_analysis *analysis, onv_error *err);

@@ -52,19 +52,20 @@ onv_status onv_analysis_load(const onv_request *from, const onv_options *options
     for (size_t i = 0; from->contradicts != NULL && i < model->nodes.count; i++)
         model->nodes.at[i].contradicts = from->contradicts[i];
     if (from->loaded != NULL || !is_asked_again(options)) return ONV_OK;
-    analysis->loaded = onv_heap_calloc(1, sizeof *analysis->loaded);
-    if (analysis->loaded == NULL) return onv_fail_memory(err);
-    status = copy_loaded(model, analysis->loaded, err);
-    if (status != ONV_OK) *analysis->loaded = (onv_model){0};
+    onv_model *loaded = analysis->making->loaded = onv_heap_calloc(1, sizeof *loaded);
+    if (loaded == NULL) return onv_fail_memory(err);
+    status = copy_loaded(model, loaded, err);
+    if (status != ONV_OK) *loaded = (onv_model){0};
     return status;
 }
 
 void onv_analysis_forget_loaded(onv_analysis *analysis)
 {
-    if (analysis->loaded != NULL) onv_model_cleanup(analysis->loaded);
-    if (analysis->loaded_views != NULL) onv_eager_views_cleanup(analysis->loaded_views);
-    onv_heap_free(analysis->loaded);
-    onv_heap_free(analysis->loaded_views);
-    analysis->loaded = NULL;
-    analysis->loaded_views = NULL;
+    onv_making *m = analysis->making;
+    if (m->loaded != NULL) onv_model_cleanup(m->loaded);
+    if (m->loaded_views != NULL) onv_eager_views_cleanup(m->loaded_views);
+    onv_heap_free(m->loaded);
+    onv_heap_free(m->loaded_views);
+    m->loaded = NULL;
+    m->loaded_views = NULL;
 }

@@ -71,16 +71,11 @@ static bool is_judged(const onv_options *options, const onv_runtime *runtime)
     return options->runtimes != NULL || (options->train == NULL && runtime->is_usual);
 }
 
-static onv_rewritten *rewritten_for(onv_analysis *analysis, const onv_runtime *runtime,
-                                    onv_live **live)
+static onv_made_graph *graph_for(onv_analysis *analysis, const onv_runtime *runtime)
 {
+    if (runtime->is_engine) return &analysis->engine_graph;
     bool is_cpu = runtime->provider == ONV_PROVIDER_CPU;
-    *live = runtime->is_engine ? &analysis->engine_live
-            : is_cpu           ? &analysis->on_cpu_live
-                               : &analysis->rewritten_live;
-    return runtime->is_engine ? &analysis->engine
-           : is_cpu           ? &analysis->on_cpu
-                              : &analysis->rewritten;
+    return is_cpu ? &analysis->cpu_graph : &analysis->ort_graph;
 }
 
 /* An engine of 16 bits is fused as one of 32. */
@@ -88,10 +83,10 @@ static onv_status rewrite_model(onv_analysis *analysis, const onv_options *optio
                                 const onv_runtime *runtime, onv_rewritten *to, onv_error *err)
 {
     bool is_cast = runtime->is_engine && options->precision > ONV_PRECISION_FP32;
-    if (is_cast) ONV_TRY(onv_model_copy(&analysis->model, &analysis->wide, err));
-    if (is_cast) ONV_TRY(onv_infer_cast_floats(&analysis->wide, ONV_FLOAT, err));
-    ONV_TRY(onv_rewrite_model(is_cast ? &analysis->wide : &analysis->model,
-                              (onv_provider)runtime->provider,
+    onv_model *wide = &analysis->making->wide;
+    if (is_cast) ONV_TRY(onv_model_copy(&analysis->model, wide, err));
+    if (is_cast) ONV_TRY(onv_infer_cast_floats(wide, ONV_FLOAT, err));
+    ONV_TRY(onv_rewrite_model(is_cast ? wide : &analysis->model, (onv_provider)runtime->provider,
                               (onv_rewrite_level)analysis->ort.graph_optimization_level, to, err));
     return is_cast ? onv_cast_floats(options, &to->model, err) : ONV_OK;
 }
@@ -107,15 +102,15 @@ static onv_status rewrite(onv_analysis *analysis, const onv_options *options,
     bool is_cpu = runtime->provider == ONV_PROVIDER_CPU;
     if (!is_cpu) ONV_TRY(onv_check_file(&analysis->model, err));
     bool is_alone = list != NULL && onv_is_name(list, strlen(list), runtime->name);
-    analysis->dumps_rewritten |= is_alone;
+    onv_made_graph *to = graph_for(analysis, runtime);
+    if (is_alone) analysis->dumped = to;
     if (analysis->live.unknown > 0 && !is_alone && !options->example) return ONV_OK;
-    onv_live *live;
-    onv_rewritten *to = rewritten_for(analysis, runtime, &live);
-    ONV_TRY(rewrite_model(analysis, options, runtime, to, err));
-    if (!is_cpu) warn_of_not_modelled(&analysis->model, to);
-    if (!is_cpu) ONV_TRY(onv_check_kernels(&analysis->model, to, err));
-    ONV_TRY(onv_order_compute(onv_order_find(runtime->order), &to->model, NULL, &order, err));
-    return onv_live_compute(&to->model, order.nodes, live, err);
+    onv_rewritten *made = &to->rewritten;
+    ONV_TRY(rewrite_model(analysis, options, runtime, made, err));
+    if (!is_cpu) warn_of_not_modelled(&analysis->model, made);
+    if (!is_cpu) ONV_TRY(onv_check_kernels(&analysis->model, made, err));
+    ONV_TRY(onv_order_compute(onv_order_find(runtime->order), &made->model, NULL, &order, err));
+    return onv_live_compute(&made->model, order.nodes, &to->live, err);
 }
 
 /* What a runtime runs: the model, or what the runtime makes of it. */
@@ -127,7 +122,7 @@ typedef struct prepared {
 /* What eager PyTorch runs in that mode: the view of a program, or the model itself. */
 static prepared prepare_eager(onv_analysis *analysis, onv_program_mode mode)
 {
-    onv_eager_views *views = &analysis->views;
+    onv_eager_views *views = &analysis->making->views;
     if (!views->has[mode]) return (prepared){&analysis->model, &analysis->live};
     return (prepared){&views->models[views->place[mode]], &views->lives[views->place[mode]]};
 }
@@ -138,10 +133,9 @@ static prepared prepare(onv_analysis *analysis, const onv_runtime *runtime,
     if (onv_runtime_is_eager(runtime)) return prepare_eager(analysis, ONV_PROGRAM_INFERENCE);
     if (runtime->provider == ONV_PROVIDER_NONE)
         return (prepared){&analysis->model, &analysis->live};
-    onv_live *live;
-    onv_rewritten *rewritten = rewritten_for(analysis, runtime, &live);
-    how->rewritten = rewritten;
-    return (prepared){&rewritten->model, live};
+    onv_made_graph *made = graph_for(analysis, runtime);
+    how->rewritten = &made->rewritten;
+    return (prepared){&made->rewritten.model, &made->live};
 }
 
 /* Whether what is executed is kept, to be drawn or to be compared. */
@@ -231,9 +225,9 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     how.lower.weights = analysis->quantized.format;
     analysis->cuda = how.lower.cuda;
     /* Of inference; training says its own. */
-    how.lower.reports =
-        !analysis->eager_reported && options->train == NULL && onv_runtime_is_eager(runtime);
-    analysis->eager_reported |= how.lower.reports;
+    how.lower.reports = !analysis->making->eager_reported && options->train == NULL &&
+                        onv_runtime_is_eager(runtime);
+    analysis->making->eager_reported |= how.lower.reports;
     prepared p = prepare(analysis, runtime, &how);
     const onv_live *live = p.live;
     if (onv_runtime_is_eager(runtime)) {
@@ -347,9 +341,10 @@ static bool is_asked(const onv_analysis *analysis, const onv_options *options,
 /* What the views have to say is said of the model. */
 static void take_diags(onv_analysis *analysis)
 {
-    for (uint32_t i = 0; i < analysis->views.n; i++)
-        for (size_t k = 0; k < analysis->views.models[i].diags.count; k++) {
-            const onv_diag *diag = &analysis->views.models[i].diags.at[k];
+    const onv_eager_views *views = &analysis->making->views;
+    for (uint32_t i = 0; i < views->n; i++)
+        for (size_t k = 0; k < views->models[i].diags.count; k++) {
+            const onv_diag *diag = &views->models[i].diags.at[k];
             onv_model_diag(&analysis->model, diag->severity, diag->code, diag->node, "%s",
                            diag->message);
         }
@@ -366,9 +361,10 @@ static onv_status open_views(onv_analysis *analysis, const onv_options *options,
             request.modes[ONV_PROGRAM_INFERENCE] = true;
     request.modes[ONV_PROGRAM_TRAINING] = options->train != NULL;
     if (!request.modes[0] && !request.modes[1]) return ONV_OK;
-    return onv_eager_views_open(
-        &request, &analysis->views,
-        analysis->loaded != NULL && from->views == NULL ? &analysis->loaded_views : NULL, err);
+    onv_making *making = analysis->making;
+    bool keeps_loaded = making->loaded != NULL && from->views == NULL;
+    return onv_eager_views_open(&request, &making->views,
+                                keeps_loaded ? &making->loaded_views : NULL, err);
 }
 
 static onv_status compute_training_alone(onv_analysis *analysis, const onv_options *options,
@@ -530,12 +526,13 @@ static onv_status create(const onv_request *from, const onv_options *options, on
     *result = NULL;
     *contradicts = NULL;
     onv_tell(options, "reading");
-    onv_analysis *analysis = onv_heap_calloc(1, sizeof *analysis);
-    if (analysis == NULL) return onv_fail_memory(err);
-    if (!onv_asked_init(analysis)) {
-        onv_heap_free(analysis);
-        return onv_fail_memory(err);
-    }
+    onv_making *making = onv_heap_calloc(1, sizeof *making);
+    if (making == NULL) return onv_fail_memory(err);
+    onv_analysis *analysis = &making->analysis;
+    analysis->making = making;
+    onv_arena_init(&making->arena, SIZE_MAX);
+    onv_arena_init(&making->scratch, SIZE_MAX);
+    onv_strings_init(&making->text, &making->arena);
     onv_status status = onv_analysis_load(from, options, analysis, err);
     if (status == ONV_OK) {
         analysis->model.no_external_data = options->no_external_data;
@@ -545,7 +542,7 @@ static onv_status create(const onv_request *from, const onv_options *options, on
     }
     *result = analysis;
     if (status == ONV_OK) return ONV_OK;
-    *contradicts = analysis->contradicts;
+    *contradicts = analysis->making->contradicts;
     *result = NULL;
     onv_analysis_destroy(analysis);
     return status;

@@ -66,17 +66,16 @@ bool onv_analysis_tensor_get(const onv_analysis *analysis, size_t index, onv_ten
     if (index >= model->values.count) return false;
     onv_value_id id = {(uint32_t)index};
     const onv_value *value = onv_model_value(model, id);
-    onv_view view = onv_analysis_view(analysis);
-    onv_arena *scratch = &analysis->asked->scratch;
+    onv_arena *scratch = &analysis->making->scratch;
     uint64_t bytes;
     onv_tensor_info full = {
         .name = value->name,
         .kind = kind_of(value),
         .dtype = onv_ask_keep(analysis, onv_view_dtype(scratch, &value->type)),
         .shape = onv_ask_keep(analysis, onv_type_shape_text(&model->dims, scratch, &value->type)),
-        .bytes = onv_view_bytes(&view, id, &bytes) ? bytes : ONV_SIZE_UNKNOWN,
-        .bound = onv_view_is_bound(&view, id),
-        .is_dropped = !onv_view_is_there(&view, id),
+        .bytes = onv_view_bytes(analysis, id, &bytes) ? bytes : ONV_SIZE_UNKNOWN,
+        .bound = onv_view_is_bound(analysis, id),
+        .is_dropped = !onv_view_is_there(analysis, id),
         .alias_of = ONV_NO_INDEX,
         .rank = onv_type_has_rank(&value->type) ? value->type.rank : -1,
         .offset = ONV_SIZE_UNKNOWN,
@@ -136,7 +135,7 @@ const char *onv_analysis_external_file(const onv_analysis *analysis)
 const char *onv_analysis_external_at(const onv_analysis *analysis, uint64_t device, uint64_t inode)
 {
     const char *path = analysis->model.path != NULL ? analysis->model.path : "";
-    const char *slash = strrchr(path, '/'), *program = analysis->views.path;
+    const char *slash = strrchr(path, '/'), *program = analysis->making->views.path;
     wanted w = {.device = (dev_t)device,
                 .node = (ino_t)inode,
                 .folder_bytes = slash != NULL ? (int)(slash - path + 1) : 0,

@@ -13,12 +13,11 @@ struct onv_module_table {
 static bool make(onv_module_table *made, const onv_analysis *analysis, unsigned depth)
 {
     const onv_report_options options = onv_report_options_default();
-    onv_view view = onv_analysis_view(analysis);
     onv_page page = onv_page_make(NULL, &made->arena, &options);
     onv_footprint footprint;
     onv_arena_init(&made->arena, SIZE_MAX);
-    if (!onv_footprint_make(&footprint, &view, &page) ||
-        !onv_modules_init(&made->modules, &view, &footprint, depth, &made->arena))
+    if (!onv_footprint_make(&footprint, analysis, &page) ||
+        !onv_modules_init(&made->modules, analysis, &footprint, depth, &made->arena))
         return false;
     return !made->arena.failed;
 }
@@ -27,7 +26,7 @@ onv_status onv_module_table_new(const onv_analysis *analysis, unsigned depth,
                                 onv_module_table **table, onv_error *error)
 {
     if (error != NULL) *error = (onv_error){0};
-    onv_watch watch = analysis->watch;
+    onv_watch watch = analysis->making->watch;
     onv_quota *before = onv_watch_resume(&watch);
     onv_locale locale = onv_locale_enter();
     *table = onv_heap_calloc(1, sizeof **table);

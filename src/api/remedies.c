@@ -114,9 +114,11 @@ static onv_status try_settings(search *s, onv_error *err)
     enum { MOST_SETTINGS = 64 };
     onv_analysis *a = s->analysis;
     onv_ort_advice advice;
-    onv_runtime_options how = {.ort = &a->ort, .rewritten = &a->rewritten, .lower.cuda = a->cuda};
+    onv_runtime_options how = {
+        .ort = &a->ort, .rewritten = &a->ort_graph.rewritten, .lower.cuda = a->cuda};
     if (strcmp(s->largest->runtime, "ort") != 0) return ONV_OK;
-    ONV_TRY(onv_ort_advise(&a->rewritten.model, &a->rewritten_live, &how, false, &advice, err));
+    ONV_TRY(onv_ort_advise(&a->ort_graph.rewritten.model, &a->ort_graph.live, &how, false, &advice,
+                           err));
     if (advice.given == 0) return ONV_OK; /* they are the best */
     onv_options options = s->options;
     const char **list = ONV_ARENA_ARRAY(s->arena, const char *, options.n_ort + MOST_SETTINGS);

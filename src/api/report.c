@@ -10,38 +10,22 @@ void onv_report_options_init(onv_report_options *options, size_t size)
     onv_start(options, size);
 }
 
-/* The line of a quiet report has no formula, and nothing that could be otherwise. The example's view goes to `example`. */
-static onv_status open_view(const onv_analysis *analysis, onv_format format,
-                            const onv_report_options *options, onv_view *view, onv_view *example,
-                            onv_error *error)
+/* The line of a quiet report has no formula, and nothing that could be otherwise. */
+static onv_status prepare(const onv_analysis *analysis, onv_format format,
+                          const onv_report_options *options, onv_error *error)
 {
-    const onv_analysis *other = analysis->example;
-    if (format != ONV_FORMAT_TEXT || options->verbosity >= 0) {
-        ONV_TRY(onv_ask_formula(analysis, error));
-        ONV_TRY(onv_ask_what_if(analysis, error));
-        if (other != NULL) ONV_TRY(onv_ask_what_if(other, error));
-    }
-    *view = onv_analysis_view(analysis);
-    if (other == NULL) return ONV_OK;
-    *example = onv_analysis_view(other);
-    view->example = example;
-    return ONV_OK;
+    if (format == ONV_FORMAT_TEXT && options->verbosity < 0) return ONV_OK;
+    ONV_TRY(onv_ask_formula(analysis, error));
+    ONV_TRY(onv_ask_what_if(analysis, error));
+    return analysis->example != NULL ? onv_ask_what_if(analysis->example, error) : ONV_OK;
 }
 
 static onv_status report(const onv_analysis *const *analyses, size_t count, onv_format format,
                          const onv_report_options *options, onv_write_fn write, void *context,
                          onv_error *error)
 {
-    /* The examples stand behind the models. */
-    onv_view *views = onv_heap_calloc(count, 2 * sizeof *views);
-    if (views == NULL) return onv_fail_memory(error);
-    onv_status status = ONV_OK;
-    for (size_t i = 0; i < count && status == ONV_OK; i++)
-        status = open_view(analyses[i], format, options, &views[i], &views[count + i], error);
-    if (status == ONV_OK)
-        status = onv_report_write(views, count, format, options, write, context, error);
-    onv_heap_free(views);
-    return status;
+    for (size_t i = 0; i < count; i++) ONV_TRY(prepare(analyses[i], format, options, error));
+    return onv_report_write(analyses, count, format, options, write, context, error);
 }
 
 /* What one of the analyses has left of its memory. */
@@ -49,9 +33,9 @@ static onv_watch most_left(const onv_analysis *const *analyses, size_t count)
 {
     onv_watch most = {0};
     for (size_t i = 0; i < count; i++) {
-        const onv_quota *has = &analyses[i]->watch.quota;
+        const onv_quota *has = &analyses[i]->making->watch.quota;
         if (i == 0 || has->limit - has->used > most.quota.limit - most.quota.used)
-            most = analyses[i]->watch;
+            most = analyses[i]->making->watch;
     }
     return most;
 }
@@ -120,10 +104,10 @@ onv_status onv_report_part(const onv_analysis *analysis, onv_format format, size
     onv_watch watch = most_left(&analysis, 1);
     onv_quota *before = onv_watch_resume(&watch);
     onv_locale locale = onv_locale_enter();
-    onv_view example, view;
-    onv_status status = open_view(analysis, format, &complete, &view, &example, error);
+    onv_status status = prepare(analysis, format, &complete, error);
     if (status == ONV_OK)
-        status = onv_report_write_part(&view, format, expected, &complete, write, context, error);
+        status =
+            onv_report_write_part(analysis, format, expected, &complete, write, context, error);
     onv_locale_leave(locale);
     status = onv_watch_verdict(&watch, status, error);
     onv_watch_leave(&watch, before);

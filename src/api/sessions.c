@@ -14,12 +14,12 @@ enum { MOST_SHAPES = 1024 };
 static onv_runtime_options options_of(onv_analysis *analysis, const onv_ort_settings *settings)
 {
     return (onv_runtime_options){
-        .ort = settings, .rewritten = &analysis->rewritten, .lower.cuda = analysis->cuda};
+        .ort = settings, .rewritten = &analysis->ort_graph.rewritten, .lower.cuda = analysis->cuda};
 }
 
 static bool is_there(const onv_analysis *analysis)
 {
-    return analysis->live.unknown == 0 && analysis->rewritten.model.nodes.count > 0;
+    return analysis->live.unknown == 0 && analysis->ort_graph.rewritten.model.nodes.count > 0;
 }
 
 /* The session that is analysed once more, with what it was computed from. The caller cleans up after a
@@ -28,8 +28,8 @@ static onv_status execute(onv_analysis *analysis, const onv_ort_settings *settin
                           onv_runtime_result *result, onv_execution *made, onv_error *err)
 {
     onv_runtime_options how = options_of(analysis, settings);
-    return onv_runtime_execute(onv_runtime_find("ort"), &analysis->rewritten.model,
-                               &analysis->rewritten_live, &how, result, made, err);
+    return onv_runtime_execute(onv_runtime_find("ort"), &analysis->ort_graph.rewritten.model,
+                               &analysis->ort_graph.live, &how, result, made, err);
 }
 
 /* --- Requests ---------------------------------------------------------------------------------- */
@@ -442,7 +442,7 @@ static onv_status try_processes(process *p, uint64_t taken, unsigned *fit, unsig
     for (size_t i = 0; i < p->n_sessions; i++) {
         hosted_session *h = &p->hosted[i];
         ONV_TRY(open_hosted(p->sessions[i].analysis, h, err));
-        ONV_TRY(onv_ort_orders_init(&h->orders, &p->sessions[i].analysis->rewritten.model,
+        ONV_TRY(onv_ort_orders_init(&h->orders, &p->sessions[i].analysis->ort_graph.rewritten.model,
                                     &h->made.timeline, count_initializers(h), &none, err));
     }
     for (int i = 0; i < PROCESSES; i++) {
@@ -490,11 +490,12 @@ onv_status onv_session_extras(const onv_request *from, const onv_options *option
     onv_runtime_options how = options_of(analysis, &analysis->ort);
     onv_ort_session session = onv_ort_session_of(&how);
     if (options->ort_partition)
-        ONV_TRY(onv_ort_node_stats_compute(&analysis->rewritten.model, &analysis->rewritten_live,
-                                           &session, &analysis->node_stats, err));
+        ONV_TRY(onv_ort_node_stats_compute(&analysis->ort_graph.rewritten.model,
+                                           &analysis->ort_graph.live, &session,
+                                           &analysis->node_stats, err));
     if (options->ort_advise)
-        ONV_TRY(onv_ort_advise(&analysis->rewritten.model, &analysis->rewritten_live, &how, true,
-                               &analysis->advice, err));
+        ONV_TRY(onv_ort_advise(&analysis->ort_graph.rewritten.model, &analysis->ort_graph.live,
+                               &how, true, &analysis->advice, err));
     if (options->shape_trace == NULL) return ONV_OK;
     return trace_shapes(from, options, analysis, err);
 }

@@ -66,7 +66,7 @@ onv_status onv_analysis_infer(const onv_request *from, const onv_options *option
     onv_status status = onv_infer(&analysis->model, options, &analysis->infer, err);
     if ((status == ONV_ERR_MODEL || status == ONV_ERR_USAGE) && from->contradicts == NULL &&
         !options->strict && onv_infer_has_sizes(options))
-        analysis->contradicts = find_contradictions(&analysis->model, options);
+        analysis->making->contradicts = find_contradictions(&analysis->model, options);
     return status;
 }
 

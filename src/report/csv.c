@@ -52,7 +52,7 @@ void onv_csv_field(onv_writer *out, const char *text)
 static void write_row(const onv_report_job *job, const onv_view *view, onv_value_id id)
 {
     onv_writer *out = job->out;
-    const onv_value *value = onv_model_value(view->model, id);
+    const onv_value *value = onv_model_value(&view->model, id);
     const onv_buffer *interval = onv_view_interval(view, id);
     const char *dtype = onv_view_dtype(job->arena, &value->type);
     const char *shape = onv_view_shape(view, job->arena, id, ONV_CLEAN_CELL);
@@ -73,7 +73,7 @@ static void write_row(const onv_report_job *job, const onv_view *view, onv_value
     else
         onv_write_text(out, ",,");
     if (interval != NULL && interval->becomes != ONV_NO_BUFFER)
-        onv_csv_field(out, view->live->timeline.buffers.at[interval->becomes].label);
+        onv_csv_field(out, view->live.timeline.buffers.at[interval->becomes].label);
     onv_write_char(out, '\n');
 }
 
@@ -86,8 +86,8 @@ onv_status onv_format_csv_begin(const onv_report_job *job)
 
 onv_status onv_format_csv_add(const onv_report_job *job)
 {
-    const onv_view *view = &job->views[0];
-    for (uint32_t v = 0; v < view->model->values.count && !job->out->failed; v++) {
+    const onv_view *view = job->views[0];
+    for (uint32_t v = 0; v < view->model.values.count && !job->out->failed; v++) {
         if (!onv_view_is_there(view, (onv_value_id){v})) continue;
         write_row(job, view, (onv_value_id){v});
         if (job->arena->failed) return onv_fail_memory(job->err);

@@ -115,13 +115,13 @@ static uint32_t drop_renamed(onv_diff_row *rows, uint32_t n)
 
 static void add_tensors(const onv_view *view, bool is_after, onv_diff_row *rows, uint32_t *n)
 {
-    for (uint32_t i = 0; i < view->model->values.count; i++) {
+    for (uint32_t i = 0; i < view->model.values.count; i++) {
         uint64_t bytes = 0;
         if (!onv_view_is_there(view, (onv_value_id){i})) continue;
         if (!onv_view_bytes(view, (onv_value_id){i}, &bytes)) bytes = 0;
         onv_diff_row *row = &rows[(*n)++];
-        *row = (onv_diff_row){
-            .name = view->model->values.at[i].name, .was = !is_after, .is = is_after};
+        *row =
+            (onv_diff_row){.name = view->model.values.at[i].name, .was = !is_after, .is = is_after};
         *(is_after ? &row->after : &row->before) = bytes;
     }
 }
@@ -171,7 +171,7 @@ static bool make_diff(onv_diff *diff, const onv_view *before, const onv_view *af
 {
     *diff = (onv_diff){0};
     uint32_t n = 0;
-    size_t most = before->model->values.count + after->model->values.count;
+    size_t most = before->model.values.count + after->model.values.count;
     diff->tensors = ONV_ARENA_ARRAY(page->arena, onv_diff_row, most);
     if (diff->tensors == NULL) return false;
     add_tensors(before, false, diff->tensors, &n);
@@ -200,7 +200,7 @@ static void add_total(onv_table *table, const onv_page *page, const char *what, 
 static void write_totals(const onv_view *a, const onv_view *b, const onv_page *page)
 {
     onv_table table = onv_table_of("12", ">10 before", ">10 after", "> change");
-    const onv_live *x = a->live, *y = b->live;
+    const onv_live *x = &a->live, *y = &b->live;
     add_total(&table, page, "nodes", x->timeline.steps.count, y->timeline.steps.count,
               onv_label_count);
     add_total(&table, page, "parameters", x->weight_elems, y->weight_elems, onv_label_count);
@@ -210,8 +210,8 @@ static void write_totals(const onv_view *a, const onv_view *b, const onv_page *p
     add_total(&table, page, "weights + peak", x->weight_bytes + x->peak_bytes,
               y->weight_bytes + y->peak_bytes, onv_label_bytes);
     /* The runtimes that are judged are the same: both models have the same options. */
-    for (uint32_t i = 0; i < a->answer->n_rows && i < b->answer->n_rows; i++) {
-        const onv_answer_row *before = &a->answer->rows[i], *after = &b->answer->rows[i];
+    for (uint32_t i = 0; i < a->answer.n_rows && i < b->answer.n_rows; i++) {
+        const onv_answer_row *before = &a->answer.rows[i], *after = &b->answer.rows[i];
         const char *what = onv_page_print(page, "%s reserves", before->runtime);
         add_total(&table, page, what, before->reserved.high, after->reserved.high, onv_label_bytes);
     }
@@ -220,9 +220,9 @@ static void write_totals(const onv_view *a, const onv_view *b, const onv_page *p
 
 static const char *peak_node(const onv_view *view)
 {
-    const onv_live *live = view->live;
+    const onv_live *live = &view->live;
     return onv_view_node_name(
-        view, onv_model_node(view->model, live->timeline.steps.at[live->peak_step].node));
+        view, onv_model_node(&view->model, live->timeline.steps.at[live->peak_step].node));
 }
 
 static void write_peaks(const onv_view *a, const onv_view *b, const onv_page *page)
@@ -230,8 +230,8 @@ static void write_peaks(const onv_view *a, const onv_view *b, const onv_page *pa
     onv_page_item(page);
     onv_write_text(page->out, "peak: ");
     const char *text = onv_page_print(page, "at step %lu, %s, before; at step %lu, %s",
-                                      (unsigned long)a->live->peak_step, peak_node(a),
-                                      (unsigned long)b->live->peak_step, peak_node(b));
+                                      (unsigned long)a->live.peak_step, peak_node(a),
+                                      (unsigned long)b->live.peak_step, peak_node(b));
     onv_page_wrapped(page, text, 8, 4);
 }
 
@@ -296,8 +296,8 @@ static onv_status compare(const onv_report_job *job, const onv_page *page, const
 {
     if (job->count != 2)
         return onv_fail(job->err, ONV_ERR_USAGE, "a diff is of two models, not of %zu", job->count);
-    for (size_t i = 0; i < 2; i++) both[i] = onv_view_sized(&job->views[i]);
-    *is_example = both[0] != &job->views[0] || both[1] != &job->views[1];
+    for (size_t i = 0; i < 2; i++) both[i] = onv_view_sized(job->views[i]);
+    *is_example = both[0] != job->views[0] || both[1] != job->views[1];
     return make_diff(diff, both[0], both[1], page) ? ONV_OK : onv_fail_memory(job->err);
 }
 
@@ -353,12 +353,12 @@ onv_status onv_format_diff_json_write(const onv_report_job *job)
     onv_json_init(&json, job->out);
     onv_json_open(&json, '{', ONV_JSON_LINES);
     onv_json_put_u64(&json, "schema_version", 1);
-    onv_json_put_string(&json, "before", both[0]->model->path);
-    onv_json_put_string(&json, "after", both[1]->model->path);
+    onv_json_put_string(&json, "before", both[0]->model.path);
+    onv_json_put_string(&json, "after", both[1]->model.path);
     onv_json_put_bool(&json, "is_example", is_example);
     static const char *const keys[] = {"totals_before", "totals_after"};
     for (int i = 0; i < 2; i++) {
-        const onv_live *live = both[i]->live;
+        const onv_live *live = &both[i]->live;
         onv_json_put_open(&json, keys[i], '{', ONV_JSON_INLINE);
         onv_json_put_u64(&json, "nodes", live->timeline.steps.count);
         onv_json_put_u64(&json, "parameters", live->weight_elems);

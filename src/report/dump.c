@@ -10,25 +10,25 @@
 
 onv_status onv_need_sizes(const onv_report_job *job, const onv_view *view, const char *what)
 {
-    const onv_live *live = view->live;
+    const onv_live *live = &view->live;
     if (job->count > 1)
         return onv_fail(job->err, ONV_ERR_USAGE, "the %s takes one model at a time", what);
     if (live->unknown == 0) return ONV_OK;
     const onv_buffer *first = live->timeline.buffers.at;
     while (first->sized) first++;
-    const onv_infer_info *infer = view->infer;
+    const onv_infer_info *infer = &view->infer;
     if (infer->free_dims.count > 0) {
         const onv_free_dim *dim = &infer->free_dims.at[0];
         return onv_fail(job->err, ONV_ERR_MODEL,
                         "the %s needs every size: '%s' has none while '%s' is free (%s%s=N)", what,
                         first->label, dim->name, "--dim ", dim->name);
     }
-    const onv_value *value = onv_model_value(view->model, first->value);
+    const onv_value *value = onv_model_value(&view->model, first->value);
     onv_status status =
         onv_fail(job->err, ONV_ERR_MODEL, "the %s needs every size: that of '%s' is not known",
                  what, first->label);
     if (onv_is_node(value->producer)) {
-        const onv_node *node = onv_model_node(view->model, value->producer);
+        const onv_node *node = onv_model_node(&view->model, value->producer);
         onv_error_at(job->err, node->name, node->op_type);
     }
     return status;
@@ -39,10 +39,10 @@ onv_status onv_need_sizes(const onv_report_job *job, const onv_view *view, const
 onv_status onv_format_dump_intervals_write(const onv_report_job *job)
 {
     for (size_t i = 0; i < job->count; i++)
-        ONV_TRY(onv_need_sizes(job, &job->views[i], "intervals dump"));
+        ONV_TRY(onv_need_sizes(job, job->views[i], "intervals dump"));
     onv_write_text(job->out, "id,lower,upper,size\n");
     for (size_t i = 0; i < job->count; i++) {
-        const onv_live *live = job->views[i].live;
+        const onv_live *live = &job->views[i]->live;
         for (uint32_t r = 0; r < live->timeline.buffers.count && !job->out->failed; r++) {
             const onv_buffer *row = &live->timeline.buffers.at[r];
             if (row->within != ONV_NO_BUFFER) continue;
@@ -66,12 +66,12 @@ static onv_status need_plan(const onv_report_job *job, const onv_view *view)
 
 onv_status onv_format_dump_plan_write(const onv_report_job *job)
 {
-    const onv_view *view = &job->views[0];
+    const onv_view *view = job->views[0];
     ONV_TRY(onv_need_sizes(job, view, "plan dump"));
     ONV_TRY(need_plan(job, view));
     onv_write_text(job->out, "id,lower,upper,size,offset\n");
-    for (uint32_t i = 0; i < view->live->timeline.buffers.count && !job->out->failed; i++) {
-        const onv_buffer *b = &view->live->timeline.buffers.at[i];
+    for (uint32_t i = 0; i < view->live.timeline.buffers.count && !job->out->failed; i++) {
+        const onv_buffer *b = &view->live.timeline.buffers.at[i];
         onv_write_format(job->out, "%lu,%lu,%lu,%llu,%llu\n", (unsigned long)i,
                          (unsigned long)b->first, (unsigned long)b->last + 1,
                          (unsigned long long)b->bytes, (unsigned long long)view->plan_offsets[i]);
@@ -95,8 +95,8 @@ static void write_commented(onv_writer *out, const char *label)
 static uint64_t arena_bytes(const onv_view *view)
 {
     uint64_t end = 0, rounded;
-    for (uint32_t i = 0; i < view->live->timeline.buffers.count; i++) {
-        uint64_t top = view->plan_offsets[i] + view->live->timeline.buffers.at[i].bytes;
+    for (uint32_t i = 0; i < view->live.timeline.buffers.count; i++) {
+        uint64_t top = view->plan_offsets[i] + view->live.timeline.buffers.at[i].bytes;
         if (top > end) end = top;
     }
     return onv_u64_round_up(end, view->plan_alignment, &rounded) ? rounded : end;
@@ -104,10 +104,10 @@ static uint64_t arena_bytes(const onv_view *view)
 
 static onv_status write_rows(const onv_report_job *job, onv_strings *taken)
 {
-    const onv_view *view = &job->views[0];
+    const onv_view *view = job->views[0];
     onv_writer *out = job->out;
-    for (uint32_t i = 0; i < view->live->timeline.buffers.count && !out->failed; i++) {
-        const onv_buffer *b = &view->live->timeline.buffers.at[i];
+    for (uint32_t i = 0; i < view->live.timeline.buffers.count && !out->failed; i++) {
+        const onv_buffer *b = &view->live.timeline.buffers.at[i];
         const char *label = b->label != NULL ? b->label : "";
         const char *id = onv_identifier(taken, job->arena, "", label, MOST_ID_CHARS, i);
         if (id == NULL) return onv_fail_memory(job->err);
@@ -125,7 +125,7 @@ static onv_status write_rows(const onv_report_job *job, onv_strings *taken)
 
 onv_status onv_format_dump_header_write(const onv_report_job *job)
 {
-    const onv_view *view = &job->views[0];
+    const onv_view *view = job->views[0];
     ONV_TRY(onv_need_sizes(job, view, "header dump"));
     ONV_TRY(need_plan(job, view));
     onv_writer *out = job->out;
@@ -173,17 +173,17 @@ static void write_event(onv_writer *out, const onv_timeline *t, const onv_timeli
 onv_status onv_format_dump_trace_write(const onv_report_job *job)
 {
     onv_timeline_events events = {0};
-    ONV_TRY(onv_need_sizes(job, &job->views[0], "trace dump"));
-    const onv_view *view = &job->views[0];
-    const onv_timeline *t = &view->live->timeline;
-    if (view->training != NULL && view->training->optimizer != NULL && view->trained != NULL) {
-        t = view->trained;
-        if (view->training->n_plans > 1)
+    ONV_TRY(onv_need_sizes(job, job->views[0], "trace dump"));
+    const onv_view *view = job->views[0];
+    const onv_timeline *t = &view->live.timeline;
+    if (onv_view_trains(view)) {
+        t = &view->training.timeline;
+        if (view->training.n_plans > 1)
             return onv_fail(
                 job->err, ONV_ERR_USAGE,
                 "there are %u checkpointing plans, and a trace is of one: name it, as in "
                 "--checkpoint sqrt",
-                view->training->n_plans);
+                view->training.n_plans);
     }
     onv_status status = onv_timeline_list_events(t, &events, job->err);
     for (size_t i = 0; status == ONV_OK && i < events.count && !job->out->failed; i++)

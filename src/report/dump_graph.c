@@ -150,8 +150,8 @@ static void put_graph(const dump *d, const onv_graph *graph)
 
 static onv_status dump_view(const onv_report_job *job, const onv_view *view)
 {
-    const onv_model *model = view->dumps_rewritten ? &view->rewritten->model : view->model;
-    const onv_live *live = view->dumps_rewritten ? view->rewritten_live : view->live;
+    const onv_model *model = view->dumped != NULL ? &view->dumped->rewritten.model : &view->model;
+    const onv_live *live = view->dumped != NULL ? &view->dumped->live : &view->live;
     dump d = {.job = job, .model = model};
     d.mode = job->options->unicode ? ONV_CLEAN_UNICODE : ONV_CLEAN_ASCII;
     /* Lives on while the arena is emptied behind each line. */
@@ -177,5 +177,5 @@ static onv_status dump_view(const onv_report_job *job, const onv_view *view)
 onv_status onv_format_dump_graph_add(const onv_report_job *job)
 {
     onv_write_between(job, "\n");
-    return dump_view(job, &job->views[0]);
+    return dump_view(job, job->views[0]);
 }

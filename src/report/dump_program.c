@@ -267,7 +267,7 @@ static onv_status put_program(const dump *d)
 
 onv_status onv_format_dump_program_add(const onv_report_job *job)
 {
-    const onv_model *model = job->views[0].model;
+    const onv_model *model = &job->views[0]->model;
     dump d = {.job = job, .model = model, .program = model->program};
     d.mode = job->options->unicode ? ONV_CLEAN_UNICODE : ONV_CLEAN_ASCII;
     if (d.program == NULL)

@@ -14,10 +14,10 @@ static void write_rows(onv_writer *out, const onv_replay_result *r)
 
 onv_status onv_format_dump_replay_write(const onv_report_job *job)
 {
-    const onv_replays *replays = job->views[0].replays;
+    const onv_replays *replays = &job->views[0]->replays;
     if (job->count > 1)
         return onv_fail(job->err, ONV_ERR_USAGE, "the replay dump takes one model at a time");
-    if (replays == NULL || replays->kind == NULL)
+    if (replays->kind == NULL)
         return onv_fail(job->err, ONV_ERR_USAGE, "the replay dump needs a replay");
     onv_write_text(job->out, "runtime,plan,mode,step,predicted_bytes,measured_bytes,"
                              "predicted_live_bytes,measured_live_bytes\n");

@@ -8,14 +8,14 @@
 /* The form that all unsized rows share, and each one's bytes per unit. False if they do not. */
 static bool find_unit(const onv_view *view, onv_growth *unit, uint64_t *rows)
 {
-    const onv_live *live = view->live;
+    const onv_live *live = &view->live;
     bool found = false;
     uint64_t total = 0;
     for (uint32_t i = 0; i < live->timeline.buffers.count; i++) {
         const onv_buffer *interval = &live->timeline.buffers.at[i];
         if (interval->sized) continue;
         onv_growth growth;
-        const onv_value *value = onv_model_value(view->model, interval->value);
+        const onv_value *value = onv_model_value(&view->model, interval->value);
         if (!onv_growth_of(&value->type, &growth) || growth.n == 0) return false;
         if (!found) *unit = growth;
         found = true;
@@ -53,12 +53,12 @@ static void add_row(onv_amount *amount, const onv_footprint *footprint, const on
 
 static void sum_kinds(onv_footprint *footprint, const onv_view *view)
 {
-    const onv_live *live = view->live;
+    const onv_live *live = &view->live;
     footprint->input.fixed = live->input_bytes;
     footprint->output.fixed = live->output_bytes;
     footprint->activation.fixed = live->activation_bytes;
     for (uint32_t i = 0; i < live->timeline.buffers.count; i++) {
-        const onv_value *value = onv_model_value(view->model, live->timeline.buffers.at[i].value);
+        const onv_value *value = onv_model_value(&view->model, live->timeline.buffers.at[i].value);
         bool top = value->graph.index == 0;
         if (value->kind != ONV_VALUE_INPUT)
             add_row(&footprint->activation, footprint, live, i);
@@ -112,7 +112,7 @@ static bool find_peak_set(onv_footprint *footprint, const onv_live *live, onv_ar
 
 static bool measure(onv_footprint *footprint, const onv_view *view, const onv_page *page)
 {
-    const onv_live *live = view->live;
+    const onv_live *live = &view->live;
     onv_arena *arena = page->arena;
     footprint->rows = ONV_ARENA_ARRAY(arena, uint64_t, live->timeline.buffers.count);
     footprint->steps = ONV_ARENA_ARRAY(arena, uint64_t, live->timeline.steps.count);

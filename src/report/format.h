@@ -28,7 +28,7 @@ typedef struct onv_report_state {
  * also turns a sticky failure of the arena (scratch, empty at the start) into an error. */
 typedef struct onv_report_job {
     onv_format format;
-    const onv_view *views;
+    const onv_view *const *views;
     size_t count;    /* of views: all models, or the one that is written */
     size_t expected; /* models in the whole report, at most */
     const onv_report_options *options;
@@ -69,7 +69,7 @@ onv_status onv_report_start(onv_report_run *run, onv_format format, size_t expec
                             const onv_report_options *options, onv_write_fn write, void *context,
                             onv_error *err);
 onv_status onv_report_put(onv_report_run *run, const onv_view *view, onv_error *err);
-onv_status onv_report_stop(onv_report_run *run, const onv_view *views, size_t count,
+onv_status onv_report_stop(onv_report_run *run, const onv_view *const *views, size_t count,
                            onv_status status, onv_error *err);
 
 /* Steps of these: the beginning, before the first model; the end of a run that writes no more. */

@@ -44,7 +44,7 @@ static bool make_names(names *n, const onv_view *view, onv_arena *arena)
     enum { MOST_CHARS = 60 };
     onv_strings taken;
     onv_strings_init(&taken, arena);
-    n->dims = &view->model->dims;
+    n->dims = &view->model.dims;
     n->of = ONV_ARENA_ARRAY(arena, const char *, n->dims->n_symbols);
     bool done = n->of != NULL && take_reserved(&taken);
     for (uint32_t i = 0; done && i < n->dims->n_symbols; i++) {
@@ -120,19 +120,19 @@ typedef struct maker {
 
 static void write_dim(const maker *m, onv_dim d)
 {
-    const char *text = onv_dim_text_in(&m->view->model->dims, m->arena, d, &m->syntax);
+    const char *text = onv_dim_text_in(&m->view->model.dims, m->arena, d, &m->syntax);
     if (text != NULL) onv_write_text(m->out, text); /* names are identifiers */
 }
 
 /* Each free dim, in the order of the inputs. */
 static void write_parameters(const maker *m, const char *before)
 {
-    size_t n = m->view->infer->free_dims.count;
-    const onv_dims *dims = &m->view->model->dims;
+    size_t n = m->view->infer.free_dims.count;
+    const onv_dims *dims = &m->view->model.dims;
     for (size_t k = 0; k < n; k++) {
         if (k > 0) onv_write_text(m->out, ", ");
         onv_write_text(m->out, before);
-        onv_dim symbol = onv_dim_symbol_named(dims, m->view->infer->free_dims.at[k].name);
+        onv_dim symbol = onv_dim_symbol_named(dims, m->view->infer.free_dims.at[k].name);
         if (onv_dim_is_known(symbol))
             onv_write_text(m->out, m->names.of[onv_dim_symbol_index(dims, symbol)]);
     }
@@ -140,7 +140,7 @@ static void write_parameters(const maker *m, const char *before)
 
 static void write_function_head(const maker *m, const char *name)
 {
-    bool none = m->view->infer->free_dims.count == 0;
+    bool none = m->view->infer.free_dims.count == 0;
     onv_write_format(m->out, "\n%s%s(", m->language->head, name);
     onv_write_text(m->out, none ? m->language->none : "");
     write_parameters(m, m->language->parameter);
@@ -184,7 +184,7 @@ static void write_total(const maker *m)
 {
     if (m->view->formula->n_pieces == 0) return;
     write_function_head(m, "total_bytes");
-    onv_write_format(m->out, "%llu + peak_bytes(", (unsigned long long)m->view->live->weight_bytes);
+    onv_write_format(m->out, "%llu + peak_bytes(", (unsigned long long)m->view->live.weight_bytes);
     write_parameters(m, "");
     onv_write_text(m->out, ")");
     onv_write_text(m->out, m->language->close);
@@ -232,11 +232,11 @@ static const char *in_comment(onv_arena *arena, const char *text)
 static void write_comments(const maker *m)
 {
     const onv_view *view = m->view;
-    write_comment(
-        m, onv_arena_printf(
-               m->arena, "%s: bytes, for sizes of at least 1",
-               in_comment(m->arena, view->model->path != NULL ? view->model->path : "model")));
-    if (view->live->bounded > 0)
+    write_comment(m,
+                  onv_arena_printf(
+                      m->arena, "%s: bytes, for sizes of at least 1",
+                      in_comment(m->arena, view->model.path != NULL ? view->model.path : "model")));
+    if (view->live.bounded > 0)
         write_comment(m, "sizes that depend on the data are counted at their upper bounds");
     if (view->formula->why_not != NULL)
         write_comment(m, onv_arena_printf(m->arena, "no formula of the peak: %s",
@@ -249,7 +249,7 @@ static onv_status write_code(const onv_report_job *job, const formula_language *
 {
     if (job->count > 1)
         return onv_fail(job->err, ONV_ERR_USAGE, "a formula is of one model at a time");
-    maker m = {.view = &job->views[0],
+    maker m = {.view = job->views[0],
                .out = job->out,
                .arena = job->arena,
                .language = language,
@@ -266,7 +266,7 @@ static onv_status write_code(const onv_report_job *job, const formula_language *
     write_function(&m, "output_bytes", f->output_bytes);
     write_function(&m, "activation_bytes", f->activation_bytes);
     write_function(&m, "macs", f->macs);
-    const onv_sampled *s = m.view->sampled;
+    const onv_sampled *s = &m.view->sampled;
     if (s->n_figures > 0) {
         onv_write_text(m.out, "\n");
         write_comment(
@@ -298,7 +298,7 @@ onv_status onv_format_formula_c_write(const onv_report_job *job)
 const char *onv_range_text(const onv_view *view, onv_arena *arena, const onv_piece *piece)
 {
     if (!onv_dim_is_known(piece->decided_by)) return "";
-    const char *name = onv_dim_symbol_name(&view->model->dims, piece->decided_by);
+    const char *name = onv_dim_symbol_name(&view->model.dims, piece->decided_by);
     if (piece->until == INT64_MAX)
         return onv_arena_printf(arena, "from %s = %lld on", name, (long long)piece->from);
     if (piece->from == 1)
@@ -349,13 +349,13 @@ static void put(const onv_report_job *job, const char *text)
 static void write_lines(const onv_report_job *job, const char *name, const onv_dim *pieces,
                         uint32_t n, const onv_piece *ranges)
 {
-    const onv_view *view = &job->views[0];
+    const onv_view *view = job->views[0];
     onv_write_format(job->out, n > 1 ? "%s = max(\n" : "%s = ", onv_page_kept(name));
     for (uint32_t i = 0; i < n; i++) {
         const char *where =
             ranges != NULL && n > 1 ? onv_range_text(view, job->arena, &ranges[i]) : "";
         onv_write_text(job->out, n > 1 ? "    " : "");
-        put(job, onv_dim_text(&view->model->dims, job->arena, pieces[i]));
+        put(job, onv_dim_text(&view->model.dims, job->arena, pieces[i]));
         onv_write_text(job->out, n == 1 ? "" : i + 1 < n ? "," : ")");
         onv_write_text(job->out, onv_page_kept(where)[0] != '\0' ? "  # " : "");
         put(job, where);
@@ -366,7 +366,7 @@ static void write_lines(const onv_report_job *job, const char *name, const onv_d
 /* What runtimes hold, where that was asked for. */
 static void write_sampled(const onv_report_job *job)
 {
-    const onv_sampled *s = job->views[0].sampled;
+    const onv_sampled *s = &job->views[0]->sampled;
     if (s->n_figures == 0) return;
     onv_write_text(job->out, "# ");
     put(job, s->why_not != NULL ? s->why_not : seen_where(s, job->arena));
@@ -388,11 +388,11 @@ onv_status onv_format_formula_write(const onv_report_job *job)
 {
     if (job->count > 1)
         return onv_fail(job->err, ONV_ERR_USAGE, "a formula is of one model at a time");
-    const onv_view *view = &job->views[0];
+    const onv_view *view = job->views[0];
     const onv_formula *f = view->formula;
     onv_dim pieces[ONV_MAX_PIECES];
     onv_write_format(job->out, "weight_bytes = %llu\n",
-                     (unsigned long long)view->live->weight_bytes);
+                     (unsigned long long)view->live.weight_bytes);
     if (f->why_not != NULL) {
         onv_write_text(job->out, "peak_bytes: ");
         put(job, f->why_not);

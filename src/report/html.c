@@ -27,7 +27,7 @@ static onv_status put_title(const page *p)
     if (job == NULL) onv_write_fitted(p->out, p->title, NAME_COLUMNS, ONV_CLEAN_MARKDOWN);
     for (size_t i = 0; job != NULL && i < job->count; i++) {
         if (i > 0) onv_write_text(job->out, ", ");
-        onv_write_fitted(job->out, onv_view_file(&job->views[i]), NAME_COLUMNS, ONV_CLEAN_MARKDOWN);
+        onv_write_fitted(job->out, onv_view_file(job->views[i]), NAME_COLUMNS, ONV_CLEAN_MARKDOWN);
     }
     return ONV_OK;
 }
@@ -82,7 +82,7 @@ static onv_status put_still(const page *p)
         return ONV_OK;
     }
     ONV_TRY(onv_format_svg_write(job));
-    for (size_t i = 0; i < job->count; i++) ONV_TRY(put_text(job, &job->views[i]));
+    for (size_t i = 0; i < job->count; i++) ONV_TRY(put_text(job, job->views[i]));
     return ONV_OK;
 }
 
@@ -99,7 +99,7 @@ static bool is_large(const onv_report_job *job)
 {
     enum { MANY = 5000 };
     size_t nodes = 0;
-    for (size_t i = 0; i < job->count; i++) nodes += job->views[i].model->nodes.count;
+    for (size_t i = 0; i < job->count; i++) nodes += job->views[i]->model.nodes.count;
     return nodes > MANY;
 }
 

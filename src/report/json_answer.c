@@ -85,7 +85,7 @@ static void write_remedies(onv_json *json, const onv_answer *answer)
 
 void onv_json_write_answer(const onv_json_part *job)
 {
-    const onv_answer *answer = job->view->answer;
+    const onv_answer *answer = &job->view->answer;
     const onv_answer_row *row = answer->n_rows > 0 ? &answer->rows[answer->largest] : NULL;
     onv_json *json = job->json;
     onv_json_put_open(json, "answer", '{', ONV_JSON_LINES);

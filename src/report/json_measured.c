@@ -65,8 +65,8 @@ static void put_snapshot(onv_json *json, const onv_measured *m)
 
 void onv_json_write_measured(const onv_json_part *job)
 {
-    const onv_measured *m = job->view->measured;
-    if (m == NULL || m->n_figures == 0) return;
+    const onv_measured *m = &job->view->measured;
+    if (m->n_figures == 0) return;
     onv_json_put_open(job->json, "measured", '{', ONV_JSON_LINES);
     onv_json_put_string(job->json, "runtime", m->row->runtime);
     onv_json_put_bool(job->json, "is_outside", m->is_outside);

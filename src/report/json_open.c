@@ -9,8 +9,8 @@ static void write_free_dims(const onv_json_part *job)
 {
     onv_json *json = job->json;
     onv_json_put_open(json, "free_dims", '[', ONV_JSON_LINES);
-    for (size_t i = 0; i < job->view->infer->free_dims.count; i++) {
-        const onv_free_dim *dim = &job->view->infer->free_dims.at[i];
+    for (size_t i = 0; i < job->view->infer.free_dims.count; i++) {
+        const onv_free_dim *dim = &job->view->infer.free_dims.at[i];
         const char *past, *sequence;
         onv_json_open(json, '{', ONV_JSON_INLINE);
         ONV_JSON_FIELDS(json, dim, name, input);
@@ -18,7 +18,7 @@ static void write_free_dims(const onv_json_part *job)
         onv_json_i64(json, dim->axis);
         const onv_page page = {.arena = job->scratch};
         onv_json_put_string(json, "option", onv_binding_option(&page, dim, -1));
-        if (onv_infer_is_total(job->view->infer, dim->name, &past, &sequence)) {
+        if (onv_infer_is_total(&job->view->infer, dim->name, &past, &sequence)) {
             onv_json_put_open(json, "sum_of", '[', ONV_JSON_INLINE);
             onv_json_string(json, past);
             onv_json_string(json, sequence);
@@ -32,7 +32,7 @@ static void write_free_dims(const onv_json_part *job)
 static void put_dim(const onv_json_part *job, const char *key, onv_dim d)
 {
     onv_json_key(job->json, key);
-    onv_json_dim(job->json, &job->view->model->dims, job->scratch, d);
+    onv_json_dim(job->json, &job->view->model.dims, job->scratch, d);
 }
 
 typedef struct postfix {
@@ -50,9 +50,9 @@ static void put_op(void *context, onv_dim_op op, onv_dim d)
     if (op == ONV_DIM_OP_NUMBER) {
         onv_json_i64(p->job->json, d.raw);
     } else if (op == ONV_DIM_OP_SYMBOL) {
-        const char *name = onv_dim_symbol_name(&view->model->dims, d);
+        const char *name = onv_dim_symbol_name(&view->model.dims, d);
         uint32_t i = 0;
-        while (strcmp(view->infer->free_dims.at[i].name, name) != 0) i++;
+        while (strcmp(view->infer.free_dims.at[i].name, name) != 0) i++;
         onv_json_open(p->job->json, '[', ONV_JSON_INLINE);
         onv_json_u64(p->job->json, i);
         onv_json_close(p->job->json);
@@ -65,10 +65,10 @@ static void find_free(void *context, onv_dim symbol)
 {
     postfix *p = context;
     const onv_view *view = p->job->view;
-    const char *name = onv_dim_symbol_name(&view->model->dims, symbol);
+    const char *name = onv_dim_symbol_name(&view->model.dims, symbol);
     bool is_found = false;
-    for (size_t i = 0; i < view->infer->free_dims.count && !is_found; i++)
-        is_found = strcmp(view->infer->free_dims.at[i].name, name) == 0;
+    for (size_t i = 0; i < view->infer.free_dims.count && !is_found; i++)
+        is_found = strcmp(view->infer.free_dims.at[i].name, name) == 0;
     p->is_free = p->is_free && is_found;
 }
 
@@ -77,10 +77,10 @@ static void find_free(void *context, onv_dim symbol)
 static void put_postfix(const onv_json_part *job, onv_dim d)
 {
     postfix p = {job, onv_dim_is_const(d) || onv_dim_is_expr(d)};
-    onv_dim_each_symbol(&job->view->model->dims, d, find_free, &p);
+    onv_dim_each_symbol(&job->view->model.dims, d, find_free, &p);
     if (!p.is_free) return;
     onv_json_put_open(job->json, "postfix", '[', ONV_JSON_INLINE);
-    onv_dim_each_op(&job->view->model->dims, d, put_op, &p);
+    onv_dim_each_op(&job->view->model.dims, d, put_op, &p);
     onv_json_close(job->json);
 }
 
@@ -103,7 +103,7 @@ static void write_piece(const onv_json_part *job, const onv_piece *piece)
 static void write_sampled(const onv_json_part *job)
 {
     onv_json *json = job->json;
-    const onv_sampled *s = job->view->sampled;
+    const onv_sampled *s = &job->view->sampled;
     if (s->n_figures == 0) return;
     onv_json_put_open(json, "runtimes", '{', ONV_JSON_LINES);
     if (s->why_not != NULL) onv_json_put_string(json, "why_not", s->why_not);
@@ -145,7 +145,7 @@ static void write_formula(const onv_json_part *job)
     onv_json *json = job->json;
     const onv_formula *f = job->view->formula;
     onv_json_put_open(json, "formula", '{', ONV_JSON_LINES);
-    onv_json_put_u64(json, "weight_bytes", job->view->live->weight_bytes);
+    onv_json_put_u64(json, "weight_bytes", job->view->live.weight_bytes);
     if (f->why_not != NULL) onv_json_put_string(json, "why_not", f->why_not);
     onv_json_put_open(json, "peak_bytes_largest_of", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < f->n_pieces; i++) write_piece(job, &f->pieces[i]);
@@ -161,7 +161,7 @@ static void write_formula(const onv_json_part *job)
 static void write_example(const onv_json_part *job)
 {
     const onv_json_part example = {job->json, job->view->example, job->scratch};
-    const onv_live *live = example.view->live;
+    const onv_live *live = &example.view->live;
     onv_json_put_open(job->json, "example", '{', ONV_JSON_LINES);
     onv_json_write_bindings(&example);
     onv_json_put_known(job->json, "macs", live->macs_known, live->macs);
@@ -174,9 +174,9 @@ static void write_example(const onv_json_part *job)
 
 void onv_json_write_open(const onv_json_part *job)
 {
-    if (job->view->infer->free_dims.count == 0) return;
+    if (job->view->infer.free_dims.count == 0) return;
     write_free_dims(job);
-    if (job->view->live->unknown == 0) return;
+    if (job->view->live.unknown == 0) return;
     write_formula(job);
     if (job->view->example != NULL) write_example(job);
 }

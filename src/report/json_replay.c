@@ -64,10 +64,10 @@ static void write_max_batches(onv_json *json, const onv_replays *replays)
 
 void onv_json_write_replays(const onv_json_part *job)
 {
-    const onv_replays *replays = job->view->replays;
+    const onv_replays *replays = &job->view->replays;
     onv_json *json = job->json;
     uint64_t predicted, measured;
-    if (replays == NULL || replays->kind == NULL) return;
+    if (replays->kind == NULL) return;
     const onv_device_info *device = &replays->device;
     onv_replays_largest(replays, &predicted, &measured);
     onv_json_put_open(json, "replay", '{', ONV_JSON_LINES);

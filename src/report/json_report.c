@@ -18,7 +18,7 @@ static void end_element(const onv_json_part *job)
 
 static void write_dims(const onv_json_part *job, onv_value_id id)
 {
-    const onv_type *type = &onv_model_value(job->view->model, id)->type;
+    const onv_type *type = &onv_model_value(&job->view->model, id)->type;
     onv_json *json = job->json;
     if (!onv_type_has_rank(type)) {
         onv_json_null(json);
@@ -28,7 +28,7 @@ static void write_dims(const onv_json_part *job, onv_value_id id)
     for (int i = 0; i < type->rank; i++) {
         onv_dim d = onv_view_value_dim(job->view, id, i);
         if (onv_dim_is_known(d))
-            onv_json_dim(json, &job->view->model->dims, job->scratch, d);
+            onv_json_dim(json, &job->view->model.dims, job->scratch, d);
         else
             onv_json_string(json, "?");
     }
@@ -40,8 +40,9 @@ static void write_names(const onv_json_part *job, const char *key, const onv_val
 {
     onv_json_put_open(job->json, key, '[', ONV_JSON_INLINE);
     for (uint32_t i = 0; i < n; i++)
-        onv_json_string(
-            job->json, onv_is_value(ids[i]) ? onv_model_value(job->view->model, ids[i])->name : "");
+        onv_json_string(job->json, onv_is_value(ids[i])
+                                       ? onv_model_value(&job->view->model, ids[i])->name
+                                       : "");
     onv_json_close(job->json);
 }
 
@@ -60,7 +61,7 @@ static void list_first(const onv_infer_info *infer, bool dims, onv_strings *name
 
 void onv_json_write_bindings(const onv_json_part *job)
 {
-    const onv_infer_info *infer = job->view->infer;
+    const onv_infer_info *infer = &job->view->infer;
     onv_strings names;
     onv_strings_init(&names, job->scratch);
     bool *is_listed = ONV_ARENA_ARRAY(job->scratch, bool, infer->bounds.count);
@@ -86,8 +87,8 @@ void onv_json_write_bindings(const onv_json_part *job)
 
 static void write_model(const onv_json_part *job)
 {
-    const onv_model *model = job->view->model;
-    const onv_live *live = job->view->live;
+    const onv_model *model = &job->view->model;
+    const onv_live *live = &job->view->live;
     onv_json *json = job->json;
     onv_json_put_string(json, "path", model->path != NULL ? model->path : "");
     onv_json_key(json, "ir_version");
@@ -116,7 +117,7 @@ static void write_model(const onv_json_part *job)
 static void write_tensor(const onv_json_part *job, onv_value_id id)
 {
     const onv_view *view = job->view;
-    const onv_value *value = onv_model_value(view->model, id);
+    const onv_value *value = onv_model_value(&view->model, id);
     const onv_buffer *interval = onv_view_interval(view, id);
     onv_json *json = job->json;
     uint64_t bytes = 0;
@@ -136,7 +137,7 @@ static void write_tensor(const onv_json_part *job, onv_value_id id)
     onv_json_put_known(json, "last_step", live, live ? interval->last : 0);
     bool alias = live && interval->becomes != ONV_NO_BUFFER;
     onv_json_put_string(json, "alias_of",
-                        alias ? view->live->timeline.buffers.at[interval->becomes].label : NULL);
+                        alias ? view->live.timeline.buffers.at[interval->becomes].label : NULL);
     onv_json_close(json);
     end_element(job);
 }
@@ -144,15 +145,15 @@ static void write_tensor(const onv_json_part *job, onv_value_id id)
 static void write_tensors(const onv_json_part *job)
 {
     onv_json_put_open(job->json, "tensors", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < job->view->model->values.count && !job->json->out->failed; i++)
+    for (uint32_t i = 0; i < job->view->model.values.count && !job->json->out->failed; i++)
         if (onv_view_is_there(job->view, (onv_value_id){i})) write_tensor(job, (onv_value_id){i});
     onv_json_close(job->json);
 }
 
 static void write_nodes(const onv_json_part *job)
 {
-    const onv_live *live = job->view->live;
-    const onv_model *model = job->view->model;
+    const onv_live *live = &job->view->live;
+    const onv_model *model = &job->view->model;
     onv_json *json = job->json;
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
@@ -186,7 +187,7 @@ static void write_nodes(const onv_json_part *job)
 /* Branches and bodies; steps are those of `nodes`. Without control flow the part is absent. */
 static void write_regions(const onv_json_part *job)
 {
-    const onv_timeline *t = &job->view->live->timeline;
+    const onv_timeline *t = &job->view->live.timeline;
     onv_json *json = job->json;
     if (t->regions.count == 0) return;
     onv_json_put_open(json, "regions", '[', ONV_JSON_LINES);
@@ -202,7 +203,7 @@ static void write_regions(const onv_json_part *job)
         onv_json_put_known(json, "parent", has_parent, has_parent ? r->parent : 0);
         if (r->kind == ONV_REGION_LOOP) {
             onv_json_key(json, "trips");
-            onv_json_dim(json, &job->view->model->dims, job->scratch,
+            onv_json_dim(json, &job->view->model.dims, job->scratch,
                          onv_view_region_trips(job->view, r));
         }
         onv_json_close(json);
@@ -216,9 +217,9 @@ static void write_regions(const onv_json_part *job)
 /* Where a size is unknown there is no peak, only what it is at least: the peak of the others. */
 void onv_json_write_peak(const onv_json_part *job)
 {
-    const onv_live *live = job->view->live;
+    const onv_live *live = &job->view->live;
     const onv_node *node =
-        onv_model_node(job->view->model, live->timeline.steps.at[live->peak_step].node);
+        onv_model_node(&job->view->model, live->timeline.steps.at[live->peak_step].node);
     onv_json *json = job->json;
     onv_json_put_open(json, "peak", '{', ONV_JSON_INLINE);
     onv_json_put_known(json, "bytes", live->unknown == 0, live->peak_bytes);
@@ -243,11 +244,11 @@ void onv_json_write_peak(const onv_json_part *job)
 static void write_largest_buffer(const onv_json_part *job)
 {
     onv_json *json = job->json;
-    const onv_largest *most = job->view->largest;
+    const onv_largest *most = &job->view->largest;
     if (!onv_is_value(most->by_bytes.value)) return;
     onv_json_put_open(json, "largest_buffer", '{', ONV_JSON_INLINE);
     onv_json_put_string(json, "name",
-                        onv_model_value(job->view->model, most->by_bytes.value)->name);
+                        onv_model_value(&job->view->model, most->by_bytes.value)->name);
     onv_json_put_u64(json, "bytes", most->by_bytes.bytes);
     onv_json_put_u64(json, "elements", most->by_bytes.elems);
     onv_json_put_u64(json, "over_webgpu_binding", most->n_over_binding);
@@ -258,9 +259,9 @@ static void write_largest_buffer(const onv_json_part *job)
 /* What the best order would reach, where the file's was taken. */
 static void write_best_order(const onv_json_part *job)
 {
-    const onv_order_result *best = job->view->best_order;
+    const onv_order_result *best = &job->view->best_order;
     onv_json *json = job->json;
-    if (best == NULL || best->name == NULL) return;
+    if (best->name == NULL) return;
     onv_json_put_open(json, "best_order", '{', ONV_JSON_INLINE);
     ONV_JSON_FIELDS(json, best, peak_bytes, lower_bound_bytes, proven);
     onv_json_close(json);
@@ -269,9 +270,9 @@ static void write_best_order(const onv_json_part *job)
 /* Another order than the file's. */
 static void write_order(const onv_json_part *job)
 {
-    const onv_order_result *order = job->view->order;
+    const onv_order_result *order = &job->view->order;
     onv_json *json = job->json;
-    if (order == NULL || strcmp(order->name, "model") == 0) return;
+    if (strcmp(order->name, "model") == 0) return;
     onv_json_put_open(json, "order", '{', ONV_JSON_INLINE);
     onv_json_put_string(json, "name", order->name);
     if (order->has_bound) ONV_JSON_FIELDS(json, order, lower_bound_bytes, proven);
@@ -321,7 +322,7 @@ static void write_best(onv_json *json, const onv_fit_best *best)
 
 static void write_device(const onv_json_part *job, const onv_answer_device *device)
 {
-    const onv_answer *answer = job->view->answer;
+    const onv_answer *answer = &job->view->answer;
     const onv_fit *fit = device->fit;
     onv_json *json = job->json;
     onv_json_open(json, '{', ONV_JSON_LINES);
@@ -345,7 +346,7 @@ static void write_device(const onv_json_part *job, const onv_answer_device *devi
 /* "fit" is the first device, "fits" lists all. */
 static void write_fit(const onv_json_part *job)
 {
-    const onv_answer *answer = job->view->answer;
+    const onv_answer *answer = &job->view->answer;
     if (answer->n_devices == 0) return;
     onv_json_key(job->json, "fit");
     write_device(job, &answer->devices[0]);
@@ -357,9 +358,9 @@ static void write_fit(const onv_json_part *job)
 
 static void write_gate(const onv_json_part *job)
 {
-    const onv_gate *gate = job->view->gate;
+    const onv_gate *gate = &job->view->gate;
     onv_json *json = job->json;
-    if (gate == NULL || gate->baseline == NULL) return;
+    if (gate->baseline == NULL) return;
     onv_json_put_open(json, "growth", '{', ONV_JSON_LINES);
     ONV_JSON_FIELDS(json, gate, baseline, other_bindings, exceeds);
     if (gate->has_most) onv_json_put_ratio(json, "max_growth", gate->most_basis_points, 10000);
@@ -372,7 +373,7 @@ static void write_gate(const onv_json_part *job)
 
 static void write_diagnostics(const onv_json_part *job)
 {
-    const onv_model *model = job->view->model;
+    const onv_model *model = &job->view->model;
     onv_json *json = job->json;
     onv_json_put_open(json, "diagnostics", '[', ONV_JSON_LINES);
     for (size_t i = 0; i < model->diags.count; i++) {
@@ -478,7 +479,7 @@ static onv_status close_document(const onv_report_job *job, onv_json *json)
 onv_status onv_json_write_document(const onv_report_job *job, onv_json *json)
 {
     open_document(json);
-    for (size_t i = 0; i < job->count; i++) write_object(json, &job->views[i], job->arena);
+    for (size_t i = 0; i < job->count; i++) write_object(json, job->views[i], job->arena);
     return close_document(job, json);
 }
 
@@ -494,7 +495,7 @@ onv_status onv_format_json_add(const onv_report_job *job)
     onv_report_state *state = job->state;
     onv_write_between(job, ",");
     onv_json_separate(&state->json, false);
-    write_object(&state->json, &job->views[0], job->arena);
+    write_object(&state->json, job->views[0], job->arena);
     return state->json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
 }
 

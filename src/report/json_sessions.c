@@ -68,15 +68,14 @@ void onv_json_write_sessions(const onv_json_part *job)
 {
     const onv_view *view = job->view;
     onv_json *json = job->json;
-    if (view->advice != NULL && view->advice->count > 0) write_advice(view->advice, json);
-    if (view->requests != NULL && view->requests->n_requests > 0)
-        write_requests(view->requests, json);
+    if (view->advice.count > 0) write_advice(&view->advice, json);
+    if (view->requests.n_requests > 0) write_requests(&view->requests, json);
 }
 
 void onv_json_write_together(const onv_report_job *job, onv_json *json)
 {
     const onv_together_info *info = job->options->together;
-    const onv_view *view = &job->views[0];
+    const onv_view *view = job->views[0];
     onv_json_put_open(json, "together", '{', ONV_JSON_LINES);
     onv_json_put_u64(json, "sessions", info->sessions);
     onv_json_put_u64(json, "arenas_low_bytes", info->arenas_low);

@@ -55,7 +55,7 @@ static int64_t name_of(naming *n, const char *text)
 /* Tensors have their rows as indices, also where two share a name. */
 static void name_tensors(naming *n, const onv_view *view)
 {
-    const onv_model *model = view->model;
+    const onv_model *model = &view->model;
     size_t n_values = model->values.count;
     n->view = view;
     onv_arena_init(&n->arena, SIZE_MAX);
@@ -71,7 +71,7 @@ static void name_tensors(naming *n, const onv_view *view)
         add_name(n, model->values.at[i].name);
     }
     n->n_tensors = (uint32_t)n->text.count;
-    const onv_timeline *t = &view->live->timeline;
+    const onv_timeline *t = &view->live.timeline;
     for (uint32_t s = 0; s < t->steps.count && !n->failed; s++) {
         const onv_node *node = onv_model_node(model, t->steps.at[s].node);
         for (uint32_t i = 0; i < node->n_outputs; i++) {
@@ -99,7 +99,7 @@ static int64_t node_of(naming *n, const onv_model *model, onv_node_id id)
     for (uint32_t i = 0; i < node->n_outputs; i++) {
         if (!onv_is_value(node->outputs[i])) continue;
         uint32_t row = UINT32_MAX;
-        if (model == n->view->model) {
+        if (model == &n->view->model) {
             row = n->of_value[node->outputs[i].index];
         } else {
             int64_t name = find_name(n, onv_model_value(model, node->outputs[i])->name);
@@ -312,11 +312,11 @@ static void write_executions(onv_json *json, naming *names, const onv_executions
 static void put_of_node(onv_json *json, naming *names, const onv_view *view,
                         const onv_modules *modules)
 {
-    size_t n = names->view->live->timeline.steps.count;
+    size_t n = names->view->live.timeline.steps.count;
     uint32_t *of_node = ONV_ARENA_ARRAY(&names->arena, uint32_t, n + 1);
     if (of_node == NULL) names->failed = true;
-    for (uint32_t s = 0; s < view->live->timeline.steps.count && of_node != NULL; s++) {
-        int64_t node = node_of(names, view->model, view->live->timeline.steps.at[s].node);
+    for (uint32_t s = 0; s < view->live.timeline.steps.count && of_node != NULL; s++) {
+        int64_t node = node_of(names, &view->model, view->live.timeline.steps.at[s].node);
         if (node != NONE) of_node[node] = modules->of_step[s];
     }
     uint32_t before = 0;
@@ -365,8 +365,8 @@ static void write_modules(onv_json *json, naming *names, const onv_view *view)
 
 void onv_json_write_timelines(const onv_json_part *job, const onv_view *named)
 {
-    const onv_executions *executions = job->view->executions;
-    if (executions == NULL || executions->list.count == 0) return;
+    const onv_executions *executions = &job->view->executions;
+    if (executions->list.count == 0) return;
     const char *kinds[ONV_N_BUFFER_KINDS], *phases[ONV_N_PHASES];
     for (int i = 0; i < ONV_N_PHASES; i++) phases[i] = onv_phase_name((onv_phase)i);
     for (int i = 0; i < ONV_N_BUFFER_KINDS; i++)

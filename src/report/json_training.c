@@ -170,9 +170,9 @@ static void write_units(onv_json *json, const onv_model *model, const onv_unit_l
 
 void onv_json_write_training(const onv_json_part *job)
 {
-    const onv_training *t = job->view->training;
+    const onv_training *t = &job->view->training;
     onv_json *json = job->json;
-    if (t == NULL || t->optimizer == NULL) return;
+    if (t->optimizer == NULL) return;
     onv_json_put_open(json, "training", '{', ONV_JSON_LINES);
     onv_json_put_string(json, "optimizer", t->optimizer->name);
     onv_json_put_string(json, "loss", t->loss);

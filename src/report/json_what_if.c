@@ -5,9 +5,9 @@
 
 void onv_json_write_quantized(const onv_json_part *job)
 {
-    const onv_quantized *q = job->view->quantized;
+    const onv_quantized *q = &job->view->quantized;
     onv_json *json = job->json;
-    if (q == NULL || q->format == NULL) return;
+    if (q->format == NULL) return;
     onv_json_put_open(json, "quantization", '{', ONV_JSON_LINES);
     onv_json_put_string(json, "format", q->format->name);
     onv_json_put_u64(json, "matrices", q->n_matrices);
@@ -25,7 +25,7 @@ static const char *name_of(const onv_model *model, onv_value_id id)
 
 static void write_pair(const onv_json_part *job, const onv_kv_pair *pair)
 {
-    const onv_model *model = job->view->model;
+    const onv_model *model = &job->view->model;
     onv_json *json = job->json;
     onv_json_open(json, '{', ONV_JSON_INLINE);
     onv_json_put_string(json, "past", name_of(model, pair->past));
@@ -37,9 +37,9 @@ static void write_pair(const onv_json_part *job, const onv_kv_pair *pair)
 
 void onv_json_write_kv_cache(const onv_json_part *job)
 {
-    const onv_kv_cache *cache = job->view->cache;
+    const onv_kv_cache *cache = &job->view->cache;
     onv_json *json = job->json;
-    if (cache == NULL || cache->mode == ONV_KV_NOT_ASKED) return;
+    if (cache->mode == ONV_KV_NOT_ASKED) return;
     bool is_sized = cache->tokens > 0;
     onv_json_put_open(json, "kv_cache", '{', ONV_JSON_LINES);
     onv_json_put_string(json, "mode", cache->mode == ONV_KV_SHARED ? "shared" : "copies");
@@ -60,10 +60,10 @@ void onv_json_write_kv_cache(const onv_json_part *job)
 
 void onv_json_write_savings(const onv_json_part *job)
 {
-    const onv_savings *savings = job->view->savings;
-    const onv_model *model = job->view->model;
+    const onv_savings *savings = &job->view->savings;
+    const onv_model *model = &job->view->model;
     onv_json *json = job->json;
-    if (savings == NULL || savings->count == 0) return;
+    if (savings->count == 0) return;
     onv_json_put_open(json, "savings", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < savings->count; i++) {
         const onv_saving *s = &savings->of[i];

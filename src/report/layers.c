@@ -12,7 +12,7 @@ static const char *output_shape(const onv_view *view, const onv_page *page,
                                 const onv_module *module)
 {
     const onv_node *node =
-        onv_model_node(view->model, view->live->timeline.steps.at[module->last_step].node);
+        onv_model_node(&view->model, view->live.timeline.steps.at[module->last_step].node);
     for (uint32_t i = 0; i < node->n_outputs; i++)
         if (onv_is_value(node->outputs[i]))
             return onv_view_shape(view, page->arena, node->outputs[i], page->mode);
@@ -121,7 +121,7 @@ static void write_view(const onv_report_job *job, const onv_view *view, const on
     if (onv_view_trains(view))
         onv_write_format(page->out,
                          "  saved for backward with %s; the batch and the loss are outside\n",
-                         view->training->optimizer->name);
+                         view->training.optimizer->name);
     onv_modules modules;
     bool is_made =
         onv_modules_init(&modules, view, &footprint, job->options->layer_depth, job->arena);
@@ -141,12 +141,12 @@ static void write_view(const onv_report_job *job, const onv_view *view, const on
 onv_status onv_format_layers_add(const onv_report_job *job)
 {
     const onv_page page = onv_report_page(job);
-    if (onv_view_trains(&job->views[0]) && job->views[0].training->n_plans > 1)
+    if (onv_view_trains(job->views[0]) && job->views[0]->training.n_plans > 1)
         return onv_fail(job->err, ONV_ERR_USAGE,
                         "modules are shown with one checkpointing plan, not with %u: name one in "
                         "--checkpoint",
-                        (unsigned)job->views[0].training->n_plans);
+                        (unsigned)job->views[0]->training.n_plans);
     onv_write_between(job, "\n");
-    write_view(job, &job->views[0], &page);
+    write_view(job, job->views[0], &page);
     return ONV_OK;
 }

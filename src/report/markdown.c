@@ -35,17 +35,17 @@ static void write_comment(const onv_view *view, const onv_page *page)
     onv_write_answer_line(view, page);
     onv_page_line(page);
     onv_write_gate(view, page);
-    for (uint32_t i = 0; i < view->answer->n_warnings && i < MOST_WARNINGS; i++)
+    for (uint32_t i = 0; i < view->answer.n_warnings && i < MOST_WARNINGS; i++)
         onv_write_format(page->out, "%s%s", i == 0 ? "\nWarnings: " : ", ",
-                         view->answer->warnings[i]);
-    if (view->answer->n_warnings > 0) onv_page_line(page);
+                         view->answer.warnings[i]);
+    if (view->answer.n_warnings > 0) onv_page_line(page);
 }
 
 onv_status onv_format_markdown_add(const onv_report_job *job)
 {
     const onv_page page = onv_report_page(job);
     onv_write_between(job, "\n");
-    (job->options->verbosity < 0 ? write_comment : write_view)(&job->views[0], &page);
+    (job->options->verbosity < 0 ? write_comment : write_view)(job->views[0], &page);
     return ONV_OK;
 }
 

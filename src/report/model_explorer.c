@@ -64,7 +64,7 @@ onv_status onv_format_model_explorer_write(const onv_report_job *job)
     onv_viewer_name title;
     onv_json json;
     ONV_TRY(onv_viewer_execution(job, "node data", &kept));
-    onv_viewer_title(&title, &job->views[0], kept);
+    onv_viewer_title(&title, job->views[0], kept);
     onv_json_init(&json, job->out);
     onv_json_open(&json, '{', ONV_JSON_LINES);
     onv_json_put_string(&json, "name",

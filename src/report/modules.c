@@ -147,12 +147,12 @@ static bool place_by_scope(onv_modules *modules, const onv_view *view, unsigned 
         char separator;
         uint32_t (*find)(onv_modules *, const char *, size_t, unsigned);
     } ways[] = {{'/', find_path}, {'.', find_dotted}};
-    const onv_live *live = view->live;
+    const onv_live *live = &view->live;
     for (uint32_t s = 0; s < live->timeline.steps.count; s++) module_of[s] = ONV_NO_MODULE;
     for (size_t way = 0; way < sizeof ways / sizeof ways[0]; way++)
         for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
-            const onv_node *node = onv_model_node(view->model, live->timeline.steps.at[s].node);
-            onv_origin origin = onv_node_origin(view->model, node);
+            const onv_node *node = onv_model_node(&view->model, live->timeline.steps.at[s].node);
+            onv_origin origin = onv_node_origin(&view->model, node);
             if (origin.path == NULL || origin.separator != ways[way].separator) continue;
             module_of[s] = ways[way].find(modules, origin.path, origin.length, max_depth);
             if (module_of[s] == ONV_NO_MODULE) return false;
@@ -163,8 +163,8 @@ static bool place_by_scope(onv_modules *modules, const onv_view *view, unsigned 
 
 static bool place_by_operator(onv_modules *modules, const onv_view *view, uint32_t *module_of)
 {
-    for (uint32_t s = 0; s < view->live->timeline.steps.count; s++) {
-        const onv_node *node = onv_model_node(view->model, view->live->timeline.steps.at[s].node);
+    for (uint32_t s = 0; s < view->live.timeline.steps.count; s++) {
+        const onv_node *node = onv_model_node(&view->model, view->live.timeline.steps.at[s].node);
         module_of[s] = find_child(modules, 0, node->op_type, strlen(node->op_type));
         if (module_of[s] == ONV_NO_MODULE) return false;
     }
@@ -191,25 +191,25 @@ static void add_params(onv_module *module, const onv_model *model, const onv_nod
 static void add_activation(onv_amount *amount, const onv_view *view, const onv_footprint *footprint,
                            uint32_t row)
 {
-    amount->fixed += view->live->timeline.buffers.at[row].bytes;
+    amount->fixed += view->live.timeline.buffers.at[row].bytes;
     if (footprint->measure == ONV_MEASURE_UNITS) amount->units += footprint->rows[row];
 }
 
 static void add_step(onv_module *module, const onv_view *view, const onv_footprint *footprint,
                      uint32_t step)
 {
-    const onv_node *node = onv_model_node(view->model, view->live->timeline.steps.at[step].node);
+    const onv_node *node = onv_model_node(&view->model, view->live.timeline.steps.at[step].node);
     module->own_steps++;
     module->last_step = step;
-    uint64_t macs = view->live->timeline.steps.at[step].macs;
+    uint64_t macs = view->live.timeline.steps.at[step].macs;
     module->macs += macs;
-    if (macs == 0 && !onv_dim_is(onv_live_macs(view->model, view->live, step), 0))
+    if (macs == 0 && !onv_dim_is(onv_live_macs(&view->model, &view->live, step), 0))
         module->macs_known = false;
     for (uint32_t i = 0; i < node->n_outputs; i++) {
         if (!onv_is_value(node->outputs[i])) continue;
-        uint32_t row = view->live->of_value[node->outputs[i].index];
+        uint32_t row = view->live.of_value[node->outputs[i].index];
         /* What a branch or a body hands out counts as the output that it becomes. */
-        if (row != UINT32_MAX && view->live->timeline.buffers.at[row].becomes == ONV_NO_BUFFER)
+        if (row != UINT32_MAX && view->live.timeline.buffers.at[row].becomes == ONV_NO_BUFFER)
             add_activation(&module->activation, view, footprint, row);
     }
 }
@@ -232,8 +232,8 @@ static void add_to_parents(onv_modules *modules)
 /* The module of a node, as its step in the graph tells; the model itself for what is not a node of the main graph. */
 static uint32_t *modules_of_nodes(const onv_modules *modules, const onv_view *view)
 {
-    const onv_timeline *t = &view->live->timeline;
-    uint32_t *of = ONV_ARENA_ARRAY(modules->arena, uint32_t, view->model->nodes.count);
+    const onv_timeline *t = &view->live.timeline;
+    uint32_t *of = ONV_ARENA_ARRAY(modules->arena, uint32_t, view->model.nodes.count);
     for (uint32_t s = 0; of != NULL && s < t->steps.count; s++)
         of[t->steps.at[s].node.index] = modules->of_step[s];
     return of;
@@ -253,7 +253,7 @@ static bool is_saved(const onv_timeline *t, const onv_buffer *b)
 
 bool onv_modules_take_saved(onv_modules *modules, const onv_view *view)
 {
-    const onv_timeline *t = view->trained;
+    const onv_timeline *t = &view->training.timeline;
     const uint32_t *of = modules_of_nodes(modules, view);
     if (of == NULL) return false;
     for (size_t i = 0; i < modules->list.count; i++)
@@ -269,7 +269,7 @@ bool onv_modules_take_saved(onv_modules *modules, const onv_view *view)
             modules->list.at[i].activation.fixed;
     /* The batch, and what the loss keeps, are made by no module. */
     uint64_t *whole = &modules->list.at[0].activation.fixed;
-    uint64_t all = view->training->figures.saved_activation_bytes;
+    uint64_t all = view->training.figures.saved_activation_bytes;
     if (all > *whole) *whole = all;
     return true;
 }
@@ -277,12 +277,12 @@ bool onv_modules_take_saved(onv_modules *modules, const onv_view *view)
 bool onv_modules_init(onv_modules *modules, const onv_view *view, const onv_footprint *footprint,
                       unsigned max_depth, onv_arena *arena)
 {
-    const onv_live *live = view->live;
+    const onv_live *live = &view->live;
     *modules = (onv_modules){.arena = arena};
     onv_strings_init(&modules->keys, arena);
     if (max_depth == 0 || max_depth > ONV_MODULE_MAX_DEPTH) max_depth = ONV_MODULE_MAX_DEPTH;
     uint32_t *module_of = ONV_ARENA_ARRAY(arena, uint32_t, live->timeline.steps.count);
-    bool *is_counted = ONV_ARENA_ARRAY(arena, bool, view->model->values.count);
+    bool *is_counted = ONV_ARENA_ARRAY(arena, bool, view->model.values.count);
     if (module_of == NULL || is_counted == NULL) return false;
     if (add_module(modules, ONV_NO_MODULE, "") == ONV_NO_MODULE) return false;
     if (!place_by_scope(modules, view, max_depth, module_of)) return false;
@@ -291,8 +291,8 @@ bool onv_modules_init(onv_modules *modules, const onv_view *view, const onv_foot
     uint64_t counted = 0;
     for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
         onv_module *module = &modules->list.at[module_of[s]];
-        const onv_node *node = onv_model_node(view->model, live->timeline.steps.at[s].node);
-        add_params(module, view->model, node, is_counted, &counted);
+        const onv_node *node = onv_model_node(&view->model, live->timeline.steps.at[s].node);
+        add_params(module, &view->model, node, is_counted, &counted);
         add_step(module, view, footprint, s);
     }
     modules->unused_params = live->weight_elems > counted ? live->weight_elems - counted : 0;

@@ -48,7 +48,7 @@ bool onv_modules_init(onv_modules *modules, const onv_view *view, const onv_foot
                       unsigned max_depth, onv_arena *arena);
 
 /* In place of activations: what training keeps from a forward to a backward pass, in the module that makes it;
- * the batch and what the loss keeps in the model itself. * Requires the program of training (onv_view.trained). False without memory. */
+ * the batch and what the loss keeps in the model itself. * Requires the program of training (onv_training.timeline). False without memory. */
 bool onv_modules_take_saved(onv_modules *modules, const onv_view *view);
 
 void onv_modules_cleanup(onv_modules *modules);

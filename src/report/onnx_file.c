@@ -73,14 +73,14 @@ static onv_status list_nodes(onv_splice *s)
 /* A function's nodes are one node of the file: they must follow each other. */
 static onv_status order_nodes(onv_splice *s)
 {
-    const onv_order_result *order = s->view->order;
+    const onv_order_result *order = &s->view->order;
     if (order == NULL || strcmp(order->name, "model") == 0) return ONV_OK;
     bool *done = ONV_ARENA_ARRAY(s->job->arena, bool, s->n_nodes + 1);
     s->order = ONV_ARENA_ARRAY(s->job->arena, uint32_t, s->n_nodes + 1);
     if (done == NULL || s->order == NULL) return onv_fail_memory(s->job->err);
     uint32_t n = 0;
     for (uint32_t i = 0; i < order->n_nodes; i++) {
-        const onv_node *node = onv_model_node(s->view->model, order->nodes[i]);
+        const onv_node *node = onv_model_node(&s->view->model, order->nodes[i]);
         if (node->place >= s->n_nodes) return broken(s);
         if (n > 0 && s->order[n - 1] == node->place) continue;
         if (done[node->place]) {
@@ -139,7 +139,7 @@ static bool holds_types(const onv_splice *s, onv_graph_id id)
 static bool find_inner(onv_splice *s, onv_graph_id outer, onv_span node, onv_span attribute,
                        onv_graph_id *inner)
 {
-    const onv_model *model = s->view->model;
+    const onv_model *model = &s->view->model;
     onv_span name = {0}, graph = {0};
     onv_wire_field field;
     uint32_t index = UINT32_MAX;
@@ -299,7 +299,7 @@ static void put_note(onv_splice *s, const char *key, const char *value)
 /* "batch=8 seq=128"; inputs whose shapes were given stand there alone. */
 static const char *sizes_text(onv_splice *s)
 {
-    const onv_infer_info *infer = s->view->infer;
+    const onv_infer_info *infer = &s->view->infer;
     const char *all = "";
     for (size_t i = 0; i < infer->bounds.count && all != NULL; i++) {
         const onv_bound *b = &infer->bounds.at[i];
@@ -313,10 +313,10 @@ static const char *sizes_text(onv_splice *s)
 
 static void put_model_notes(onv_splice *s)
 {
-    const onv_live *live = s->view->live;
+    const onv_live *live = &s->view->live;
     put_note(s, ONV_SPLICE_PREFIX "version", onv_version());
-    put_note(s, ONV_SPLICE_PREFIX "order", s->view->order != NULL ? s->view->order->name : "model");
-    if (s->view->infer->bounds.count > 0) put_note(s, ONV_SPLICE_PREFIX "sizes", sizes_text(s));
+    put_note(s, ONV_SPLICE_PREFIX "order", s->view->order.name);
+    if (s->view->infer.bounds.count > 0) put_note(s, ONV_SPLICE_PREFIX "sizes", sizes_text(s));
     put_note(s, ONV_SPLICE_PREFIX "weight_bytes", onv_splice_number(s, live->weight_bytes));
     if (live->unknown > 0) return;
     put_note(s, ONV_SPLICE_PREFIX "peak_bytes", onv_splice_number(s, live->peak_bytes));
@@ -346,7 +346,7 @@ static onv_status put_model(onv_splice *s)
 
 static onv_status splice_model(onv_splice *s)
 {
-    onv_source *source = s->view->model->source;
+    onv_source *source = s->view->model.source;
     ONV_TRY(onv_source_view(source, 0, source->bytes, &s->file.at, s->job->err));
     s->file.end = s->file.at + source->bytes;
     if (!onv_splice_part(s->file, MODEL_GRAPH, &s->graph)) return broken(s);
@@ -364,19 +364,19 @@ static onv_status splice_model(onv_splice *s)
 
 onv_status onv_format_onnx_write(const onv_report_job *job)
 {
-    const onv_view *view = &job->views[0];
+    const onv_view *view = job->views[0];
     if (job->count != 1)
         return onv_fail(job->err, ONV_ERR_USAGE, "a file takes one model, not %zu", job->count);
-    if (view->unbound == NULL || view->model->source == NULL)
+    if (!view->writes_onnx || view->model.source == NULL)
         return onv_fail(job->err, ONV_ERR_USAGE,
                         "the model is written only where the option onnx_out asked for it");
     /* The file's own bytes are no report. */
-    if (__builtin_add_overflow(job->out->most, view->model->source->bytes, &job->out->most))
+    if (__builtin_add_overflow(job->out->most, view->model.source->bytes, &job->out->most))
         job->out->most = UINT64_MAX;
     onv_splice s = {.job = job,
                     .view = view,
-                    .types = view->unbound,
-                    .has_metadata = view->model->ir_version >= IR_OF_VALUE_METADATA};
+                    .types = view->unbound != NULL ? view->unbound : &view->model,
+                    .has_metadata = view->model.ir_version >= IR_OF_VALUE_METADATA};
     onv_arena_init(&s.scratch, SIZE_MAX);
     onv_status status = splice_model(&s);
     onv_arena_cleanup(&s.scratch);

@@ -50,7 +50,7 @@ void onv_splice_tag(onv_splice *s, uint32_t field, uint64_t length)
 
 static uint32_t *slot_of(const onv_splice *s, onv_graph_id graph, const void *name, size_t length)
 {
-    const onv_model *model = s->view->model;
+    const onv_model *model = &s->view->model;
     size_t mask = s->n_slots - 1, slot = onv_hash_bytes(name, length, graph.index) & mask;
     for (; s->slots[slot] != 0; slot = (slot + 1) & mask) {
         const onv_value *there = &model->values.at[s->slots[slot] - 1];
@@ -64,11 +64,11 @@ static uint32_t *slot_of(const onv_splice *s, onv_graph_id graph, const void *na
 /* Values of the file stand before those of functions, whose paths may be called alike. */
 bool onv_splice_list_values(onv_splice *s)
 {
-    const onv_model *model = s->view->model;
+    const onv_model *model = &s->view->model;
     for (s->n_slots = 4; s->n_slots < 2 * model->values.count;) s->n_slots *= 2;
     s->slots = ONV_ARENA_ARRAY(s->job->arena, uint32_t, s->n_slots);
     s->has_info = ONV_ARENA_ARRAY(s->job->arena, bool, model->values.count + 1);
-    s->at_peak = ONV_ARENA_ARRAY(s->job->arena, bool, s->view->live->timeline.buffers.count + 1);
+    s->at_peak = ONV_ARENA_ARRAY(s->job->arena, bool, s->view->live.timeline.buffers.count + 1);
     if (s->slots == NULL || s->has_info == NULL || s->at_peak == NULL) return false;
     for (uint32_t i = 0; i < model->values.count; i++) {
         const onv_value *value = &model->values.at[i];
@@ -76,8 +76,8 @@ bool onv_splice_list_values(onv_splice *s)
         uint32_t *slot = slot_of(s, value->graph, value->name, strlen(value->name));
         if (*slot == 0) *slot = i + 1;
     }
-    for (uint32_t i = 0; i < s->view->live->n_peak_set; i++)
-        s->at_peak[s->view->live->peak_set[i]] = true;
+    for (uint32_t i = 0; i < s->view->live.n_peak_set; i++)
+        s->at_peak[s->view->live.peak_set[i]] = true;
     return true;
 }
 
@@ -85,7 +85,7 @@ bool onv_splice_list_values(onv_splice *s)
 const onv_value *onv_splice_find(onv_splice *s, onv_graph_id graph, onv_span name, uint32_t *index)
 {
     size_t length = (size_t)(name.end - name.at);
-    const char *path = onv_model_graph(s->view->model, graph)->name;
+    const char *path = onv_model_graph(&s->view->model, graph)->name;
     const void *key = name.at;
     if (path[0] != '\0') {
         size_t n = strlen(path) + 1;
@@ -100,7 +100,7 @@ const onv_value *onv_splice_find(onv_splice *s, onv_graph_id graph, onv_span nam
     uint32_t found = *slot_of(s, graph, key, length);
     if (found == 0) return NULL;
     *index = found - 1;
-    return &s->view->model->values.at[*index];
+    return &s->view->model.values.at[*index];
 }
 
 /* The value that an entry is about; UINT32_MAX: none. */
@@ -131,7 +131,7 @@ typedef struct note {
 /* Lifetime and size of what has them; returns how many notes. */
 static size_t list_notes(onv_splice *s, uint32_t value, note *notes)
 {
-    const onv_live *live = s->view->live;
+    const onv_live *live = &s->view->live;
     uint32_t row = live->of_value[value];
     size_t n = 0;
     if (row == UINT32_MAX) return 0;
@@ -291,7 +291,7 @@ void onv_splice_info(onv_splice *s, onv_graph_id graph, const onv_wire_field *fi
 {
     onv_span info = {field->value, field->end};
     uint32_t value = onv_splice_value_of(s, graph, info);
-    if (value == UINT32_MAX || onv_value_is_weight(&s->view->model->values.at[value])) {
+    if (value == UINT32_MAX || onv_value_is_weight(&s->view->model.values.at[value])) {
         onv_splice_span(s, (onv_span){field->start, field->end});
         return;
     }

@@ -6,10 +6,10 @@
 
 onv_status onv_format_ort_partition_write(const onv_report_job *job)
 {
-    const onv_ort_node_stats *stats = job->views[0].node_stats;
+    const onv_ort_node_stats *stats = &job->views[0]->node_stats;
     if (job->count > 1)
         return onv_fail(job->err, ONV_ERR_USAGE, "statistics by node are of one model at a time");
-    if (stats == NULL || stats->rows == NULL)
+    if (stats->rows == NULL)
         return onv_fail(job->err, ONV_ERR_USAGE, "statistics by node were not asked for");
     onv_write_text(job->out, "#name,input_sizes,initializers_sizes,total_dynamic_sizes,"
                              "total_temp_allocations\n");

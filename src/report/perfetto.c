@@ -100,7 +100,7 @@ static onv_status put_execution(trace *t, const onv_report_job *job)
     onv_peak peak;
     uint64_t *live;
     ONV_TRY(onv_viewer_live(job, t->kept, &peak, &live));
-    onv_viewer_title(&title, &job->views[0], t->kept);
+    onv_viewer_title(&title, job->views[0], t->kept);
     put_name(t, "process_name", title.text);
     put_name(t, "thread_name", "steps");
     for (uint32_t i = 0, end = 0; i < line->steps.count && !job->out->failed; i++) {
@@ -119,9 +119,9 @@ onv_status onv_format_perfetto_write(const onv_report_job *job)
 {
     const onv_kept_execution *kept;
     ONV_TRY(onv_viewer_execution(job, "Perfetto trace", &kept));
-    const onv_view *view = &job->views[0];
-    const onv_executions *all = view->executions;
-    uint32_t chosen = view->training != NULL ? view->training->chosen : ONV_NO_PLAN;
+    const onv_view *view = job->views[0];
+    const onv_executions *all = &view->executions;
+    uint32_t chosen = view->training.chosen;
     trace t = {.process = 0};
     onv_json_init(&t.json, job->out);
     onv_json_open(&t.json, '{', ONV_JSON_INLINE);

@@ -60,10 +60,10 @@ void onv_json_put_plan(onv_json *json, const char *key, const onv_training_plan 
 /* The chosen one, or the one to take without a budget. */
 static onv_status find_plan(const onv_report_job *job, const onv_training_plan **plan)
 {
-    const onv_training *t = job->views[0].training;
-    uint32_t index = t == NULL || t->n_plans == 0 ? ONV_NO_PLAN
-                     : t->chosen != ONV_NO_PLAN   ? t->chosen
-                                                  : onv_training_knee(t);
+    const onv_training *t = &job->views[0]->training;
+    uint32_t index = t->n_plans == 0            ? ONV_NO_PLAN
+                     : t->chosen != ONV_NO_PLAN ? t->chosen
+                                                : onv_training_knee(t);
     if (index == ONV_NO_PLAN || job->count != 1)
         return onv_fail(job->err, ONV_ERR_USAGE, "a plan file has one plan of one model");
     *plan = &t->plans[index];
@@ -79,7 +79,7 @@ onv_status onv_format_checkpoints_write(const onv_report_job *job)
     onv_json_open(&json, '{', ONV_JSON_LINES);
     onv_json_put_u64(&json, "plan_version", 1);
     onv_json_put_string(&json, "generator", "onnxvram " ONV_VERSION);
-    onv_json_put_string(&json, "model", job->views[0].model->path);
+    onv_json_put_string(&json, "model", job->views[0]->model.path);
     ONV_JSON_FIELDS(&json, plan, id);
     ONV_JSON_FIELDS(&json, &plan->does, name);
     ONV_JSON_FIELDS(&json, &plan->figures, peak_bytes, reserved_peak_bytes);
@@ -114,7 +114,7 @@ static const char *list_of(const onv_training_plan *plan, size_t *length)
 static void write_heading(const onv_report_job *job, const onv_training_plan *plan)
 {
     onv_writer *out = job->out;
-    const onv_view *view = &job->views[0];
+    const onv_view *view = job->views[0];
     size_t length;
     const char *list = list_of(plan, &length);
     onv_write_text(out, "# Activation checkpoints for ");

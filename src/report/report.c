@@ -88,7 +88,7 @@ onv_status onv_report_start(onv_report_run *run, onv_format format, size_t expec
     return onv_fail(err, ONV_ERR_USAGE, "there is no report format %d", (int)format);
 }
 
-static onv_status part(onv_report_run *run, onv_format_fn *write, const onv_view *views,
+static onv_status part(onv_report_run *run, onv_format_fn *write, const onv_view *const *views,
                        size_t count, onv_error *err)
 {
     if (write == NULL) return ONV_OK;
@@ -109,14 +109,14 @@ onv_status onv_report_open(onv_report_run *run, onv_error *err)
 onv_status onv_report_put(onv_report_run *run, const onv_view *view, onv_error *err)
 {
     uint64_t *most = &run->writer.most;
-    if (__builtin_add_overflow(*most, view->model->most_output, most)) *most = UINT64_MAX;
+    if (__builtin_add_overflow(*most, view->model.most_output, most)) *most = UINT64_MAX;
     ONV_TRY(onv_report_open(run, err));
-    ONV_TRY(part(run, run->format->add, view, 1, err));
+    ONV_TRY(part(run, run->format->add, &view, 1, err));
     run->state.written++;
     return onv_writer_finish(&run->writer, err);
 }
 
-onv_status onv_report_stop(onv_report_run *run, const onv_view *views, size_t count,
+onv_status onv_report_stop(onv_report_run *run, const onv_view *const *views, size_t count,
                            onv_status status, onv_error *err)
 {
     if (status == ONV_OK) status = onv_report_open(run, err);
@@ -133,7 +133,7 @@ void onv_report_drop(onv_report_run *run)
     onv_vec_cleanup(&run->state.compared);
 }
 
-onv_status onv_report_write(const onv_view *views, size_t count, onv_format format,
+onv_status onv_report_write(const onv_view *const *views, size_t count, onv_format format,
                             const onv_report_options *options, onv_write_fn write, void *context,
                             onv_error *err)
 {
@@ -144,13 +144,13 @@ onv_status onv_report_write(const onv_view *views, size_t count, onv_format form
         status = onv_fail(err, ONV_ERR_USAGE, "expected a model to report on, found none");
     } else if (is_whole) {
         for (size_t i = 0; i < count; i++)
-            if (__builtin_add_overflow(run.writer.most, views[i].model->most_output,
+            if (__builtin_add_overflow(run.writer.most, views[i]->model.most_output,
                                        &run.writer.most))
                 run.writer.most = UINT64_MAX;
         status = part(&run, run.format->write, views, count, err);
     } else {
         for (size_t i = 0; i < count && status == ONV_OK; i++)
-            status = onv_report_put(&run, &views[i], err);
+            status = onv_report_put(&run, views[i], err);
     }
     return onv_report_stop(&run, views, count, status, err);
 }

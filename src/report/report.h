@@ -30,48 +30,63 @@
 #include "runtime/runtime.h"
 #include "runtime/savings.h"
 
-/* What a report may look at: the results of one analysis. */
-typedef struct onv_view {
-    const struct onv_view *example; /* the model with usual sizes for its free dims; NULL: none */
-    const onv_model *model;
-    const onv_model *unbound; /* the same with nothing bound; NULL: it was not made */
-    const onv_infer_info *infer;
-    const onv_live *live;
-    const onv_largest *largest;
-    const onv_formula *formula;
-    const onv_sampled *sampled;
-    const onv_order_result *order;      /* that live is in; may be NULL: the file's */
-    const onv_order_result *best_order; /* NULL, or without a name: not looked for */
-    const onv_runtime_result *runtimes; /* those asked for; none where a size is unknown */
+/* The graph that a runtime makes of the model, in its order; without nodes: not asked for. */
+typedef struct onv_made_graph {
+    onv_rewritten rewritten;
+    onv_live live;
+} onv_made_graph;
+
+/* The results of an analysis. What has no mode, name, rows or figures was not asked for. */
+struct onv_analysis {
+    struct onv_making *making; /* what it was made of, and with: src/api */
+    onv_analysis *example;     /* the model with usual sizes for its free dims; NULL: none */
+    onv_model model;
+    onv_model *unbound; /* the same with nothing bound, where that differs and is to be written */
+    bool writes_onnx;
+    onv_infer_info infer;
+    onv_quantized quantized; /* weights in fewer bits */
+    onv_kv_cache cache;
+    onv_order_result order;      /* that `live` is in */
+    onv_order_result best_order; /* beside the file's */
+    onv_live live;
+    onv_largest largest;
+    onv_formula *formula;                          /* of the peak; NULL: nobody asked yet */
+    onv_sampled sampled;                           /* formulas of what runtimes hold */
+    onv_ort_settings ort;                          /* of the session of the runtime `ort` */
+    onv_cuda_library_settings cuda;                /* whose workspaces */
+    onv_runtime_result runtimes[ONV_MAX_RUNTIMES]; /* none where a size is unknown */
     size_t n_runtimes;
-    const onv_rewritten *rewritten; /* what ONNX Runtime runs, NULL: not asked for */
-    const onv_live *rewritten_live;
-    bool dumps_rewritten;         /* it is what a dump of the graph shows */
+    onv_made_graph ort_graph, cpu_graph,
+        engine_graph;             /* of ONNX Runtime's providers; of TensorRT */
+    const onv_made_graph *dumped; /* the one of these that a dump of the graph shows; NULL: none */
     const uint64_t *plan_offsets; /* of live's intervals; NULL: no plan was made */
-    uint64_t plan_alignment;      /* that they are multiples of */
-    const onv_training *training; /* NULL, or without an optimizer: not asked for */
-    const onv_timeline *trained;  /* its program, that of the last plan; NULL: not there */
-    const onv_global_savings *global_savings; /* NULL: not computed */
-    const onv_savings *savings;               /* NULL, or without rows: none */
-    const onv_quantized *quantized;           /* NULL, or without a format: not asked for */
-    const onv_kv_cache *cache;                /* NULL, or without a mode: not asked for */
-    const onv_gate *gate;          /* beside a baseline; NULL, or without one: not asked for */
-    const onv_device_fit *devices; /* of several budgets, the first one is `fit`; none: NULL */
+    uint64_t plan_alignment;      /* that they are multiples of; 1 or more */
+    onv_training training;
+    onv_global_savings global_savings; /* and `best_order`: once a report asks for them, */
+    bool has_what_if;                  /* which it did */
+    onv_savings savings;
+    onv_answer answer;
+    onv_fit fit;             /* of the first budget */
+    onv_gate gate;           /* beside a baseline */
+    onv_device_fit *devices; /* of all budgets */
     size_t n_devices;
-    const onv_answer *answer;
-    const onv_fit *fit;                   /* NULL, or without a budget: not asked for */
-    const onv_ort_node_stats *node_stats; /* these three: NULL or without rows: not asked for */
-    const onv_ort_advice *advice;
-    const onv_shape_requests *requests;
-    const onv_replays *replays;       /* NULL, or without a device: not asked for */
-    const onv_executions *executions; /* that were kept to be drawn; NULL, or none: not asked for */
-    const onv_measured *measured;     /* NULL, or without figures: not asked for */
-    const char *in_force;             /* options, a value of JSON; NULL: of an example */
-} onv_view;
+    onv_device_fit *usual; /* where no budget was given, for a page */
+    size_t n_usual;
+    onv_ort_node_stats node_stats; /* these three: of ONNX Runtime */
+    onv_ort_advice advice;
+    onv_shape_requests requests;
+    onv_replays replays;
+    onv_executions executions; /* that were kept to be drawn or compared */
+    onv_measured measured;
+    const char *in_force; /* options, a value of JSON; NULL: of an example */
+};
+
+/* A report only looks at it. */
+typedef struct onv_analysis onv_view;
 
 static inline bool onv_view_trains(const onv_view *view)
 {
-    return view->training != NULL && view->training->optimizer != NULL;
+    return view->training.optimizer != NULL;
 }
 
 /* The view with figures: the example's, where dims are free. */
@@ -82,14 +97,14 @@ static inline const onv_view *onv_view_sized(const onv_view *view)
 
 static inline const char *onv_view_path(const onv_view *view)
 {
-    return view->model->path != NULL ? view->model->path : "";
+    return view->model.path != NULL ? view->model.path : "";
 }
 
 /* The path without its folder. */
 const char *onv_view_file(const onv_view *view);
 
 /* All of them. `options` is complete. */
-onv_status onv_report_write(const onv_view *views, size_t count, onv_format format,
+onv_status onv_report_write(const onv_view *const *views, size_t count, onv_format format,
                             const onv_report_options *options, onv_write_fn write, void *context,
                             onv_error *err);
 

@@ -247,9 +247,9 @@ static onv_status draw_model(const onv_report_job *job, const onv_view *view,
     put_label(out, LEFT, at + 22, "start", "#24292f", 15, onv_view_file(view));
     text_at(out, LEFT, at + 40, "start", "#57606a", 12);
     onv_write_format(out, "%s", strcmp(kept->runtime, "train") == 0 ? "training" : kept->runtime);
-    if (kept->plan != ONV_NO_PLAN && view->training != NULL) {
+    if (kept->plan != ONV_NO_PLAN) {
         onv_write_text(out, ", checkpoints ");
-        onv_write_clean(out, view->training->plans[kept->plan].does.name, ONV_CLEAN_MARKDOWN);
+        onv_write_clean(out, view->training.plans[kept->plan].does.name, ONV_CLEAN_MARKDOWN);
     }
     onv_write_format(out, ": live memory over %zu steps, allocated at most %s, reserved %s",
                      kept->made.timeline.steps.count,
@@ -352,7 +352,7 @@ static void draw_front(const onv_report_job *job, const onv_training *t, double 
 
 static bool has_front(const onv_view *view)
 {
-    return view->training != NULL && view->training->n_plans > 0;
+    return view->training.n_plans > 0;
 }
 
 /* One SVG element with all models of the report, one below the other. */
@@ -360,7 +360,7 @@ onv_status onv_format_svg_write(const onv_report_job *job)
 {
     double height = 0, at = 0;
     for (size_t i = 0; i < job->count; i++) {
-        const onv_view *view = onv_view_sized(&job->views[i]);
+        const onv_view *view = onv_view_sized(job->views[i]);
         if (onv_main_execution(view) == NULL) continue;
         height += TOP + PLOT + BELOW + (has_front(view) ? FRONT + 24 : 0);
     }
@@ -373,13 +373,13 @@ onv_status onv_format_svg_write(const onv_report_job *job)
                      "<rect width=\"%d\" height=\"%.0f\" fill=\"#ffffff\"/>\n",
                      WIDTH, height, WIDTH, height, WIDTH, height);
     for (size_t i = 0; i < job->count; i++) {
-        const onv_view *view = onv_view_sized(&job->views[i]);
+        const onv_view *view = onv_view_sized(job->views[i]);
         const onv_kept_execution *kept = onv_main_execution(view);
         if (kept == NULL) continue;
         ONV_TRY(draw_model(job, view, kept, at));
         at += TOP + PLOT + BELOW;
         if (!has_front(view)) continue;
-        draw_front(job, view->training, at);
+        draw_front(job, &view->training, at);
         at += FRONT + 24;
     }
     if (at == 0) {

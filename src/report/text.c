@@ -28,8 +28,8 @@ static const char *binding_text(const onv_view *view, const onv_page *page, cons
 static const char *opsets_text(const onv_view *view, const onv_page *page)
 {
     const char *text = "";
-    for (size_t i = 0; i < view->model->opsets.count && i < 8; i++) {
-        const onv_opset *opset = &view->model->opsets.at[i];
+    for (size_t i = 0; i < view->model.opsets.count && i < 8; i++) {
+        const onv_opset *opset = &view->model.opsets.at[i];
         text = onv_page_print(page, "%s%s%s%s%d", text, i > 0 ? ", " : "", opset->domain,
                               opset->domain[0] != '\0' ? " " : "", (int)opset->version);
     }
@@ -39,8 +39,8 @@ static const char *opsets_text(const onv_view *view, const onv_page *page)
 /* Another order than the file's, and what is proven of it. */
 static void add_order(const onv_view *view, const onv_page *page, onv_table *table)
 {
-    const onv_order_result *order = view->order;
-    if (order == NULL || strcmp(order->name, "model") == 0) return;
+    const onv_order_result *order = &view->order;
+    if (strcmp(order->name, "model") == 0) return;
     const char *text = order->name;
     if (order->has_bound && order->proven)
         text = onv_page_print(page, "%s: no order has a lower peak", order->name);
@@ -57,7 +57,7 @@ static void add_no_program(const onv_view *view, onv_table *table)
     bool has_eager = onv_view_trains(view);
     for (size_t i = 0; i < view->n_runtimes; i++)
         has_eager |= strcmp(view->runtimes[i].runtime->name, "torch") == 0;
-    if (!has_eager || strncmp(view->model->producer, exporter, sizeof exporter - 1) != 0) return;
+    if (!has_eager || strncmp(view->model.producer, exporter, sizeof exporter - 1) != 0) return;
     onv_table_add(table, "program");
     onv_table_add(table, "none: calls that the exporter removed or added are not seen");
 }
@@ -66,7 +66,7 @@ static void add_no_program(const onv_view *view, onv_table *table)
 static void add_program(const onv_view *view, const onv_page *page, onv_table *table)
 {
     const onv_model *ran = NULL;
-    if (onv_view_trains(view)) ran = view->training->model;
+    if (onv_view_trains(view)) ran = view->training.model;
     for (size_t i = 0; i < view->n_runtimes && ran == NULL; i++)
         if (view->runtimes[i].model->program != NULL) ran = view->runtimes[i].model;
     if (ran == NULL || ran->program == NULL) {
@@ -74,8 +74,8 @@ static void add_program(const onv_view *view, const onv_page *page, onv_table *t
         return;
     }
     onv_table_row(table, "program",
-                  onv_page_print(page, "%s%s%s", ran == view->model ? "" : ran->path,
-                                 ran == view->model ? "" : ": ",
+                  onv_page_print(page, "%s%s%s", ran == &view->model ? "" : ran->path,
+                                 ran == &view->model ? "" : ": ",
                                  onv_program_source_text(ran->program)));
 }
 
@@ -87,8 +87,8 @@ void onv_write_title(const onv_view *view, const onv_page *page)
 
 void onv_write_model(const onv_view *view, const onv_page *page)
 {
-    const onv_model *model = view->model;
-    const onv_live *live = view->live;
+    const onv_model *model = &view->model;
+    const onv_live *live = &view->live;
     onv_page_title(page, "Model");
     onv_table table = onv_table_of("~", "20");
     if (model->producer[0] != '\0') onv_table_row(&table, "producer", model->producer);
@@ -97,25 +97,25 @@ void onv_write_model(const onv_view *view, const onv_page *page)
     onv_table_row(&table, "nodes", onv_page_count(page, live->timeline.steps.count));
     onv_table_row(&table, "parameters", onv_page_count(page, live->weight_elems));
     onv_table_row(&table, "MACs", onv_macs_text(view, page));
-    for (size_t i = 0; i < view->infer->bounds.count; i++)
+    for (size_t i = 0; i < view->infer.bounds.count; i++)
         onv_table_row(&table, i == 0 ? "bound" : "",
-                      binding_text(view, page, &view->infer->bounds.at[i]));
+                      binding_text(view, page, &view->infer.bounds.at[i]));
     add_order(view, page, &table);
     onv_table_finish(&table, page);
 }
 
 const char *onv_macs_text(const onv_view *view, const onv_page *page)
 {
-    onv_label macs = onv_label_scaled(view->live->macs);
-    if (view->live->macs_known) return onv_page_label(page, macs);
+    onv_label macs = onv_label_scaled(view->live.macs);
+    if (view->live.macs_known) return onv_page_label(page, macs);
     onv_dim_part parts[ONV_DIM_MAX_TERMS + 1];
-    uint32_t n_parts = onv_dim_parts(&view->model->dims, view->formula->macs, parts);
+    uint32_t n_parts = onv_dim_parts(&view->model.dims, view->formula->macs, parts);
     if (n_parts > 0 && n_parts < 3)
         return onv_formula_text(view, page, view->formula->macs, onv_label_scaled);
-    if (view->example != NULL && view->example->live->macs_known)
+    if (view->example != NULL && view->example->live.macs_known)
         return onv_page_print(page, "%s in the example below",
-                              onv_label_scaled(view->example->live->macs).text);
-    if (view->live->macs == 0) return "?";
+                              onv_label_scaled(view->example->live.macs).text);
+    if (view->live.macs == 0) return "?";
     return onv_page_print(page, "%s%s", onv_page_at_least(page), macs.text);
 }
 
@@ -123,7 +123,7 @@ const char *onv_macs_text(const onv_view *view, const onv_page *page)
 
 void onv_write_memory(const onv_view *view, const onv_page *page, const onv_footprint *footprint)
 {
-    const onv_live *live = view->live;
+    const onv_live *live = &view->live;
     onv_page_text(page, ONV_STYLE_TITLE, "Memory of the graph");
     onv_write_text(page->out, ", a lower bound: no allocator, libraries or context\n");
     onv_table table = onv_table_of(ONV_FACTS);
@@ -147,11 +147,11 @@ static void write_peak_title(const onv_view *view, const onv_page *page,
                              const onv_footprint *footprint)
 {
     const onv_node *node =
-        onv_model_node(view->model, view->live->timeline.steps.at[footprint->peak_step].node);
+        onv_model_node(&view->model, view->live.timeline.steps.at[footprint->peak_step].node);
     const char *amount = onv_amount_text(footprint, page, footprint->peak);
     const char *where =
         onv_page_print(page, " at step %lu of %lu, ", (unsigned long)footprint->peak_step,
-                       (unsigned long)view->live->timeline.steps.count);
+                       (unsigned long)view->live.timeline.steps.count);
     onv_page_text(page, ONV_STYLE_TITLE, "Peak ");
     size_t used = 5 + onv_page_fitted(page, ONV_STYLE_PEAK, amount, page->width);
     used += onv_page_fitted(page, ONV_STYLE_PLAIN, where, page->width);
@@ -169,8 +169,8 @@ static void write_peak_title(const onv_view *view, const onv_page *page,
 static void add_peak_row(onv_table *table, const onv_view *view, const onv_page *page,
                          const onv_footprint *footprint, const onv_ranked *item, uint64_t whole)
 {
-    const onv_buffer *interval = &view->live->timeline.buffers.at[item->index];
-    const onv_type *type = &onv_model_value(view->model, interval->value)->type;
+    const onv_buffer *interval = &view->live.timeline.buffers.at[item->index];
+    const onv_type *type = &onv_model_value(&view->model, interval->value)->type;
     const char *sign = interval->bound ? onv_page_at_most(page) : "";
     onv_table_row(table, onv_page_print(page, "%s%s", sign, onv_label_bytes(item->size).text),
                   onv_page_percent(page, item->size, whole),
@@ -260,7 +260,7 @@ static void write_mark(const onv_page *page, uint32_t column, uint32_t step)
 static void write_timeline(const onv_view *view, const onv_page *page,
                            const onv_footprint *footprint)
 {
-    uint32_t n = view->live->timeline.steps.count, columns = page->width - 4;
+    uint32_t n = view->live.timeline.steps.count, columns = page->width - 4;
     if (columns > n) columns = n;
     uint32_t mark = (uint32_t)(((footprint->peak_step + UINT64_C(1)) * columns - 1) / n);
     uint64_t peak = footprint->steps[footprint->peak_step];
@@ -281,7 +281,7 @@ static uint64_t rank_size(const onv_view *view, onv_value_id id)
     uint64_t size;
     onv_growth growth;
     if (onv_view_bytes(view, id, &size)) return size;
-    if (!onv_growth_of(&onv_model_value(view->model, id)->type, &growth)) return 0;
+    if (!onv_growth_of(&onv_model_value(&view->model, id)->type, &growth)) return 0;
     size = growth.coef;
     for (uint32_t i = 0; i < growth.n; i++)
         if (!onv_u64_mul(size, NOMINAL_DIM, &size)) return UINT64_MAX;
@@ -290,7 +290,7 @@ static uint64_t rank_size(const onv_view *view, onv_value_id id)
 
 static void write_largest(const onv_view *view, const onv_page *page, size_t top)
 {
-    size_t n_values = view->model->values.count, n = 0;
+    size_t n_values = view->model.values.count, n = 0;
     onv_ranked *items = ONV_ARENA_ARRAY(page->arena, onv_ranked, n_values);
     if (items == NULL) return;
     for (uint32_t i = 0; i < n_values; i++) {
@@ -301,13 +301,13 @@ static void write_largest(const onv_view *view, const onv_page *page, size_t top
     onv_rank(items, n);
     if (n == 0) return;
     onv_page_head(page, "Largest tensors");
-    if (view->live->unknown > 0 && view->infer->free_dims.count > 0)
+    if (view->live.unknown > 0 && view->infer.free_dims.count > 0)
         onv_write_format(page->out, ", in order as if every free dimension were %d", NOMINAL_DIM);
     onv_page_line(page);
     onv_table table = onv_table_of("> size", "> steps", "~ dtype", "12 shape", "12* name");
     for (size_t i = 0; i < n && i < top; i++) {
         onv_value_id id = {(uint32_t)items[i].index};
-        const onv_value *value = onv_model_value(view->model, id);
+        const onv_value *value = onv_model_value(&view->model, id);
         const onv_buffer *interval = onv_view_interval(view, id);
         onv_table_row(&table, onv_view_size(view, page, id),
                       interval == NULL
@@ -347,7 +347,7 @@ static void write_sizes(const onv_view *view, const onv_page *page,
     onv_write_kv_cache(view, page);
     /* While dims are free the peak of what has a size says nothing about the peak to come. */
     bool is_arbitrary =
-        footprint.measure == ONV_MEASURE_AT_LEAST && view->infer->free_dims.count > 0;
+        footprint.measure == ONV_MEASURE_AT_LEAST && view->infer.free_dims.count > 0;
     if (footprint.n_peak_set > 0 && !is_arbitrary) {
         onv_page_line(page);
         write_peak(view, page, &footprint, verbose);
@@ -382,11 +382,11 @@ onv_status onv_format_text_add(const onv_report_job *job)
 {
     const onv_page page = onv_report_page(job);
     if (job->options->verbosity < 0) {
-        write_quiet(&job->views[0], &page);
+        write_quiet(job->views[0], &page);
         return ONV_OK;
     }
     onv_write_between(job, "\n\n");
-    onv_write_view(&job->views[0], &page, job->options);
+    onv_write_view(job->views[0], &page, job->options);
     return job->expected > 1 ? onv_compare(job, &page) : ONV_OK;
 }
 

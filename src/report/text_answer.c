@@ -8,14 +8,14 @@
 static const char *unsized_text(const onv_view *view, const onv_page *page)
 {
     enum { MOST = 8 };
-    size_t n = view->infer->free_dims.count;
+    size_t n = view->infer.free_dims.count;
     const char *text = "bind";
     if (n == 0)
         return onv_page_print(page, "%s tensors have no size",
-                              onv_label_count(view->live->unknown).text);
+                              onv_label_count(view->live.unknown).text);
     size_t i = 0;
     for (uint32_t shown = 0; i < n && shown < MOST; i++) {
-        const char *option = onv_binding_option(page, &view->infer->free_dims.at[i], -1);
+        const char *option = onv_binding_option(page, &view->infer.free_dims.at[i], -1);
         if (strstr(text, option) != NULL) continue; /* --batch N binds several */
         text = onv_page_print(page, "%s %s", text, option);
         shown++;
@@ -35,7 +35,7 @@ static const char *part_text(const onv_page *page, onv_range part, uint64_t tota
 
 static void write_waterfall(const onv_view *view, const onv_page *page)
 {
-    const onv_answer *answer = view->answer;
+    const onv_answer *answer = &view->answer;
     const char *reserved = onv_page_is_unicode(page) ? "> → reserved" : "> -> reserved";
     onv_table table =
         onv_table_of("", "> live", reserved, ">~ + libraries", ">~ + context", ">! = total");
@@ -54,7 +54,7 @@ static void write_waterfall(const onv_view *view, const onv_page *page)
 
 static void write_why(const onv_view *view, const onv_page *page)
 {
-    const onv_answer *answer = view->answer;
+    const onv_answer *answer = &view->answer;
     onv_page_title(page, "Why");
     if (onv_page_is_markdown(page)) onv_page_line(page);
     for (uint32_t i = 0; i < answer->n_rows; i++) {
@@ -77,7 +77,7 @@ static void write_warnings(const onv_answer *answer, const onv_page *page)
 
 void onv_write_answer(const onv_view *view, const onv_page *page)
 {
-    const onv_answer *answer = view->answer;
+    const onv_answer *answer = &view->answer;
     onv_page_line(page);
     if (answer->n_rows == 0) {
         onv_page_text(page, ONV_STYLE_WARN, "Not sized");
@@ -101,8 +101,8 @@ void onv_write_answer(const onv_view *view, const onv_page *page)
 /* ", with checkpoints sqrt". */
 static void write_plan(const onv_view *view, const onv_page *page)
 {
-    const onv_training *t = view->training;
-    if (t == NULL || t->optimizer == NULL) return;
+    const onv_training *t = &view->training;
+    if (t->optimizer == NULL) return;
     if (t->chosen != ONV_NO_PLAN)
         onv_write_format(page->out, ", checkpoints %s", onv_plan_label(page, &t->plans[t->chosen]));
     if (t->compiled != NULL)
@@ -112,7 +112,7 @@ static void write_plan(const onv_view *view, const onv_page *page)
 
 void onv_write_answer_line(const onv_view *view, const onv_page *page)
 {
-    const onv_answer *answer = view->answer;
+    const onv_answer *answer = &view->answer;
     if (answer->n_rows == 0) {
         onv_write_text(page->out, "not sized: ");
         onv_page_put(page, unsized_text(view, page));

@@ -10,20 +10,20 @@
 onv_status onv_compare(const onv_report_job *job, const onv_page *page)
 {
     onv_report_state *state = job->state;
-    const onv_view *view = &job->views[0];
+    const onv_view *view = job->views[0];
     onv_page kept = *page; /* texts that stay; arrays go with the page's own arena */
     onv_footprint footprint;
     kept.arena = &state->kept;
     if (!onv_footprint_make(&footprint, view, page)) return onv_fail_memory(job->err);
     onv_compared row = {
         .fields = {onv_arena_printf(kept.arena, "%s", onv_view_file(view)),
-                   onv_page_count(&kept, view->live->timeline.steps.count),
-                   onv_macs_text(view, &kept), onv_page_bytes(&kept, view->live->weight_bytes),
+                   onv_page_count(&kept, view->live.timeline.steps.count),
+                   onv_macs_text(view, &kept), onv_page_bytes(&kept, view->live.weight_bytes),
                    onv_amount_text(&footprint, &kept, footprint.peak)},
         .count = ONV_COMPARED_CELLS,
     };
-    for (size_t r = 0; r < view->answer->n_rows; r++) {
-        const onv_answer_row *needs = &view->answer->rows[r];
+    for (size_t r = 0; r < view->answer.n_rows; r++) {
+        const onv_answer_row *needs = &view->answer.rows[r];
         row.fields[row.count++] = needs->runtime;
         row.fields[row.count++] =
             onv_arena_printf(kept.arena, "%llu", (unsigned long long)needs->total.high);

@@ -17,8 +17,8 @@ static void write_title(const onv_gate *gate, const onv_page *page)
 
 void onv_write_gate(const onv_view *view, const onv_page *page)
 {
-    const onv_gate *gate = view->gate;
-    if (gate == NULL || gate->baseline == NULL) return;
+    const onv_gate *gate = &view->gate;
+    if (gate->baseline == NULL) return;
     write_title(gate, page);
     onv_table table = onv_table_of("", "> before", "> now", "> growth", "8");
     for (uint32_t i = 0; i < gate->n_rows; i++) {
@@ -38,9 +38,9 @@ void onv_write_gate(const onv_view *view, const onv_page *page)
 
 void onv_write_growth_verdict(const onv_view *view, const onv_page *page)
 {
-    const onv_gate *gate = view->gate;
+    const onv_gate *gate = &view->gate;
     const onv_gate_row *most = NULL;
-    if (gate == NULL || gate->baseline == NULL || gate->n_rows == 0) return;
+    if (gate->baseline == NULL || gate->n_rows == 0) return;
     for (uint32_t i = 0; i < gate->n_rows; i++) {
         const onv_gate_row *row = &gate->rows[i];
         if (row->before_bytes == 0) continue;

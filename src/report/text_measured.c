@@ -169,8 +169,8 @@ static void write_snapshot(const onv_measured *m, const onv_page *page)
 
 void onv_write_measured(const onv_view *view, const onv_page *page)
 {
-    const onv_measured *m = view->measured;
-    if (m == NULL || m->n_figures == 0) return;
+    const onv_measured *m = &view->measured;
+    if (m->n_figures == 0) return;
     onv_page_head(page, "Measured");
     const char *device =
         m->devices > 1 ? onv_page_print(page, ", device %u of %u", m->device, m->devices) : "";
@@ -190,9 +190,9 @@ void onv_write_measured(const onv_view *view, const onv_page *page)
 
 onv_status onv_format_measured_write(const onv_report_job *job)
 {
-    const onv_view *view = &job->views[0];
+    const onv_view *view = job->views[0];
     const onv_page page = onv_report_page(job);
-    if (job->count != 1 || view->measured == NULL || view->measured->n_figures == 0)
+    if (job->count != 1 || view->measured.n_figures == 0)
         return onv_fail(job->err, ONV_ERR_USAGE,
                         "a comparison is of one model and of what was measured: set "
                         "onv_options.snapshot or onv_options.measured");

@@ -39,8 +39,8 @@ static bool is_of_loading(const onv_diag *diag)
 static void write_loading(const onv_view *view, const onv_page *page)
 {
     bool has_heading = false;
-    for (size_t i = 0; i < view->model->diags.count; i++) {
-        const onv_diag *diag = &view->model->diags.at[i];
+    for (size_t i = 0; i < view->model.diags.count; i++) {
+        const onv_diag *diag = &view->model.diags.at[i];
         if (!is_of_loading(diag)) continue;
         if (!has_heading) write_heading(page, "Will ONNX Runtime load it?");
         has_heading = true;
@@ -51,7 +51,7 @@ static void write_loading(const onv_view *view, const onv_page *page)
 
 static void write_diags(const onv_view *view, const onv_page *page, bool verbose, bool *has_heading)
 {
-    const onv_model *model = view->model;
+    const onv_model *model = &view->model;
     uint64_t left_out = model->dropped_diags;
     size_t shown = 0;
     for (size_t i = 0; i < model->diags.count; i++) {
@@ -75,8 +75,8 @@ static void write_diags(const onv_view *view, const onv_page *page, bool verbose
 
 void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose)
 {
-    const onv_live *live = view->live;
-    const onv_infer_info *infer = view->infer;
+    const onv_live *live = &view->live;
+    const onv_infer_info *infer = &view->infer;
     bool has_heading = false;
     write_loading(view, page);
     if (infer->unknown_values > 0 && infer->unknown_cause != NULL)

@@ -13,13 +13,13 @@ enum { MAX_OPEN_DIMS = 16, MAX_PIECES = 4 };
 
 static void write_dims(const onv_view *view, const onv_page *page)
 {
-    size_t count = view->infer->free_dims.count;
+    size_t count = view->infer.free_dims.count;
     onv_page_text(page, ONV_STYLE_WARN, "Free dimensions");
     onv_page_text(page, ONV_STYLE_PLAIN, ", bound by");
     onv_page_line(page);
     onv_table table = onv_table_of("8", "12", "16~");
     for (size_t i = 0; i < count && i < MAX_OPEN_DIMS; i++) {
-        const onv_free_dim *dim = &view->infer->free_dims.at[i];
+        const onv_free_dim *dim = &view->infer.free_dims.at[i];
         onv_table_row(
             &table, dim->name, onv_binding_option(page, dim, -1),
             dim->input == NULL ? "" : onv_page_print(page, "axis %d of %s", dim->axis, dim->input));
@@ -35,7 +35,7 @@ const char *onv_formula_text(const onv_view *view, const onv_page *page, onv_dim
                              onv_label (*label)(uint64_t number))
 {
     onv_dim_part parts[ONV_DIM_MAX_TERMS + 1];
-    uint32_t n = onv_dim_parts(&view->model->dims, amount, parts);
+    uint32_t n = onv_dim_parts(&view->model.dims, amount, parts);
     const char *times = onv_page_is_unicode(page) ? " × " : " * ", *text = "";
     for (uint32_t i = 0; i < n; i++) {
         bool is_negative = parts[i].coef < 0;
@@ -43,11 +43,11 @@ const char *onv_formula_text(const onv_view *view, const onv_page *page, onv_dim
         const char *sign = is_negative ? (i > 0 ? " - " : "-") : i > 0 ? " + " : "";
         text = onv_page_print(page, "%s%s%s", text, sign, label(size).text);
         onv_dim factors[ONV_DIM_MAX_TERMS];
-        uint32_t n_factors = onv_dim_factors(&view->model->dims, parts[i].product, factors);
+        uint32_t n_factors = onv_dim_factors(&view->model.dims, parts[i].product, factors);
         for (uint32_t k = 0; k < n_factors; k++)
             text = onv_page_print(
                 page, "%s%s%s", text, times,
-                onv_page_kept(onv_dim_text(&view->model->dims, page->arena, factors[k])));
+                onv_page_kept(onv_dim_text(&view->model.dims, page->arena, factors[k])));
     }
     return text;
 }
@@ -55,7 +55,7 @@ const char *onv_formula_text(const onv_view *view, const onv_page *page, onv_dim
 static void write_piece(const onv_view *view, const onv_page *page, const onv_piece *piece)
 {
     const onv_node *node =
-        onv_model_node(view->model, view->live->timeline.steps.at[piece->step].node);
+        onv_model_node(&view->model, view->live.timeline.steps.at[piece->step].node);
     const char *amount = onv_formula_text(view, page, piece->bytes, onv_label_bytes);
     const char *range = onv_range_text(view, page->arena, piece);
     onv_write_text(page->out, "  ");
@@ -93,9 +93,9 @@ static void write_formula(const onv_view *view, const onv_page *page)
 /* The size of that dim in the example. */
 static int64_t size_in(const onv_view *example, const char *name)
 {
-    for (size_t i = 0; example != NULL && i < example->infer->bounds.count; i++)
-        if (strcmp(example->infer->bounds.at[i].name, name) == 0)
-            return example->infer->bounds.at[i].size;
+    for (size_t i = 0; example != NULL && i < example->infer.bounds.count; i++)
+        if (strcmp(example->infer.bounds.at[i].name, name) == 0)
+            return example->infer.bounds.at[i].size;
     return -1;
 }
 
@@ -134,15 +134,15 @@ static const char *given_option(const onv_view *view, const onv_page *page, cons
 /* Never cut: it is to be copied. */
 static void write_command(const onv_view *view, const onv_page *page)
 {
-    const char *path = view->model->path != NULL ? view->model->path : "-";
+    const char *path = view->model.path != NULL ? view->model.path : "-";
     size_t at = 10;
     onv_page_head(page, "To size it, with the sizes that you need");
     onv_write_text(page->out, "\n  onnxvram");
     write_word(page, onv_shell_word(page, path), &at);
-    for (size_t i = 0; i < view->infer->bounds.count; i++)
-        write_word(page, given_option(view, page, &view->infer->bounds.at[i]), &at);
-    for (size_t i = 0; i < view->infer->free_dims.count; i++) {
-        const onv_free_dim *dim = &view->infer->free_dims.at[i];
+    for (size_t i = 0; i < view->infer.bounds.count; i++)
+        write_word(page, given_option(view, page, &view->infer.bounds.at[i]), &at);
+    for (size_t i = 0; i < view->infer.free_dims.count; i++) {
+        const onv_free_dim *dim = &view->infer.free_dims.at[i];
         write_word(page, onv_binding_option(page, dim, size_in(view->example, dim->name)), &at);
     }
     onv_page_line(page);
@@ -150,10 +150,10 @@ static void write_command(const onv_view *view, const onv_page *page)
 
 void onv_write_open(const onv_view *view, const onv_page *page)
 {
-    if (view->infer->free_dims.count == 0) return;
+    if (view->infer.free_dims.count == 0) return;
     onv_page_line(page);
     write_dims(view, page);
-    if (view->live->unknown == 0) return;
+    if (view->live.unknown == 0) return;
     write_formula(view, page);
     write_command(view, page);
 }
@@ -161,8 +161,8 @@ void onv_write_open(const onv_view *view, const onv_page *page)
 const char *onv_sizes_text(const onv_view *example, const onv_page *page)
 {
     const char *text = "";
-    for (size_t i = 0; i < example->infer->bounds.count; i++) {
-        const onv_bound *bound = &example->infer->bounds.at[i];
+    for (size_t i = 0; i < example->infer.bounds.count; i++) {
+        const onv_bound *bound = &example->infer.bounds.at[i];
         if (bound->size < 0) continue;
         text = onv_page_print(page, "%s, %s = %lld", text, bound->name, (long long)bound->size);
     }

@@ -153,8 +153,8 @@ static bool is_self_check(const onv_replays *replays)
 
 void onv_write_replay_verdict(const onv_view *view, const onv_page *page)
 {
-    const onv_replays *replays = view->replays;
-    if (replays == NULL || replays->kind == NULL) return;
+    const onv_replays *replays = &view->replays;
+    if (replays->kind == NULL) return;
     onv_write_format(page->out, "; %s on ", is_self_check(replays) ? "self-check" : "replay");
     onv_page_put(page, replays->device.name);
     const char *verdict = replays->out_of_memory ? "no memory, as predicted" : "agrees";
@@ -163,8 +163,8 @@ void onv_write_replay_verdict(const onv_view *view, const onv_page *page)
 
 void onv_write_replays(const onv_view *view, const onv_page *page, bool verbose)
 {
-    const onv_replays *replays = view->replays;
-    if (replays == NULL || replays->kind == NULL) return;
+    const onv_replays *replays = &view->replays;
+    if (replays->kind == NULL) return;
     onv_page_head(page, is_self_check(replays) ? "Self-check" : "Replay");
     onv_write_text(page->out, " on ");
     onv_page_fitted(page, ONV_STYLE_PLAIN, replays->device.name, page->width);

@@ -75,8 +75,8 @@ static void write_cxx(const onv_page *page, const onv_ort_settings *s)
 
 void onv_write_advice(const onv_view *view, const onv_page *page, bool verbose)
 {
-    const onv_ort_advice *advice = view->advice;
-    if (advice == NULL || advice->count == 0) return;
+    const onv_ort_advice *advice = &view->advice;
+    if (advice->count == 0) return;
     onv_page_title(page, "Settings of ONNX Runtime, the arena of each");
     onv_table table = onv_table_of("~", "extend", "pattern", "initializers", "search",
                                    "> first run", "> steady", "> in use", "> least limit");
@@ -145,8 +145,8 @@ static void write_request_rows(const onv_shape_requests *r, const onv_page *page
 
 void onv_write_requests(const onv_view *view, const onv_page *page, bool verbose)
 {
-    const onv_shape_requests *r = view->requests;
-    if (r == NULL || r->n_requests == 0) return;
+    const onv_shape_requests *r = &view->requests;
+    if (r->n_requests == 0) return;
     onv_page_title(page, "Requests to one session of ONNX Runtime, the arena after each");
     write_request_rows(r, page, verbose);
     uint64_t in_use = 0;
@@ -182,7 +182,7 @@ static void add_sum(onv_table *table, const onv_page *page, const char *name, ui
 /* Whether all of them fit, by device. */
 static void write_together_fits(const onv_report_job *job, const onv_page *page)
 {
-    const onv_view *view = &job->views[0];
+    const onv_view *view = job->views[0];
     for (size_t i = 0; i < view->n_devices; i++) {
         const onv_device_fit *device = &view->devices[i];
         const onv_together_info *info = job->options->together;

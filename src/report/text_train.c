@@ -26,7 +26,7 @@ static void add_parts(onv_table *table, const onv_page *page, const onv_training
 static const char *peak_note(const onv_view *view, const onv_page *page)
 {
     static const char *const phases[ONV_N_PHASES] = {"forward", "forward", "backward", "optimizer"};
-    const onv_training *t = view->training;
+    const onv_training *t = &view->training;
     if (!onv_is_node(t->figures.peak_node))
         return onv_page_print(page, "%s, %s", phases[t->figures.peak_phase], t->figures.peak_label);
     return onv_page_print(page, "%s of %s %s", phases[t->figures.peak_phase], t->figures.peak_label,
@@ -36,10 +36,10 @@ static const char *peak_note(const onv_view *view, const onv_page *page)
 /* What libraries take at the peak that they are a part of. */
 static const char *workspace_note(const onv_view *view, const onv_page *page)
 {
-    const onv_training_figures *f = &view->training->figures;
+    const onv_training_figures *f = &view->training.figures;
     if (f->workspace_bytes == 0) return "blocks of 512 bytes and more";
     const char *where = onv_is_node(f->requested_peak_node)
-                            ? onv_model_node(view->training->model, f->requested_peak_node)->name
+                            ? onv_model_node(view->training.model, f->requested_peak_node)->name
                             : "";
     return onv_page_print(page, "%s: %s at %s %s", f->workspace_library,
                           onv_label_bytes(f->workspace_bytes).text, f->requested_peak_label, where);
@@ -130,7 +130,7 @@ static const char *time_text(const onv_page *page, const onv_time *time)
 static void add_plan(onv_table *table, const onv_page *page, const onv_view *view, uint32_t index,
                      shown has)
 {
-    const onv_training *t = view->training;
+    const onv_training *t = &view->training;
     const onv_training_plan *plan = &t->plans[index];
     const char *const cells[] = {
         onv_plan_label(page, plan),
@@ -169,8 +169,8 @@ static bool is_shown(const onv_training *t, uint32_t index, bool verbose)
 /* Training as a whole chooses among plans that are made for that size. */
 static void write_largest(const onv_view *view, const onv_page *page)
 {
-    const onv_largest_size *at = &view->training->largest;
-    const char *what = view->fit->max_dim != NULL ? "size" : "batch";
+    const onv_largest_size *at = &view->training.largest;
+    const char *what = view->fit.max_dim != NULL ? "size" : "batch";
     if (at->size == 0) return;
     onv_write_format(
         page->out, "  At the largest %s, %s, the plan is %s@%s: overhead %s, %lu segments\n", what,
@@ -194,8 +194,8 @@ static void write_knee(const onv_training *t, const onv_page *page)
 
 static void write_plans(const onv_view *view, const onv_page *page, bool verbose)
 {
-    const onv_training *t = view->training;
-    shown has = {.batches = view->fit != NULL && view->fit->has_max_batch};
+    const onv_training *t = &view->training;
+    shown has = {.batches = view->fit.has_max_batch};
     uint32_t hidden = 0;
     if (t->n_plans == 0) return;
     onv_page_head(page, "Checkpointing");
@@ -276,8 +276,8 @@ static const char *parameters_note(const onv_training *t)
 
 void onv_write_training(const onv_view *view, const onv_page *page, bool verbose)
 {
-    const onv_training *t = view->training;
-    if (t == NULL || t->optimizer == NULL) return;
+    const onv_training *t = &view->training;
+    if (t->optimizer == NULL) return;
     onv_page_head(page, "Training");
     onv_write_format(page->out, " with %s in %s, loss: %s", t->optimizer->name,
                      compiles(t) ? "PyTorch under torch.compile" : "eager PyTorch", t->loss);

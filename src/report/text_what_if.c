@@ -5,8 +5,8 @@
 
 void onv_write_quantized(const onv_view *view, const onv_page *page)
 {
-    const onv_quantized *q = view->quantized;
-    if (q == NULL || q->format == NULL) return;
+    const onv_quantized *q = &view->quantized;
+    if (q->format == NULL) return;
     onv_page_title(page, onv_page_print(page, "Weights in %s", q->format->name));
     onv_table table = onv_table_of("", ">", "~");
     onv_table_fact(&table, page,
@@ -43,7 +43,7 @@ static const char *tokens_text(const onv_page *page, int64_t tokens)
 
 static void write_longest(const onv_view *view, const onv_page *page)
 {
-    const onv_kv_cache *cache = view->cache;
+    const onv_kv_cache *cache = &view->cache;
     if (cache->longest < 0) return;
     const char *most =
         cache->longest >= ONV_MAX_BATCH ? "no limit found" : tokens_text(page, cache->longest);
@@ -54,8 +54,8 @@ static void write_longest(const onv_view *view, const onv_page *page)
 
 void onv_write_kv_cache(const onv_view *view, const onv_page *page)
 {
-    const onv_kv_cache *cache = view->cache;
-    if (cache == NULL || cache->mode == ONV_KV_NOT_ASKED || cache->tokens == 0) return;
+    const onv_kv_cache *cache = &view->cache;
+    if (cache->mode == ONV_KV_NOT_ASKED || cache->tokens == 0) return;
     bool shared = cache->mode == ONV_KV_SHARED;
     onv_page_title(page, shared ? "Key-value cache, one buffer for each layer"
                                 : "Key-value cache, as copies");
@@ -87,7 +87,8 @@ void onv_write_kv_cache(const onv_view *view, const onv_page *page)
 
 static const char *what_text(const onv_view *view, const onv_page *page, const onv_saving *s)
 {
-    const char *op = onv_is_node(s->node) ? onv_model_node(view->model, s->node)->op_type : "input";
+    const char *op =
+        onv_is_node(s->node) ? onv_model_node(&view->model, s->node)->op_type : "input";
     if (s->is_everywhere) op = onv_page_print(page, "every %s", op);
     switch ((onv_saving_kind)s->kind) {
     case ONV_SAVING_HALF: return onv_page_print(page, "%s in 16 bits", op);
@@ -110,22 +111,22 @@ static const char *name_text(const onv_view *view, const onv_page *page, const o
         return onv_page_print(page, "%s more runs of nodes", onv_label_count(s->more_nodes).text);
     if (s->is_everywhere) return "";
     if (s->kind == ONV_SAVING_EARLIER)
-        return onv_view_node_name(view, onv_model_node(view->model, s->node));
-    const char *name = onv_model_value(view->model, s->value)->name;
+        return onv_view_node_name(view, onv_model_node(&view->model, s->node));
+    const char *name = onv_model_value(&view->model, s->value)->name;
     if (s->kind != ONV_SAVING_RECOMPUTE || s->more_macs == 0) return name;
     return onv_page_print(page, "%s MACs: %s", onv_label_scaled(s->more_macs).text, name);
 }
 
 void onv_write_savings(const onv_view *view, const onv_page *page)
 {
-    const onv_savings *savings = view->savings;
-    if (savings == NULL || savings->count == 0) return;
+    const onv_savings *savings = &view->savings;
+    if (savings->count == 0) return;
     onv_page_title(page, "Possible savings of the graph's own peak, each by itself");
     onv_table table = onv_table_of(">", ">~", "", "12");
     for (uint32_t i = 0; i < savings->count; i++) {
         const onv_saving *s = &savings->of[i];
         onv_table_row(&table, onv_page_print(page, "-%s", onv_label_bytes(s->saved_bytes).text),
-                      onv_page_percent(page, s->saved_bytes, view->live->peak_bytes),
+                      onv_page_percent(page, s->saved_bytes, view->live.peak_bytes),
                       what_text(view, page, s), name_text(view, page, s));
     }
     onv_table_finish(&table, page);
@@ -146,17 +147,17 @@ enum { LEAST_SHARE = 100 };
 void onv_write_global_savings(const onv_view *view, const onv_page *page)
 {
     bool trains = onv_view_trains(view);
-    if (view->global_savings == NULL || view->n_runtimes == 0 || trains) return;
-    uint64_t total = view->live->weight_bytes + view->live->peak_bytes;
+    if (view->n_runtimes == 0 || trains) return;
+    uint64_t total = view->live.weight_bytes + view->live.peak_bytes;
     bool done[ONV_N_GLOBAL_SAVINGS] = {false}, any = false;
     onv_table table = onv_table_of("", ">", ">~");
     for (int round = 0; round < ONV_N_GLOBAL_SAVINGS; round++) {
         int best = -1;
         for (int k = 0; k < ONV_N_GLOBAL_SAVINGS; k++) {
-            const onv_global_saving *saving = &view->global_savings->of[k];
+            const onv_global_saving *saving = &view->global_savings.of[k];
             if (done[k] || saving->saved_bytes < total / LEAST_SHARE || saving->saved_bytes == 0)
                 continue;
-            if (best < 0 || saving->saved_bytes > view->global_savings->of[best].saved_bytes)
+            if (best < 0 || saving->saved_bytes > view->global_savings.of[best].saved_bytes)
                 best = k;
         }
         if (best < 0) break;
@@ -165,7 +166,7 @@ void onv_write_global_savings(const onv_view *view, const onv_page *page)
             onv_page_title(page, "Possible savings of the graph's lower bound, weights and peak");
         }
         any = true;
-        uint64_t saved = view->global_savings->of[best].saved_bytes;
+        uint64_t saved = view->global_savings.of[best].saved_bytes;
         onv_table_row(&table, global_names[best],
                       onv_page_print(page, "saves %s", onv_label_bytes(saved).text),
                       onv_page_percent(page, saved, total));

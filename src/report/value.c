@@ -8,20 +8,20 @@ enum { SHORT_FACTORS = 10 }; /* columns */
 
 const onv_buffer *onv_view_interval(const onv_view *view, onv_value_id id)
 {
-    uint32_t row = view->live->of_value[id.index];
-    return row == UINT32_MAX ? NULL : &view->live->timeline.buffers.at[row];
+    uint32_t row = view->live.of_value[id.index];
+    return row == UINT32_MAX ? NULL : &view->live.timeline.buffers.at[row];
 }
 
 bool onv_view_is_there(const onv_view *view, onv_value_id id)
 {
-    const onv_value *value = onv_model_value(view->model, id);
-    return !value->is_dropped && !onv_model_graph(view->model, value->graph)->never_runs;
+    const onv_value *value = onv_model_value(&view->model, id);
+    return !value->is_dropped && !onv_model_graph(&view->model, value->graph)->never_runs;
 }
 
 bool onv_view_bytes(const onv_view *view, onv_value_id id, uint64_t *bytes)
 {
     const onv_buffer *interval = onv_view_interval(view, id);
-    const onv_value *value = onv_model_value(view->model, id);
+    const onv_value *value = onv_model_value(&view->model, id);
     if (interval != NULL) {
         *bytes = interval->bytes;
         return interval->sized;
@@ -34,12 +34,12 @@ bool onv_view_bytes(const onv_view *view, onv_value_id id, uint64_t *bytes)
 bool onv_view_is_bound(const onv_view *view, onv_value_id id)
 {
     const onv_buffer *interval = onv_view_interval(view, id);
-    return (interval != NULL && interval->bound) || onv_model_value(view->model, id)->bound_used;
+    return (interval != NULL && interval->bound) || onv_model_value(&view->model, id)->bound_used;
 }
 
 const char *onv_view_kind(const onv_view *view, onv_value_id id)
 {
-    const onv_value *value = onv_model_value(view->model, id);
+    const onv_value *value = onv_model_value(&view->model, id);
     bool top = value->graph.index == 0;
     if (value->kind == ONV_VALUE_INITIALIZER) return "initializer";
     if (value->kind == ONV_VALUE_CONSTANT) return "constant";
@@ -66,16 +66,16 @@ const char *onv_view_dtype(onv_arena *arena, const onv_type *type)
 
 onv_dim onv_view_dim(const onv_view *view, onv_dim d)
 {
-    if (!onv_dim_has_bound(&view->model->dims, d)) return d;
-    onv_dim upper = onv_dim_upper(&view->model->dims, d);
+    if (!onv_dim_has_bound(&view->model.dims, d)) return d;
+    onv_dim upper = onv_dim_upper(&view->model.dims, d);
     return onv_dim_is_const(upper) ? upper : d;
 }
 
 /* The text of a dim, in parentheses where it is a sum or a product. */
 static const char *dim_factor(const onv_view *view, onv_arena *arena, onv_dim d)
 {
-    const char *text = onv_dim_text(&view->model->dims, arena, d);
-    if (text == NULL || onv_dim_is_const(d) || onv_dim_is_symbol(&view->model->dims, d) ||
+    const char *text = onv_dim_text(&view->model.dims, arena, d);
+    if (text == NULL || onv_dim_is_const(d) || onv_dim_is_symbol(&view->model.dims, d) ||
         strchr(text, ' ') == NULL)
         return text;
     return onv_arena_printf(arena, "(%s)", text);
@@ -92,7 +92,7 @@ static const char *join(onv_arena *arena, const char *const *parts, uint32_t n, 
 
 onv_dim onv_view_value_dim(const onv_view *view, onv_value_id id, int axis)
 {
-    onv_dim d = onv_model_value(view->model, id)->type.dims[axis];
+    onv_dim d = onv_model_value(&view->model, id)->type.dims[axis];
     const onv_buffer *interval = onv_view_interval(view, id);
     return interval == NULL || interval->sized ? onv_view_dim(view, d) : d;
 }
@@ -100,7 +100,7 @@ onv_dim onv_view_value_dim(const onv_view *view, onv_value_id id, int axis)
 const char *onv_view_shape(const onv_view *view, onv_arena *arena, onv_value_id id,
                            onv_clean_mode mode)
 {
-    const onv_type *type = &onv_model_value(view->model, id)->type;
+    const onv_type *type = &onv_model_value(&view->model, id)->type;
     if (!onv_type_has_rank(type) || type->rank > ONV_MAX_RANK) return "?";
     if (type->rank == 0) return "scalar";
     const char *parts[ONV_MAX_RANK];
@@ -160,7 +160,7 @@ const char *onv_view_size(const onv_view *view, const onv_page *page, onv_value_
     const char *bound = onv_view_is_bound(view, id) ? onv_page_at_most(page) : "";
     if (onv_view_bytes(view, id, &bytes))
         return onv_page_print(page, "%s%s", bound, onv_label_bytes(bytes).text);
-    if (!onv_growth_of(&onv_model_value(view->model, id)->type, &growth)) return "?";
+    if (!onv_growth_of(&onv_model_value(&view->model, id)->type, &growth)) return "?";
     const char *factors = onv_view_factors(view, page, &growth);
     if (factors == NULL) return NULL;
     if (onv_clean_columns(factors, page->mode) > SHORT_FACTORS)
@@ -174,7 +174,7 @@ const char *onv_view_node_name(const onv_view *view, const onv_node *node)
     if (node->name != NULL && node->name[0] != '\0') return node->name;
     for (uint32_t i = 0; i < node->n_outputs; i++)
         if (onv_is_value(node->outputs[i]))
-            return onv_model_value(view->model, node->outputs[i])->name;
+            return onv_model_value(&view->model, node->outputs[i])->name;
     return "";
 }
 
@@ -182,7 +182,7 @@ const char *onv_view_node_name(const onv_view *view, const onv_node *node)
 
 uint32_t *onv_view_count_unsized(const onv_view *view, onv_arena *arena)
 {
-    const onv_timeline *t = &view->live->timeline;
+    const onv_timeline *t = &view->live.timeline;
     uint32_t *counts = ONV_ARENA_ARRAY(arena, uint32_t, t->steps.count + 1);
     if (counts == NULL) return NULL;
     for (uint32_t i = 0; i < t->buffers.count; i++) {
@@ -204,30 +204,30 @@ const char *onv_view_region_kind(const onv_region *region)
 
 const char *onv_view_region_owner(const onv_view *view, const onv_region *region, onv_arena *arena)
 {
-    const onv_node *node = onv_model_node(view->model, region->node);
+    const onv_node *node = onv_model_node(&view->model, region->node);
     const char *path = node->name;
     for (uint32_t i = 0; path[0] == '\0' && i < node->n_attrs; i++)
         if (node->attrs[i].kind == ONV_ATTR_GRAPH)
-            path = onv_model_graph(view->model, node->attrs[i].graph)->name;
+            path = onv_model_graph(&view->model, node->attrs[i].graph)->name;
     const char *end = path != node->name ? strrchr(path, '/') : NULL;
     return end != NULL ? onv_arena_strndup(arena, path, (size_t)(end - path)) : node->name;
 }
 
 onv_dim onv_view_region_trips(const onv_view *view, const onv_region *region)
 {
-    const onv_node *node = onv_model_node(view->model, region->node);
+    const onv_node *node = onv_model_node(&view->model, region->node);
     const onv_attr *body = onv_node_attr(node, region->label);
     /* A node of an unknown operator may have several bodies in one attribute: those say nothing. */
     if (body == NULL || body->kind != ONV_ATTR_GRAPH) return ONV_DIM_UNKNOWN;
-    return onv_view_dim(view, onv_model_graph(view->model, body->graph)->trips);
+    return onv_view_dim(view, onv_model_graph(&view->model, body->graph)->trips);
 }
 
 onv_value_id onv_view_bound_input(const onv_view *view, const onv_bound *bound)
 {
-    const onv_graph *graph = onv_model_graph(view->model, (onv_graph_id){0});
+    const onv_graph *graph = onv_model_graph(&view->model, (onv_graph_id){0});
     onv_value_id input = ONV_NO_VALUE;
     for (uint32_t i = 0; bound->size < 0 && i < graph->n_inputs; i++)
-        if (strcmp(onv_model_value(view->model, graph->inputs[i])->name, bound->name) == 0)
+        if (strcmp(onv_model_value(&view->model, graph->inputs[i])->name, bound->name) == 0)
             input = graph->inputs[i];
     return input;
 }

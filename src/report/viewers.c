@@ -31,9 +31,9 @@ void onv_viewer_fit(onv_viewer_name *name, const char *text)
 const onv_kept_execution *onv_main_execution(const onv_view *view)
 {
     static const char *const order[] = {"train", "torch", "ort", "async", "arena", "ideal"};
-    const onv_executions *kept = view->executions;
+    const onv_executions *kept = &view->executions;
     if (kept == NULL) return NULL;
-    uint32_t chosen = view->training != NULL ? view->training->chosen : ONV_NO_PLAN;
+    uint32_t chosen = view->training.chosen;
     for (size_t k = 0; k < sizeof order / sizeof order[0]; k++) {
         const onv_kept_execution *found = NULL;
         for (size_t i = 0; i < kept->list.count; i++) {
@@ -49,8 +49,8 @@ const onv_kept_execution *onv_main_execution(const onv_view *view)
 onv_status onv_viewer_execution(const onv_report_job *job, const char *what,
                                 const onv_kept_execution **kept)
 {
-    ONV_TRY(onv_need_sizes(job, &job->views[0], what));
-    *kept = onv_main_execution(&job->views[0]);
+    ONV_TRY(onv_need_sizes(job, job->views[0], what));
+    *kept = onv_main_execution(job->views[0]);
     if (*kept != NULL) return ONV_OK;
     return onv_fail(job->err, ONV_ERR_USAGE,
                     "the %s shows what was executed, and nothing was kept: set timelines", what);
@@ -85,7 +85,7 @@ void onv_viewer_group(onv_viewer_name *name, const onv_kept_execution *kept, con
 
 void onv_viewer_title(onv_viewer_name *name, const onv_view *view, const onv_kept_execution *kept)
 {
-    const onv_training *t = view->training;
+    const onv_training *t = &view->training;
     bool trains = strcmp(kept->runtime, "train") == 0 && t != NULL && t->optimizer != NULL;
     if (!trains)
         snprintf(name->text, sizeof name->text, "%s", kept->runtime);

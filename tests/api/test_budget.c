@@ -86,7 +86,7 @@ static onv_status do_everything(const onv_options *options, uint64_t *work, onv_
     size_t ignored = 0;
     onv_status status = onv_analysis_new(MODEL, options, &analysis, error);
     if (status != ONV_OK) return status;
-    *work = analysis->watch.quota.work;
+    *work = analysis->making->watch.quota.work;
     for (int format = 0; status == ONV_OK && format <= ONV_FORMAT_CHECKPOINTS; format++) {
         status = onv_report((const onv_analysis *const *)&analysis, 1, (onv_format)format, NULL,
                             capture_size, &ignored, error);

@@ -98,8 +98,8 @@ static cost measure(const family *f, unsigned n, bool trains)
         assert_true(bytes <= 200 * w.bytes + (1 << 20));
         c.output += bytes;
     }
-    c.work = blocks > before ? blocks - before : analysis->watch.quota.work;
-    c.memory = analysis->watch.quota.most;
+    c.work = blocks > before ? blocks - before : analysis->making->watch.quota.work;
+    c.memory = analysis->making->watch.quota.most;
     onv_analysis_destroy(analysis);
     free_written(&w);
     return c;

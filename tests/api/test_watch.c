@@ -259,8 +259,8 @@ TEST(a_search_ends_at_its_limit)
         onv_quota *before = onv_watch_start(&watch, &options);
         onv_request from = {.path = SAMPLE, .watch = &watch};
         assert_int_equal(onv_analysis_create(&from, &options, &analysis, &error), ONV_OK);
-        from.loaded = analysis->loaded;
-        from.views = analysis->loaded_views;
+        from.loaded = analysis->making->loaded;
+        from.views = analysis->making->loaded_views;
         onv_watch_begin_searches(&watch);
         watch.quota.most_work = watch.quota.work + millions * 1000000;
         assert_int_equal(onv_analysis_judge(&from, &options, analysis, &error), ONV_OK);

@@ -13,6 +13,7 @@ TEST(every_allocation_may_fail)
                                "a = MatMul(x net.0.weight) /net/net.0/MatMul",
                                "y = Relu(a) /net/net.1/Relu", "out y f32");
     onv_options options = onv_options_default();
+    long n_failed = 0; /* some formats allocate nothing */
     for (int bound = 0; bound < 2; bound++) {
         options.batch = bound * 4;
         options.timelines = options.example = true;
@@ -38,9 +39,10 @@ TEST(every_allocation_may_fail)
                 assert_int_equal(error.code, status);
             } while (status != ONV_OK && n < 1000);
             assert_int_equal(status, ONV_OK);
-            assert_true(n > 1);
+            n_failed += n - 1;
         }
     }
+    assert_true(n_failed > 100);
 }
 
 /* The same model by model. */
