@@ -53,12 +53,6 @@ typedef struct onv_built_attrs {
     onv_attr *list;
 } onv_built_attrs;
 
-typedef struct onv_built_type {
-    onv_span span;
-    uint8_t means; /* 1 + onv_free_dims; 0: empty */
-    onv_type type;
-} onv_built_type;
-
 typedef struct onv_built_dims {
     const onv_dim *at; /* NULL: none */
     size_t rank;
@@ -66,7 +60,6 @@ typedef struct onv_built_dims {
 
 typedef struct onv_built {
     onv_built_attrs attrs[ONV_BUILT_LATELY]; /* by a mix of their place */
-    onv_built_type types[ONV_BUILT_LATELY];  /* by a mix of their place */
     onv_built_dims dims[ONV_BUILT_LATELY];   /* by a mix of them */
 } onv_built;
 

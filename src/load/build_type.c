@@ -99,31 +99,10 @@ onv_status onv_build_type(onv_builder *b, const Onnx__TypeProto *pb, const char 
     }
 }
 
-static onv_status unpack_type(onv_builder *b, const onv_scan_value *value, const char *name,
-                              onv_free_dims free_dims, onv_type *type)
+onv_status onv_build_value_type(onv_builder *b, const onv_scan_value *value, const char *name,
+                                onv_free_dims free_dims, onv_type *type)
 {
     const ProtobufCMessage *pb;
     ONV_TRY(onv_build_unpack(b, value->type, &onnx__type_proto__descriptor, &pb));
     return onv_build_type(b, (const Onnx__TypeProto *)pb, name, free_dims, type);
-}
-
-onv_status onv_build_value_type(onv_builder *b, const onv_scan_value *value, const char *name,
-                                onv_free_dims free_dims, onv_type *type)
-{
-    /* Symbols may have the value's own name. */
-    if (free_dims == ONV_FREE_SYMBOL) return unpack_type(b, value, name, free_dims, type);
-    const onv_built_type wanted = {.span = value->type, .means = (uint8_t)(1 + free_dims)};
-    const uint64_t place = onv_hash_u64((uint64_t)wanted.span.at << 8 | wanted.means);
-    onv_built_type *built = &b->built.types[place % ONV_BUILT_LATELY];
-    if (built->means == wanted.means && built->span.at == wanted.span.at &&
-        built->span.bytes == wanted.span.bytes) {
-        *type = built->type;
-        return ONV_OK;
-    }
-    const size_t n_diags = b->model->diags.count;
-    ONV_TRY(unpack_type(b, value, name, free_dims, type));
-    if (b->model->diags.count > n_diags) return ONV_OK; /* what is said of a value names it */
-    *built = wanted;
-    built->type = *type;
-    return ONV_OK;
 }
