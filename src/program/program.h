@@ -173,8 +173,4 @@ static inline onv_values_in onv_values_of(const onv_program_call *call)
 
 bool onv_next_value(onv_values_in *in, uint32_t *value);
 
-/* Every index is in range, values are made before they are read, names are unique, dims are at least 0
- * where they are numbers. */
-onv_status onv_program_check(const onv_program *program, onv_error *err);
-
 #endif

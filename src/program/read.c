@@ -174,6 +174,11 @@ static onv_status read_sizes(onv_program_reader *r, const onv_doc *list, const c
     return ONV_OK;
 }
 
+static bool is_size(onv_dim d)
+{
+    return !onv_dim_is_infinite(d) && (!onv_dim_is_const(d) || d.raw >= 0);
+}
+
 static onv_status describe(onv_program_reader *r, onv_program_value *value)
 {
     const onv_doc *meta, *dtype, *sizes, *strides, *grad, *device;
@@ -206,6 +211,10 @@ static onv_status describe(onv_program_reader *r, onv_program_value *value)
     if (offset != NULL && !onv_doc_is(offset, ONV_DOC_NULL))
         ONV_TRY(onv_program_size(r, "storage_offset", offset, &value->offset));
     ONV_TRY(read_sizes(r, sizes, "sizes", &value->dims));
+    bool is_sized = is_size(value->offset);
+    for (size_t i = 0; i < rank; i++) is_sized &= is_size(value->dims[i]);
+    if (!is_sized)
+        return onv_fail(r->err, ONV_ERR_MODEL, "the tensor '%.100s' has no size", value->name);
     if (strides == NULL || onv_doc_count(strides) != rank) return ONV_OK;
     return read_sizes(r, strides, "strides", &value->strides);
 }
@@ -406,7 +415,7 @@ static onv_status read_root(const onv_doc *root, const char *path, const onv_lim
     ONV_TRY(status);
     ONV_TRY(kept);
     *program = r.program;
-    return onv_program_check(r.program, err);
+    return ONV_OK;
 }
 
 onv_status onv_program_read(onv_source *source, const char *path, const onv_limits *limits,

@@ -5,7 +5,7 @@
 #include "base/strings.h"
 #include "fuzz/hold.h"
 #include "ir/dim_read.h"
-#include "program/program.h"
+#include "support/program_check.h"
 
 static bool swallow(void *context, const char *text, size_t bytes)
 {
@@ -22,7 +22,7 @@ static void use(const onv_analysis *analysis)
     const onv_program *program = analysis->model.program;
     if (program == NULL) return;
     onv_error error = {0};
-    onv_status status = onv_program_check(program, &error);
+    onv_status status = program_check(program, &error);
     hold(status == ONV_OK || status == ONV_ERR_MODEL);
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         size_t bytes = 0;

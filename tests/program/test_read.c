@@ -5,6 +5,7 @@
 #include "program/load.h"
 #include "program/packed.h"
 #include "support/capture.h"
+#include "support/program_check.h"
 #include "support/test.h"
 
 /* Members of tensor_values for results of [s, 4]. */
@@ -23,7 +24,8 @@ static onv_model loaded(packed p)
 {
     onv_model model;
     onv_error err = {0};
-    if (load(p, ONV_PROGRAM_INFERENCE, &model, &err) != ONV_OK)
+    if (load(p, ONV_PROGRAM_INFERENCE, &model, &err) != ONV_OK ||
+        program_check(model.program, &err) != ONV_OK)
         fail_msg("%s: %s", err.node, err.message);
     packed_free(&p);
     return model;
@@ -238,6 +240,24 @@ static packed with_argument(const char *argument)
              "\"a\", \"arg\": %s}], \"outputs\": [{\"as_tensor\": {\"name\": \"y\"}}]}",
              argument);
     return document(nodes, ", \"y\": " META);
+}
+
+/* Sizes of results, and where one begins in its storage. */
+TEST(no_size_is_negative)
+{
+    static const char *const metas[] = {
+        "{\"dtype\": 7, \"sizes\": [{\"as_int\": -4}]}",
+        "{\"dtype\": 7, \"sizes\": [{\"as_expr\": {\"expr_str\": \"oo\"}}]}",
+        "{\"dtype\": 7, \"sizes\": [], \"storage_offset\": {\"as_int\": -1}}",
+    };
+    for (size_t i = 0; i < sizeof metas / sizeof metas[0]; i++) {
+        char tensors[200];
+        snprintf(tensors, sizeof tensors, ", \"y\": %s", metas[i]);
+        refuses(document(", {\"target\": \"torch.ops.m.f.default\", \"inputs\": [], "
+                         "\"outputs\": [{\"as_tensor\": {\"name\": \"y\"}}]}",
+                         tensors),
+                ONV_ERR_MODEL, "the tensor 'y' has no size");
+    }
 }
 
 TEST(what_is_wrong_is_said)

@@ -1,11 +1,10 @@
-/* Whether a program holds together: what the rules of operators rely on. */
+#include "support/program_check.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/heap.h"
 #include "base/quota.h"
-#include "program/program.h"
 
 static onv_status fail(onv_error *err, const onv_program_call *call, const char *what)
 {
@@ -98,7 +97,7 @@ static onv_status check_graph(const onv_program *p, uint32_t at, onv_error *err)
     return ONV_OK;
 }
 
-onv_status onv_program_check(const onv_program *program, onv_error *err)
+onv_status program_check(const onv_program *program, onv_error *err)
 {
     if (program->graphs.count == 0) return onv_fail(err, ONV_ERR_MODEL, "the program has no graph");
     for (size_t i = 0; i < program->values.count; i++) {
