@@ -165,13 +165,11 @@ static void put(line *l, const char *format, ...)
 static bool compared_with(const onv_driver *driver, onv_value_id condition, int64_t *number)
 {
     const onv_model *model = driver->model;
-    onv_node_id producer = onv_model_value(model, condition)->producer;
-    if (!onv_is_node(producer)) return false;
-    const onv_node *node = onv_model_node(model, producer);
-    if (!is_op(node, ONV_OP_Equal)) return false;
+    const onv_node *node = onv_model_maker(model, condition);
+    if (node == NULL || !is_op(node, ONV_OP_Equal)) return false;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
-        if (!onv_is_value(node->inputs[k])) continue;
-        const onv_known *known = onv_model_value(model, node->inputs[k])->known;
+        const onv_value *value = onv_node_input(model, node, k);
+        const onv_known *known = value != NULL ? value->known : NULL;
         if (known == NULL || known->count != 1 || !onv_dtype_is_integer((onv_dtype)known->dtype) ||
             !onv_dim_is_const(known->elems[0].i))
             continue;

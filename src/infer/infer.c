@@ -71,9 +71,8 @@ void onv_infer_find_unknown(onv_model *model, onv_infer_info *info)
         for (uint32_t i = 0; i < graph->n_nodes && !graph->never_runs; i++) {
             const onv_node *node = onv_model_node(model, graph->nodes[i]);
             for (uint32_t k = 0; k < node->n_outputs; k++) {
-                if (!onv_is_value(node->outputs[k])) continue;
-                onv_value *value = onv_model_value(model, node->outputs[k]);
-                if (is_sized(model, &value->type)) continue;
+                const onv_value *value = onv_node_output(model, node, k);
+                if (value == NULL || is_sized(model, &value->type)) continue;
                 info->unknown_values++;
                 if (info->unknown_cause != NULL) continue;
                 info->unknown_cause = node->op_type;

@@ -55,9 +55,9 @@ static bool find_mixed(const onv_model *model, const onv_node *node, const onv_v
     uint32_t inputs = is_listed ? rows[node->code] : 0;
     *one = NULL;
     for (uint32_t i = 0; inputs != 0 && i < node->n_inputs; i++) {
-        if (!onv_is_value(node->inputs[i]) || !is_of_them(inputs, i)) continue;
-        *other = onv_model_value(model, node->inputs[i]);
-        if ((*other)->type.kind != ONV_TYPE_TENSOR || (*other)->type.dtype == ONV_UNDEFINED)
+        *other = onv_node_input(model, node, i);
+        if (*other == NULL || !is_of_them(inputs, i) || (*other)->type.kind != ONV_TYPE_TENSOR ||
+            (*other)->type.dtype == ONV_UNDEFINED)
             continue;
         if (*one == NULL) *one = *other;
         if ((*one)->type.dtype != (*other)->type.dtype) return true;

@@ -44,22 +44,6 @@ onv_rewrite *onv_rebatch_add(onv_driver *driver, uint32_t node, uint32_t input, 
     return &rebatch->rewrites.at[rebatch->rewrites.count - 1];
 }
 
-void onv_rebatch_forget_after(onv_driver *driver, const onv_rewrite *rewrite)
-{
-    onv_rebatch *rebatch = &driver->rebatch;
-    size_t kept = (size_t)(rewrite - rebatch->rewrites.at) + 1;
-    for (size_t i = kept; i < rebatch->rewrites.count; i++)
-        if (rebatch->rewrites.at[i].is_upstream)
-            rebatch->rewrites.at[kept++] = rebatch->rewrites.at[i];
-    rebatch->rewrites.count = kept;
-    for (size_t i = 0; i < driver->model->nodes.count; i++) rebatch->first[i] = -1;
-    for (size_t i = 0; i < kept; i++) {
-        onv_rewrite *one = &rebatch->rewrites.at[i];
-        one->next = rebatch->first[one->node];
-        rebatch->first[one->node] = (int32_t)i;
-    }
-}
-
 /* --- Runs -------------------------------------------------------------------------------------- */
 
 /* A constant that feeds the node directly, for the message. */
@@ -67,9 +51,8 @@ static const char *constant_of(const onv_model *model, onv_node_id id)
 {
     const onv_node *node = onv_model_node(model, id);
     for (uint32_t k = node->n_inputs; k-- > 0;) {
-        if (!onv_is_value(node->inputs[k])) continue;
-        const onv_value *value = onv_model_value(model, node->inputs[k]);
-        if (onv_value_is_weight(value)) return value->name;
+        const onv_value *value = onv_node_input(model, node, k);
+        if (value != NULL && onv_value_is_weight(value)) return value->name;
     }
     return NULL;
 }

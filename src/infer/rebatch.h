@@ -6,14 +6,13 @@
  * change follows from where the batch stands in the row-major order (rebatch_shapes.c). Then the model
  * is inferred with the number. A constant of another kind shows as a failure downstream (a Concat of a
  * new and an old batch): the nearest constant upstream that holds the old batch is changed, or the
- * nearest Reshape that can be read in another way is, and both runs are made again (rebatch_search.c).
+ * nearest Reshape that can be read in another way is, and both runs are made again.
  *
  * Where no shape explains a failure, all is tried once more with constants that hold the same for each sample of
- * the old batch (a class token, a mask): they are resized (rebatch_resize.c).
+ * the old batch (a class token, a mask): they are resized (rebatch_constants.c).
  *
- * A run that fails nowhere is not believed before it is proved (rebatch_proof.c). What no proof can tell
- * becomes a diagnostic (rebatch_notes.c). In the end the constants themselves are replaced, so that every
- * later stage reads the new ones (rebatch_store.c).
+ * A run that fails nowhere is not believed before it is proved; what no proof can tell becomes a diagnostic
+ * (rebatch_proof.c). In the end the constants themselves are replaced, so that every later stage reads the new ones.
  */
 #ifndef ONV_INFER_REBATCH_H
 #define ONV_INFER_REBATCH_H
@@ -40,37 +39,24 @@ onv_rewrite *onv_rebatch_find(const onv_rebatch *rebatch, uint32_t node, uint32_
 /* Adds one, which is given back to be filled in; NULL when memory is short. */
 onv_rewrite *onv_rebatch_add(onv_driver *driver, uint32_t node, uint32_t input, onv_known *known);
 
-/* Forgets those that runs found after this one. */
-void onv_rebatch_forget_after(onv_driver *driver, const onv_rewrite *rewrite);
-
 /* Replaces the contents of inputs of `c` that carry the old batch; looks for them while the rebatch
  * is active. */
 onv_status onv_rebatch_inputs(onv_driver *driver, onv_node_id node, onv_op_ctx *c);
 
-/* The next way to read a Reshape; false where none is left. */
-bool onv_rebatch_read_otherwise(onv_driver *driver, onv_rewrite *rewrite);
-
 /* Looks upstream of the node that failed for a constant to change, or a Reshape to read otherwise. */
 onv_status onv_rebatch_change_upstream(onv_driver *driver, bool *changed);
 
-/* The constants themselves take the contents of their rewrites. */
+/* The constants themselves take the contents of their rewrites, and those that were resized their samples. */
 onv_status onv_rebatch_store(onv_driver *driver);
-
-/* The tensor of a constant, for the stages after inference. */
-onv_status onv_rebatch_set_tensor(onv_driver *driver, onv_value *value, const onv_tensor *tensor);
 
 /* --- Constants that are resized ---------------------------------------------------------------- */
 
 /* Resizes one that the node reads, or takes another of its axes for the batch. */
 onv_status onv_rebatch_resize_input(onv_driver *driver, uint32_t index, bool *changed);
 
-/* Gives those that were resized the symbol or the number; their sizes in the file; their contents. */
+/* Gives those that were resized the symbol or the number; their sizes in the file. */
 onv_status onv_rebatch_size_constants(onv_driver *driver, onv_dim batch);
 void onv_rebatch_restore_constants(onv_driver *driver);
-onv_status onv_rebatch_store_constants(onv_driver *driver);
-
-/* Whether the exporter computed it: parameters and buffers have the shape that the network gives them. */
-bool onv_rebatch_is_computed(const onv_driver *driver, const onv_value *value);
 
 /* --- Proof ------------------------------------------------------------------------------------- */
 
@@ -80,7 +66,6 @@ typedef struct onv_doubt {
 } onv_doubt;
 
 /* After a run with the symbol. */
-bool onv_rebatch_carries(const onv_driver *driver, const onv_type *type);
 onv_status onv_rebatch_doubt(onv_driver *driver, onv_doubt *found);
 onv_status onv_rebatch_note(onv_driver *driver);
 

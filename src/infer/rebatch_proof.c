@@ -1,15 +1,18 @@
-/* Proof that every constant with the old batch was found.
+/* Proof that every constant with the old batch was found, and what no proof can tell.
  *
  * After a run with the symbol, what depends on the batch carries the symbol from the inputs on. Where it ends
  * in a result that has the old batch as a size, or stops growing, a constant held it there.
+ *
+ * A size that equals the old batch and does not depend on it may be the batch all the same, and an input that does not
+ * begin with the batch may hold it elsewhere: diagnostics say so.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/heap.h"
 #include "infer/rebatch.h"
 
-bool onv_rebatch_carries(const onv_driver *driver, const onv_type *type)
+static bool carries(const onv_driver *driver, const onv_type *type)
 {
     for (int axis = 0; onv_type_has_rank(type) && axis < type->rank; axis++)
         if (onv_dim_contains(&driver->model->dims, type->dims[axis], driver->rebatch.symbol))
@@ -58,16 +61,19 @@ static bool keeps_sizes(const onv_node *node)
                       ONV_OP_Reshape);
 }
 
+/* The type of an input; NULL: it has none, or no rank. */
+static const onv_type *input_type(const onv_driver *driver, const onv_node *node, uint32_t k)
+{
+    const onv_value *value = onv_node_input(driver->model, node, k);
+    return value != NULL && onv_type_has_rank(&value->type) ? &value->type : NULL;
+}
+
 /* A Gather along an axis with the batch, by constant indices that are as many as it had entries. */
 static bool gathers_samples(const onv_driver *driver, const onv_node *node)
 {
-    if (node->code != ONV_OP_Gather || node->n_inputs < 2 || !onv_is_value(node->inputs[0]) ||
-        !onv_is_value(node->inputs[1]))
-        return false;
     onv_dims *dims = &driver->model->dims;
-    const onv_type *data = &onv_model_value(driver->model, node->inputs[0])->type;
-    const onv_type *indices = &onv_model_value(driver->model, node->inputs[1])->type;
-    if (!onv_type_has_rank(data) || !onv_type_has_rank(indices)) return false;
+    const onv_type *data = input_type(driver, node, 0), *indices = input_type(driver, node, 1);
+    if (node->code != ONV_OP_Gather || data == NULL || indices == NULL) return false;
     int64_t axis = onv_node_axis(node, 0, data->rank);
     if (axis < 0 || !onv_dim_contains(dims, data->dims[axis], driver->rebatch.symbol)) return false;
     onv_dim entries = onv_dim_substitute(dims, data->dims[axis], driver->rebatch.symbol,
@@ -78,12 +84,10 @@ static bool gathers_samples(const onv_driver *driver, const onv_node *node)
 /* A ScatterElements that writes to as many samples as the old batch had. */
 static bool scatters_samples(onv_driver *driver, const onv_node *node)
 {
-    if (driver->rebatch.old < 2 || node->code != ONV_OP_ScatterElements || node->n_inputs < 2 ||
-        !onv_is_value(node->inputs[0]) || !onv_is_value(node->inputs[1]))
+    const onv_type *data = input_type(driver, node, 0), *indices = input_type(driver, node, 1);
+    if (driver->rebatch.old < 2 || node->code != ONV_OP_ScatterElements || data == NULL ||
+        indices == NULL || data->rank != indices->rank)
         return false;
-    const onv_type *data = &onv_model_value(driver->model, node->inputs[0])->type;
-    const onv_type *indices = &onv_model_value(driver->model, node->inputs[1])->type;
-    if (!onv_type_has_rank(data) || data->rank != indices->rank) return false;
     for (int axis = 0; axis < data->rank; axis++)
         if (onv_dim_contains(&driver->model->dims, data->dims[axis], driver->rebatch.symbol) &&
             onv_dim_is(indices->dims[axis], driver->rebatch.old))
@@ -134,9 +138,8 @@ static const char *doubt_square(const onv_driver *driver, const onv_node *node)
 {
     if (!driver->rebatch.is_strict) return NULL;
     for (uint32_t k = 0; k < node->n_outputs; k++) {
-        if (!onv_is_value(node->outputs[k])) continue;
-        const onv_type *type = &onv_model_value(driver->model, node->outputs[k])->type;
-        if (onv_rebatch_carries(driver, type) && is_square(driver, type))
+        const onv_value *value = onv_node_output(driver->model, node, k);
+        if (value != NULL && carries(driver, &value->type) && is_square(driver, &value->type))
             return "its result grows with the square of the batch";
     }
     return NULL;
@@ -145,10 +148,9 @@ static const char *doubt_square(const onv_driver *driver, const onv_node *node)
 /* Whether it splits an axis with the batch. */
 static bool splits_batch(const onv_driver *driver, const onv_node *node)
 {
-    if (node->code != ONV_OP_Split || node->n_inputs == 0 || !onv_is_value(node->inputs[0]))
-        return false;
-    const onv_type *data = &onv_model_value(driver->model, node->inputs[0])->type;
-    int64_t axis = onv_type_has_rank(data) ? onv_node_axis(node, 0, data->rank) : -1;
+    const onv_type *data = input_type(driver, node, 0);
+    if (node->code != ONV_OP_Split || data == NULL) return false;
+    int64_t axis = onv_node_axis(node, 0, data->rank);
     return axis >= 0 &&
            onv_dim_contains(&driver->model->dims, data->dims[axis], driver->rebatch.symbol);
 }
@@ -157,13 +159,11 @@ static const char *doubt_node(onv_driver *driver, const onv_node *node)
 {
     bool reads = false, gives = false, old = false, host = true;
     for (uint32_t k = 0; k < node->n_inputs; k++)
-        if (onv_is_value(node->inputs[k]))
-            reads |=
-                onv_rebatch_carries(driver, &onv_model_value(driver->model, node->inputs[k])->type);
+        reads |= carries(driver, input_type(driver, node, k));
     for (uint32_t k = 0; k < node->n_outputs; k++) {
-        if (!onv_is_value(node->outputs[k])) continue;
-        const onv_value *value = onv_model_value(driver->model, node->outputs[k]);
-        gives |= onv_rebatch_carries(driver, &value->type);
+        const onv_value *value = onv_node_output(driver->model, node, k);
+        if (value == NULL) continue;
+        gives |= carries(driver, &value->type);
         old |= holds_old_batch(driver, &value->type);
         host &= value->known != NULL;
         for (int axis = 0; onv_type_has_rank(&value->type) && axis < value->type.rank; axis++) {
@@ -194,23 +194,23 @@ static bool is_result_of_old_batch(const onv_driver *driver, const onv_type *typ
 {
     if (!onv_type_has_rank(type) || type->rank == 0) return false;
     bool is_first = onv_dim_is(type->dims[0], driver->rebatch.old);
-    if (onv_rebatch_carries(driver, type)) return is_ambiguous(&driver->rebatch) && is_first;
+    if (carries(driver, type)) return is_ambiguous(&driver->rebatch) && is_first;
     return driver->rebatch.old > 1 ? holds_old_batch(driver, type) : is_first;
 }
 
 /* By value: whether it depends on an input with the batch. */
-static bool *find_dependent(const onv_driver *driver)
+static bool *find_dependent(onv_driver *driver)
 {
     const onv_model *model = driver->model;
     const onv_graph *graph = onv_model_graph(model, (onv_graph_id){0});
-    bool *depends = onv_heap_calloc(model->values.count, sizeof *depends);
+    bool *depends = ONV_ARENA_ARRAY(&driver->scratch, bool, model->values.count);
     for (uint32_t i = 0; depends != NULL && i < graph->n_nodes; i++) {
         const onv_node *node = onv_model_node(model, graph->nodes[i]);
         bool reads = false;
         for (uint32_t k = 0; k < node->n_inputs; k++)
-            reads |= onv_is_value(node->inputs[k]) &&
-                     (depends[node->inputs[k].index] ||
-                      onv_rebatch_carries(driver, &onv_model_value(model, node->inputs[k])->type));
+            reads |=
+                onv_is_value(node->inputs[k]) &&
+                (depends[node->inputs[k].index] || carries(driver, input_type(driver, node, k)));
         for (uint32_t k = 0; reads && k < node->n_outputs; k++)
             if (onv_is_value(node->outputs[k])) depends[node->outputs[k].index] = true;
     }
@@ -227,14 +227,13 @@ static onv_status doubt_results(onv_driver *driver, onv_doubt *found)
     for (uint32_t i = 0; i < graph->n_outputs && found->why == NULL; i++) {
         onv_value_id id = graph->outputs[i];
         const onv_value *value = onv_model_value(driver->model, id);
-        bool carries = onv_rebatch_carries(driver, &value->type), is_one = rebatch->old == 1;
+        bool has_new = carries(driver, &value->type), is_one = rebatch->old == 1;
         if (!is_result_of_old_batch(driver, &value->type) || (is_one && !depends[id.index]) ||
-            (is_one && carries && !rebatch->is_strict))
+            (is_one && has_new && !rebatch->is_strict))
             continue;
-        rebatch->is_unlikely = is_one && carries;
+        rebatch->is_unlikely = is_one && has_new;
         *found = (onv_doubt){value->producer, "a result of the network keeps the old batch"};
     }
-    onv_heap_free(depends);
     return ONV_OK;
 }
 
@@ -254,4 +253,81 @@ onv_status onv_rebatch_doubt(onv_driver *driver, onv_doubt *found)
         return ONV_OK;
     }
     return doubt_results(driver, found);
+}
+
+/* --- What an export with a fixed batch leaves open --------------------------------------------- */
+
+static onv_status add_note(onv_driver *driver, const char *node, const char *message)
+{
+    onv_diag note = {ONV_WARNING, "batch", node, message};
+    if (message == NULL || !onv_vec_push(&driver->rebatch.notes, note))
+        return onv_fail_memory(driver->err);
+    return ONV_OK;
+}
+
+void onv_rebatch_tell(onv_driver *driver)
+{
+    for (size_t i = 0; i < driver->rebatch.notes.count; i++) {
+        const onv_diag *note = &driver->rebatch.notes.at[i];
+        onv_model_diag(driver->model, note->severity, note->code, note->node, "%s", note->message);
+    }
+}
+
+static bool may_hold_batch(const onv_driver *driver, const onv_type *type)
+{
+    for (int axis = 0; onv_type_has_rank(type) && axis < type->rank; axis++)
+        if (onv_dim_is_const(type->dims[axis]) && type->dims[axis].raw > 0 &&
+            type->dims[axis].raw % driver->rebatch.old == 0)
+            return true;
+    return false;
+}
+
+static onv_status note_inputs(onv_driver *driver)
+{
+    onv_model *model = driver->model;
+    const onv_graph *graph = onv_model_graph(model, (onv_graph_id){0});
+    for (uint32_t i = 0; i < graph->n_inputs; i++) {
+        const onv_value *input = onv_model_value(model, graph->inputs[i]);
+        if (driver->rebatch.has_batch[i] || !may_hold_batch(driver, &input->type)) continue;
+        ONV_TRY(add_note(
+            driver, NULL,
+            onv_arena_printf(&model->arena,
+                             "input '%s' keeps its shape, as its first dimension is not the batch "
+                             "of the export, %" PRId64 "; where it holds the batch, give its shape "
+                             "with --shape %s=...",
+                             input->name, driver->rebatch.old, input->name)));
+    }
+    return ONV_OK;
+}
+
+static onv_status note_cut(onv_driver *driver, const onv_node *node)
+{
+    const onv_type *in = input_type(driver, node, 0);
+    const onv_value *out = onv_node_output(driver->model, node, 0);
+    if (driver->rebatch.old < 2 || !ONV_IS_ANY(node, ONV_OP_Slice, ONV_OP_TopK, ONV_OP_OneHot) ||
+        in == NULL || out == NULL || !carries(driver, &out->type))
+        return ONV_OK;
+    for (int axis = 0; axis < out->type.rank; axis++) {
+        onv_dim dim = out->type.dims[axis];
+        bool is_cut = axis >= in->rank || !onv_dim_same(in->dims[axis], dim);
+        if (!is_cut || !onv_dim_is(dim, driver->rebatch.old)) continue;
+        return add_note(driver, node->name,
+                        onv_arena_printf(&driver->model->arena,
+                                         "dimension %d of its result, %" PRId64
+                                         ", equals the batch of the export and is kept; if it is "
+                                         "the batch, export with %s",
+                                         axis, driver->rebatch.old, onv_rebatch_remedy(driver)));
+    }
+    return ONV_OK;
+}
+
+/* Anew for each run. */
+onv_status onv_rebatch_note(onv_driver *driver)
+{
+    const onv_graph *graph = onv_model_graph(driver->model, (onv_graph_id){0});
+    driver->rebatch.notes.count = 0;
+    ONV_TRY(note_inputs(driver));
+    for (uint32_t i = 0; i < graph->n_nodes; i++)
+        ONV_TRY(note_cut(driver, onv_model_node(driver->model, graph->nodes[i])));
+    return ONV_OK;
 }

@@ -1,8 +1,13 @@
-/* Constants that give a shape, next to the data whose shape it is: Reshape, Resize and Expand. */
+/* Constants that give a shape: next to the data whose shape it is (Reshape, Resize, Expand), and upstream of a node that does not
+ * fit the new batch. */
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/rules.h"
 #include "infer/rebatch.h"
+
+/* How far upstream of a mismatch is looked, in nodes. */
+enum { MAX_SEARCH = 4096 };
 
 /* --- Reshape ----------------------------------------------------------------------------------- */
 
@@ -154,7 +159,8 @@ static void apply_candidate(onv_driver *driver, onv_rewrite *rewrite, const onv_
         *now = carried(driver, target->elems[entry].i.raw);
 }
 
-bool onv_rebatch_read_otherwise(onv_driver *driver, onv_rewrite *rewrite)
+/* The next way to read a Reshape; false where none is left. */
+static bool read_otherwise(onv_driver *driver, onv_rewrite *rewrite)
 {
     if (rewrite->tried + 1 >= rewrite->n_candidates) return false;
     onv_dim *last = &rewrite->known->elems[rewrite->candidates[rewrite->tried]].i;
@@ -246,5 +252,145 @@ onv_status onv_rebatch_inputs(onv_driver *driver, onv_node_id node, onv_op_ctx *
     if (op == ONV_OP_Reshape) return rebatch_reshape(driver, node, c);
     if (op == ONV_OP_Expand) return rebatch_beside(driver, node, c, 1);
     if (op == ONV_OP_Resize) return rebatch_beside(driver, node, c, 3);
+    return ONV_OK;
+}
+
+/* --- Upstream ---------------------------------------------------------------------------------- */
+
+/* Whether the result is itself part of a shape: integers that inference follows. */
+static bool gives_shape(const onv_driver *driver, const onv_node *node)
+{
+    const onv_value *value = onv_node_output(driver->model, node, 0);
+    return value != NULL && value->known != NULL && value->type.rank == 1 &&
+           onv_dtype_is_integer((onv_dtype)value->type.dtype);
+}
+
+/* The input that gives the shape of the output, or of a shape a part: -1 none. */
+static int shape_input(const onv_driver *driver, const onv_node *node)
+{
+    bool is_shape = gives_shape(driver, node);
+    if (node->code == ONV_OP_Concat) return is_shape ? 0 : -1;
+    if (node->code == ONV_OP_Where) return is_shape ? 2 : -1; /* Expand's -1 stand for 1 */
+    if (node->code == ONV_OP_Resize) return 3;                /* sizes */
+    if (is_shape) return -1;
+    if (node->code == ONV_OP_Expand || node->code == ONV_OP_Tile) return 1;
+    return node->code == ONV_OP_ConstantOfShape ? 0 : -1;
+}
+
+/* The entry that is the old batch; of a batch of one only the first is told from others. */
+static uint32_t entry_of_batch(const onv_driver *driver, const onv_known *known)
+{
+    uint32_t end = driver->rebatch.old > 1 ? known->count : 1;
+    for (uint32_t i = 0; i < end && i < known->count; i++)
+        if (onv_dim_is(known->elems[i].i, driver->rebatch.old)) return i;
+    return known->count;
+}
+
+static onv_status change_input(onv_driver *driver, uint32_t node, uint32_t k,
+                               const onv_known *known, uint32_t entry)
+{
+    onv_known *copy = onv_rebatch_copy_known(driver->model, known);
+    if (copy == NULL) return onv_fail_memory(driver->err);
+    copy->elems[entry].i = driver->rebatch.symbol;
+    onv_rewrite *rewrite = onv_rebatch_add(driver, node, k, copy);
+    if (rewrite == NULL) return onv_fail_memory(driver->err);
+    rewrite->is_upstream = true;
+    return ONV_OK;
+}
+
+/* A Where compares the constant before it takes it. */
+static onv_status change_comparison(onv_driver *driver, const onv_node *where,
+                                    const onv_known *known, uint32_t entry)
+{
+    onv_value_id constant = where->inputs[2];
+    const onv_node *equal = onv_model_maker(driver->model, where->inputs[0]);
+    if (equal == NULL) return ONV_OK;
+    uint32_t index = (uint32_t)(equal - driver->model->nodes.at);
+    for (uint32_t k = 0; k < equal->n_inputs; k++)
+        if (equal->inputs[k].index == constant.index &&
+            onv_rebatch_find(&driver->rebatch, index, k) == NULL)
+            ONV_TRY(change_input(driver, index, k, known, entry));
+    return ONV_OK;
+}
+
+/* Changes the first entry of that input that is the old batch, if the input was not changed yet. */
+static onv_status change_constant(onv_driver *driver, uint32_t index, bool *changed)
+{
+    const onv_node *node = &driver->model->nodes.at[index];
+    int k = shape_input(driver, node);
+    onv_value *value = k >= 0 ? onv_node_input(driver->model, node, (uint32_t)k) : NULL;
+    const onv_known *known = NULL;
+    if (value == NULL || !onv_value_is_weight(value) ||
+        onv_rebatch_find(&driver->rebatch, index, (uint32_t)k) != NULL)
+        return ONV_OK;
+    ONV_TRY(onv_driver_constant(driver, value, &known));
+    if (known == NULL || !onv_dtype_is_integer((onv_dtype)known->dtype)) return ONV_OK;
+    uint32_t entry = entry_of_batch(driver, known);
+    if (entry >= known->count) return ONV_OK;
+    *changed = true;
+    if (node->code == ONV_OP_Where) ONV_TRY(change_comparison(driver, node, known, entry));
+    return change_input(driver, index, (uint32_t)k, known, entry);
+}
+
+/* Forgets those that runs found after this one. */
+static void forget_after(onv_driver *driver, const onv_rewrite *rewrite)
+{
+    onv_rebatch *rebatch = &driver->rebatch;
+    size_t kept = (size_t)(rewrite - rebatch->rewrites.at) + 1;
+    for (size_t i = kept; i < rebatch->rewrites.count; i++)
+        if (rebatch->rewrites.at[i].is_upstream)
+            rebatch->rewrites.at[kept++] = rebatch->rewrites.at[i];
+    rebatch->rewrites.count = kept;
+    for (size_t i = 0; i < driver->model->nodes.count; i++) rebatch->first[i] = -1;
+    for (size_t i = 0; i < kept; i++) {
+        onv_rewrite *one = &rebatch->rewrites.at[i];
+        one->next = rebatch->first[one->node];
+        rebatch->first[one->node] = (int32_t)i;
+    }
+}
+
+static onv_status change_node(onv_driver *driver, uint32_t index, bool *changed)
+{
+    onv_rewrite *target = onv_rebatch_find(&driver->rebatch, index, 1);
+    if (target != NULL && read_otherwise(driver, target)) {
+        forget_after(driver, target);
+        *changed = true;
+        return ONV_OK;
+    }
+    return driver->rebatch.is_unlikely ? ONV_OK : change_constant(driver, index, changed);
+}
+
+/* Every constant has one sample of a batch of one: only what does not fit tells. */
+static bool may_resize_at(const onv_driver *driver, size_t at)
+{
+    const onv_rebatch *rebatch = &driver->rebatch;
+    return rebatch->may_resize && !rebatch->is_unlikely && (rebatch->old > 1 || at == 0);
+}
+
+/* Breadth first from the node that failed, against the edges. */
+onv_status onv_rebatch_change_upstream(onv_driver *driver, bool *changed)
+{
+    *changed = false;
+    if (!onv_rule_is_on("infer.rebatch_search")) return ONV_OK;
+    onv_model *model = driver->model;
+    uint32_t *queue = ONV_ARENA_ARRAY(&driver->scratch, uint32_t, MAX_SEARCH);
+    bool *seen = ONV_ARENA_ARRAY(&driver->scratch, bool, model->nodes.count);
+    size_t count = 0;
+    if (queue == NULL || seen == NULL) return onv_fail_memory(driver->err);
+    queue[count++] = driver->failed_node.index;
+    seen[driver->failed_node.index] = true;
+    for (size_t at = 0; at < count && !*changed; at++) {
+        ONV_TRY(change_node(driver, queue[at], changed));
+        if (!*changed && may_resize_at(driver, at))
+            ONV_TRY(onv_rebatch_resize_input(driver, queue[at], changed));
+        const onv_node *node = &model->nodes.at[queue[at]];
+        for (uint32_t k = 0; k < node->n_inputs && count < MAX_SEARCH; k++) {
+            const onv_node *maker = onv_model_maker(model, node->inputs[k]);
+            uint32_t index = maker != NULL ? (uint32_t)(maker - model->nodes.at) : 0;
+            if (maker == NULL || seen[index]) continue;
+            seen[index] = true;
+            queue[count++] = index;
+        }
+    }
     return ONV_OK;
 }

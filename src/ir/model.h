@@ -295,6 +295,19 @@ static inline onv_node *onv_model_node(const onv_model *model, onv_node_id id)
     return &model->nodes.at[id.index];
 }
 
+/* The value that is input or output k of the node; NULL: it has none there. */
+static inline onv_value *onv_node_input(const onv_model *model, const onv_node *node, uint32_t k)
+{
+    bool is_there = k < node->n_inputs && onv_is_value(node->inputs[k]);
+    return is_there ? onv_model_value(model, node->inputs[k]) : NULL;
+}
+
+static inline onv_value *onv_node_output(const onv_model *model, const onv_node *node, uint32_t k)
+{
+    bool is_there = k < node->n_outputs && onv_is_value(node->outputs[k]);
+    return is_there ? onv_model_value(model, node->outputs[k]) : NULL;
+}
+
 /* The node that makes the value; NULL: none does. */
 static inline const onv_node *onv_model_maker(const onv_model *model, onv_value_id id)
 {
