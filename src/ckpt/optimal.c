@@ -28,7 +28,7 @@ enum { MAX_UNITS = 160, MAX_STEPS = 500000, MIN_BUILDS = 8 };
 
 /* With kept results: so many steps from none to all, each with less of a search, as where units are joined. */
 enum { PARTS = 8, MANY = 4, MANY_STEP = 4, PART_TRIES = 32, PART_FRONT = 16 };
-enum { PART_WORK = 100000, JOINED_WORK = 250000 };
+enum { PART_WORK = 100000, JOINED_WORK = 125000 };
 
 typedef struct front {
     const onv_ckpt_problem *problem;
