@@ -127,14 +127,6 @@ static uint64_t number_at(const void *field, const row *r)
     return memcpy(&narrow, field, sizeof narrow), narrow;
 }
 
-static void put_list(onv_json *json, const char *key, const void *field, size_t n)
-{
-    const char *const *texts = *(const char *const *const *)field;
-    onv_json_put_open(json, key, '[', ONV_JSON_INLINE);
-    for (size_t i = 0; i < n; i++) onv_json_string(json, texts[i]);
-    onv_json_close(json);
-}
-
 static bool is_given(const echo *e, const void *field, const row *r, size_t n)
 {
     const char *text = r->kind == TEXT ? *(const char *const *)field : NULL;
@@ -164,7 +156,7 @@ static void put_row(echo *e, const onv_options *options, const row *r)
     case PRECISION:
         onv_json_put_string(json, r->key, given ? precisions[number] : r->fallback);
         break;
-    case LIST: put_list(json, r->key, field, n); break;
+    case LIST: onv_json_put_texts(json, r->key, *(const char *const *const *)field, n); break;
     case FLAG: onv_json_put_bool(json, r->key, given); break;
     case NUMBER: onv_json_put_known(json, r->key, number != NO_NUMBER, number); break;
     case SHARE:

@@ -325,9 +325,7 @@ onv_status onv_format_diff_write(const onv_report_job *job)
 static void put_rows(onv_json *json, const char *key, const onv_diff_row *rows, uint32_t n,
                      bool has_params)
 {
-    onv_json_put_open(json, key, '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < n; i++) {
-        onv_json_open(json, '{', ONV_JSON_INLINE);
+    ONV_JSON_ROWS(json, key, i, n, INLINE) {
         onv_json_put_string(json, "name", rows[i].name);
         onv_json_put_known(json, has_params ? "activation_bytes_before" : "bytes_before",
                            rows[i].was, rows[i].before);
@@ -337,9 +335,7 @@ static void put_rows(onv_json *json, const char *key, const onv_diff_row *rows, 
             onv_json_put_known(json, "parameters_before", rows[i].was, rows[i].params_before);
             onv_json_put_known(json, "parameters_after", rows[i].is, rows[i].params_after);
         }
-        onv_json_close(json);
     }
-    onv_json_close(json);
 }
 
 onv_status onv_format_diff_json_write(const onv_report_job *job)

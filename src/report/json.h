@@ -1,9 +1,6 @@
 /* A JSON writer: values go out as they come, so a report of any length holds none of it.
  *
- *     onv_json_open(json, '{', ONV_JSON_INLINE);
- *     onv_json_key(json, "bytes");
- *     onv_json_u64(json, bytes);
- *     onv_json_close(json);
+ *     ONV_JSON_ROWS(json, "buffers", i, n, INLINE) onv_json_put_u64(json, "bytes", buffers[i].bytes);
  *
  * What it writes is always valid JSON in plain ASCII. Strings are escaped by jansson, but for those in which
  * nothing needs it. Names of a
@@ -44,6 +41,23 @@ void onv_json_init(onv_json *json, onv_writer *out);
 /* '{' or '['. Nested deeper than ONV_JSON_MAX_DEPTH is a mistake of the caller. */
 void onv_json_open(onv_json *json, char bracket, onv_json_layout layout);
 void onv_json_close(onv_json *json);
+
+/* What is written in the block that follows stands in a list or an object, as a member or as an element. A block is left at
+ * its end, or by `continue`. */
+#define ONV_JSON_LIST(json, key, layout)                                                           \
+    ONV_JSON_BLOCK(json, onv_json_put_open((json), (key), '[', ONV_JSON_##layout), __COUNTER__)
+#define ONV_JSON_PART(json, key, layout)                                                           \
+    ONV_JSON_BLOCK(json, onv_json_put_open((json), (key), '{', ONV_JSON_##layout), __COUNTER__)
+#define ONV_JSON_ROW(json, layout)                                                                 \
+    ONV_JSON_BLOCK(json, onv_json_open((json), '{', ONV_JSON_##layout), __COUNTER__)
+/* A list with `n` objects, a line each; what follows is written in object `i`. */
+#define ONV_JSON_ROWS(json, key, i, n, layout)                                                     \
+    ONV_JSON_LIST(json, key, LINES)                                                                \
+        for (uint32_t i = 0; i < (n) && !(json)->out->failed; i++)                                 \
+            ONV_JSON_ROW(json, layout)
+#define ONV_JSON_BLOCK(json, open, id) ONV_JSON_BLOCK_NAMED(json, open, id)
+#define ONV_JSON_BLOCK_NAMED(json, open, id)                                                       \
+    for (bool is_in_##id = (open, true); is_in_##id; is_in_##id = (onv_json_close(json), false))
 
 /* Whether the open object or array has items already, so that the next one follows a comma: for who writes some of them
  * by other means. */

@@ -24,7 +24,6 @@ void onv_json_put_total(onv_json *json, onv_range total)
 
 static void write_row(onv_json *json, const onv_answer_row *row)
 {
-    onv_json_open(json, '{', ONV_JSON_INLINE);
     onv_json_put_string(json, "runtime", row->runtime);
     onv_json_put_total(json, row->total);
     onv_json_put_u64(json, "weight_bytes", row->weight_bytes);
@@ -33,54 +32,33 @@ static void write_row(onv_json *json, const onv_answer_row *row)
     onv_json_put_u64(json, "library_bytes", row->library_bytes);
     onv_json_put_range(json, "context_bytes", row->context);
     ONV_JSON_FIELDS(json, row, set_by, out_of_memory);
-    onv_json_close(json);
 }
 
 static void write_device(onv_json *json, const onv_answer *answer, const onv_answer_device *device)
 {
-    onv_json_open(json, '{', ONV_JSON_LINES);
     onv_json_put_string(json, "device", device->name);
     put_gpu(json, device->gpu, device->is_assumed);
     ONV_JSON_FIELDS(json, device->fit, budget_bytes, usable_bytes);
     onv_json_put_string(json, "runtime", answer->rows[device->largest].runtime);
     onv_json_put_total(json, device->totals[device->largest]);
     onv_json_write_fit_of(json, device->fit, &device->fit->all);
-    onv_json_put_open(json, "runtimes", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < answer->n_rows; i++) {
+    ONV_JSON_ROWS(json, "runtimes", i, answer->n_rows, INLINE) {
         const onv_fit_of *of = onv_answer_fit_of(answer, device, i);
-        onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_string(json, "runtime", answer->rows[i].runtime);
         onv_json_put_total(json, device->totals[i]);
         onv_json_write_fit_of(json, device->fit, of);
-        onv_json_close(json);
     }
-    onv_json_close(json);
-    onv_json_close(json);
-}
-
-static void write_devices(onv_json *json, const onv_answer *answer, const char *key,
-                          const onv_answer_device *devices, uint32_t count)
-{
-    if (count == 0) return;
-    onv_json_any_key(json, key);
-    onv_json_open(json, '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < count; i++) write_device(json, answer, &devices[i]);
-    onv_json_close(json);
 }
 
 static void write_remedies(onv_json *json, const onv_answer *answer)
 {
     if (answer->n_remedies == 0) return;
-    onv_json_put_open(json, "remedies", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < answer->n_remedies; i++) {
+    ONV_JSON_ROWS(json, "remedies", i, answer->n_remedies, INLINE) {
         const onv_remedy *r = &answer->remedies[i];
-        onv_json_open(json, '{', ONV_JSON_INLINE);
         ONV_JSON_FIELDS(json, r, option, what, runtime);
         onv_json_put_total(json, r->total);
         onv_json_put_bool(json, "fits", r->fits);
-        onv_json_close(json);
     }
-    onv_json_close(json);
 }
 
 void onv_json_write_answer(const onv_json_part *job)
@@ -88,7 +66,6 @@ void onv_json_write_answer(const onv_json_part *job)
     const onv_answer *answer = &job->view->answer;
     const onv_answer_row *row = answer->n_rows > 0 ? &answer->rows[answer->largest] : NULL;
     onv_json *json = job->json;
-    onv_json_put_open(json, "answer", '{', ONV_JSON_LINES);
     onv_json_put_string(json, "runtime", row != NULL ? row->runtime : NULL);
     put_gpu(json, answer->gpu, answer->is_assumed);
     onv_json_put_known(json, "low_bytes", row != NULL, row != NULL ? row->total.low : 0);
@@ -100,13 +77,12 @@ void onv_json_write_answer(const onv_json_part *job)
         onv_json_bool(json, answer->verdict == ONV_VERDICT_FITS);
     onv_json_put_string(json, "set_by", row != NULL ? row->set_by : NULL);
     onv_json_put_texts(json, "warnings", answer->warnings, answer->n_warnings);
-    onv_json_put_open(json, "runtimes", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < answer->n_rows; i++) write_row(json, &answer->rows[i]);
-    onv_json_close(json);
-    write_devices(json, answer, "devices", answer->devices, answer->n_devices);
-    write_devices(json, answer, "usual_devices",
-                  answer->n_usual > 0 ? answer->devices + answer->n_devices : NULL,
-                  answer->n_usual);
+    ONV_JSON_ROWS(json, "runtimes", i, answer->n_rows, INLINE) write_row(json, &answer->rows[i]);
+    if (answer->n_devices > 0)
+        ONV_JSON_ROWS(json, "devices", i, answer->n_devices, LINES)
+            write_device(json, answer, &answer->devices[i]);
+    if (answer->n_usual > 0)
+        ONV_JSON_ROWS(json, "usual_devices", i, answer->n_usual, LINES)
+            write_device(json, answer, &answer->devices[answer->n_devices + i]);
     write_remedies(json, answer);
-    onv_json_close(json);
 }

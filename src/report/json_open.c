@@ -8,11 +8,9 @@
 static void write_free_dims(const onv_json_part *job)
 {
     onv_json *json = job->json;
-    onv_json_put_open(json, "free_dims", '[', ONV_JSON_LINES);
-    for (size_t i = 0; i < job->view->infer.free_dims.count; i++) {
+    ONV_JSON_ROWS(json, "free_dims", i, job->view->infer.free_dims.count, INLINE) {
         const onv_free_dim *dim = &job->view->infer.free_dims.at[i];
         const char *past, *sequence;
-        onv_json_open(json, '{', ONV_JSON_INLINE);
         ONV_JSON_FIELDS(json, dim, name, input);
         onv_json_key(json, "axis");
         onv_json_i64(json, dim->axis);
@@ -24,9 +22,7 @@ static void write_free_dims(const onv_json_part *job)
             onv_json_string(json, sequence);
             onv_json_close(json);
         }
-        onv_json_close(json);
     }
-    onv_json_close(json);
 }
 
 static void put_dim(const onv_json_part *job, const char *key, onv_dim d)
@@ -79,15 +75,13 @@ static void put_postfix(const onv_json_part *job, onv_dim d)
     postfix p = {job, onv_dim_is_const(d) || onv_dim_is_expr(d)};
     onv_dim_each_symbol(&job->view->model.dims, d, find_free, &p);
     if (!p.is_free) return;
-    onv_json_put_open(job->json, "postfix", '[', ONV_JSON_INLINE);
-    onv_dim_each_op(&job->view->model.dims, d, put_op, &p);
-    onv_json_close(job->json);
+    ONV_JSON_LIST(job->json, "postfix", INLINE)
+        onv_dim_each_op(&job->view->model.dims, d, put_op, &p);
 }
 
 static void write_piece(const onv_json_part *job, const onv_piece *piece)
 {
     onv_json *json = job->json;
-    onv_json_open(json, '{', ONV_JSON_INLINE);
     put_dim(job, "bytes", piece->bytes);
     put_postfix(job, piece->bytes);
     onv_json_put_u64(json, "step", piece->step);
@@ -96,7 +90,6 @@ static void write_piece(const onv_json_part *job, const onv_piece *piece)
         onv_json_put_u64(json, "from", (uint64_t)piece->from);
         onv_json_put_known(json, "until", piece->until != INT64_MAX, (uint64_t)piece->until);
     }
-    onv_json_close(json);
 }
 
 /* What runtimes hold, from analyses at points. */
@@ -104,72 +97,55 @@ static void write_sampled(const onv_json_part *job)
 {
     onv_json *json = job->json;
     const onv_sampled *s = &job->view->sampled;
-    if (s->n_figures == 0) return;
-    onv_json_put_open(json, "runtimes", '{', ONV_JSON_LINES);
     if (s->why_not != NULL) onv_json_put_string(json, "why_not", s->why_not);
     onv_json_put_u64(json, "analyses", s->n_points);
-    onv_json_put_open(json, "for", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < s->n_dims; i++) {
+    ONV_JSON_ROWS(json, "for", i, s->n_dims, INLINE) {
         const onv_sampled_dim *d = &s->dims[i];
-        onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_string(json, "name", d->name);
         onv_json_put_u64(json, "from", (uint64_t)(d->low * d->unit));
         onv_json_put_u64(json, "until", (uint64_t)(d->high * d->unit));
         onv_json_put_u64(json, "unit", (uint64_t)d->unit);
-        onv_json_close(json);
     }
-    onv_json_close(json);
-    onv_json_put_open(json, "figures", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < s->n_figures && s->why_not == NULL; i++) {
+    ONV_JSON_ROWS(json, "figures", i, s->why_not == NULL ? s->n_figures : 0, INLINE) {
         const onv_sampled_figure *of = &s->figures[i];
-        onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_string(json, "runtime", of->name);
         onv_json_put_string(json, "end", of->is_upper ? "high" : "low");
         if (of->why_not != NULL) onv_json_put_string(json, "why_not", of->why_not);
-        onv_json_put_open(json, "tensor_bytes_largest_of", '[', ONV_JSON_INLINE);
-        for (uint32_t k = 0; k < of->n_pieces; k++) {
-            onv_json_open(json, '{', ONV_JSON_INLINE);
-            put_dim(job, "bytes", of->pieces[k]);
-            put_postfix(job, of->pieces[k]);
-            onv_json_close(json);
-        }
-        onv_json_close(json);
-        onv_json_close(json);
+        ONV_JSON_LIST(json, "tensor_bytes_largest_of", INLINE)
+            for (uint32_t k = 0; k < of->n_pieces; k++)
+                ONV_JSON_ROW(json, INLINE) {
+                    put_dim(job, "bytes", of->pieces[k]);
+                    put_postfix(job, of->pieces[k]);
+                }
     }
-    onv_json_close(json);
-    onv_json_close(json);
 }
 
 static void write_formula(const onv_json_part *job)
 {
     onv_json *json = job->json;
     const onv_formula *f = job->view->formula;
-    onv_json_put_open(json, "formula", '{', ONV_JSON_LINES);
     onv_json_put_u64(json, "weight_bytes", job->view->live.weight_bytes);
     if (f->why_not != NULL) onv_json_put_string(json, "why_not", f->why_not);
-    onv_json_put_open(json, "peak_bytes_largest_of", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < f->n_pieces; i++) write_piece(job, &f->pieces[i]);
-    onv_json_close(json);
+    ONV_JSON_ROWS(json, "peak_bytes_largest_of", i, f->n_pieces, INLINE)
+        write_piece(job, &f->pieces[i]);
     put_dim(job, "input_bytes", f->input_bytes);
     put_dim(job, "output_bytes", f->output_bytes);
     put_dim(job, "activation_bytes", f->activation_bytes);
     put_dim(job, "macs", f->macs);
-    write_sampled(job);
-    onv_json_close(json);
+    if (job->view->sampled.n_figures > 0)
+        ONV_JSON_PART(json, "runtimes", LINES) write_sampled(job);
 }
 
 static void write_example(const onv_json_part *job)
 {
     const onv_json_part example = {job->json, job->view->example, job->scratch};
     const onv_live *live = &example.view->live;
-    onv_json_put_open(job->json, "example", '{', ONV_JSON_LINES);
     onv_json_write_bindings(&example);
     onv_json_put_known(job->json, "macs", live->macs_known, live->macs);
-    onv_json_write_answer(&example);
-    onv_json_write_peak(&example);
+    ONV_JSON_PART(job->json, "answer", LINES) onv_json_write_answer(&example);
+    ONV_JSON_PART(job->json, "peak", INLINE) onv_json_write_peak(&example);
     onv_json_write_runtimes(&example);
     onv_json_write_timelines(&example, job->view);
-    onv_json_close(job->json);
 }
 
 void onv_json_write_open(const onv_json_part *job)
@@ -177,6 +153,7 @@ void onv_json_write_open(const onv_json_part *job)
     if (job->view->infer.free_dims.count == 0) return;
     write_free_dims(job);
     if (job->view->live.unknown == 0) return;
-    write_formula(job);
-    if (job->view->example != NULL) write_example(job);
+    ONV_JSON_PART(job->json, "formula", LINES) write_formula(job);
+    if (job->view->example != NULL)
+        ONV_JSON_PART(job->json, "example", LINES) write_example(job);
 }

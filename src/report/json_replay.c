@@ -3,15 +3,12 @@
 static void write_faults(onv_json *json, const onv_replay_result *r)
 {
     onv_json_put_u64(json, "faults", r->n_faults);
-    onv_json_put_open(json, "first_faults", '[', ONV_JSON_LINES);
-    for (uint64_t i = 0; i < r->n_faults && i < ONV_REPLAY_MAX_FAULTS; i++) {
-        onv_json_open(json, '{', ONV_JSON_INLINE);
+    uint64_t n = r->n_faults < ONV_REPLAY_MAX_FAULTS ? r->n_faults : ONV_REPLAY_MAX_FAULTS;
+    ONV_JSON_ROWS(json, "first_faults", i, n, INLINE) {
         onv_json_put_string(json, "kind", onv_fault_name(r->faults[i].kind));
         ONV_JSON_FIELDS(json, &r->faults[i], step, offset);
         onv_json_put_string(json, "message", r->faults[i].text);
-        onv_json_close(json);
     }
-    onv_json_close(json);
 }
 
 static void write_memory(onv_json *json, const onv_replay_result *r)
@@ -30,7 +27,6 @@ static void write_memory(onv_json *json, const onv_replay_result *r)
 
 static void write_result(onv_json *json, const onv_replay_result *r)
 {
-    onv_json_open(json, '{', ONV_JSON_LINES);
     ONV_JSON_FIELDS(json, r, mode, runtime);
     if (r->plan != NULL) onv_json_put_string(json, "plan", r->plan);
     ONV_JSON_FIELDS(json, r, predicted_bytes, measured_bytes, tolerance_bytes, granularity_bytes);
@@ -38,28 +34,23 @@ static void write_result(onv_json *json, const onv_replay_result *r)
                     checked_buffers, agrees);
     write_memory(json, r);
     write_faults(json, r);
-    onv_json_put_open(json, "timeline", '{', ONV_JSON_LINES);
-    onv_json_put_numbers(json, "predicted_bytes", r->predicted_held_at, r->n_steps);
-    onv_json_put_numbers(json, "measured_bytes", r->measured_held_at, r->n_steps);
-    onv_json_put_numbers(json, "predicted_live_bytes", r->predicted_live_at, r->n_steps);
-    onv_json_put_numbers(json, "measured_live_bytes", r->measured_live_at, r->n_steps);
-    onv_json_close(json);
-    onv_json_close(json);
+    ONV_JSON_PART(json, "timeline", LINES) {
+        onv_json_put_numbers(json, "predicted_bytes", r->predicted_held_at, r->n_steps);
+        onv_json_put_numbers(json, "measured_bytes", r->measured_held_at, r->n_steps);
+        onv_json_put_numbers(json, "predicted_live_bytes", r->predicted_live_at, r->n_steps);
+        onv_json_put_numbers(json, "measured_live_bytes", r->measured_live_at, r->n_steps);
+    }
 }
 
 static void write_max_batches(onv_json *json, const onv_replays *replays)
 {
     if (replays->max_batches.count == 0) return;
-    onv_json_put_open(json, "max_batch", '[', ONV_JSON_LINES);
-    for (size_t i = 0; i < replays->max_batches.count; i++) {
+    ONV_JSON_ROWS(json, "max_batch", i, replays->max_batches.count, INLINE) {
         const onv_replay_max_batch *max_batch = &replays->max_batches.at[i];
-        onv_json_open(json, '{', ONV_JSON_INLINE);
         ONV_JSON_FIELDS(json, max_batch, mode, runtime);
         if (max_batch->plan != NULL) onv_json_put_string(json, "plan", max_batch->plan);
         ONV_JSON_FIELDS(json, max_batch, predicted, measured, predicted_is_least, agrees);
-        onv_json_close(json);
     }
-    onv_json_close(json);
 }
 
 void onv_json_write_replays(const onv_json_part *job)
@@ -67,10 +58,8 @@ void onv_json_write_replays(const onv_json_part *job)
     const onv_replays *replays = &job->view->replays;
     onv_json *json = job->json;
     uint64_t predicted, measured;
-    if (replays->kind == NULL) return;
     const onv_device_info *device = &replays->device;
     onv_replays_largest(replays, &predicted, &measured);
-    onv_json_put_open(json, "replay", '{', ONV_JSON_LINES);
     onv_json_put_string(json, "device", device->name);
     onv_json_put_string(json, "backend", replays->kind->name);
     onv_json_put_bool(json, "is_gpu", device->is_gpu);
@@ -83,9 +72,6 @@ void onv_json_write_replays(const onv_json_part *job)
                        (uint64_t)device->driver_version);
     onv_json_put_string(json, "filled_by", device->filled_by);
     write_max_batches(json, replays);
-    onv_json_put_open(json, "modes", '[', ONV_JSON_LINES);
-    for (size_t i = 0; i < replays->results.count && !json->out->failed; i++)
+    ONV_JSON_ROWS(json, "modes", i, replays->results.count, LINES)
         write_result(json, &replays->results.at[i]);
-    onv_json_close(json);
-    onv_json_close(json);
 }

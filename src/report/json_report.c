@@ -38,12 +38,11 @@ static void write_dims(const onv_json_part *job, onv_value_id id)
 static void write_names(const onv_json_part *job, const char *key, const onv_value_id *ids,
                         uint32_t n)
 {
-    onv_json_put_open(job->json, key, '[', ONV_JSON_INLINE);
-    for (uint32_t i = 0; i < n; i++)
-        onv_json_string(job->json, onv_is_value(ids[i])
-                                       ? onv_model_value(&job->view->model, ids[i])->name
-                                       : "");
-    onv_json_close(job->json);
+    ONV_JSON_LIST(job->json, key, INLINE)
+        for (uint32_t i = 0; i < n; i++)
+            onv_json_string(job->json, onv_is_value(ids[i])
+                                           ? onv_model_value(&job->view->model, ids[i])->name
+                                           : "");
 }
 
 /* --- The model --------------------------------------------------------------------------------- */
@@ -105,10 +104,10 @@ static void write_model(const onv_json_part *job)
         onv_json_key(json, "options");
         onv_json_value(json, job->view->in_force);
     }
-    onv_json_put_open(json, "parameters", '{', ONV_JSON_INLINE);
-    onv_json_put_u64(json, "count", live->weight_elems);
-    onv_json_put_u64(json, "bytes", live->weight_bytes);
-    onv_json_close(json);
+    ONV_JSON_PART(json, "parameters", INLINE) {
+        onv_json_put_u64(json, "count", live->weight_elems);
+        onv_json_put_u64(json, "bytes", live->weight_bytes);
+    }
     onv_json_put_known(json, "macs", live->macs_known, live->macs);
 }
 
@@ -122,7 +121,6 @@ static void write_tensor(const onv_json_part *job, onv_value_id id)
     onv_json *json = job->json;
     uint64_t bytes = 0;
     bool sized = onv_view_bytes(view, id, &bytes), live = interval != NULL;
-    onv_json_open(json, '{', ONV_JSON_INLINE);
     onv_json_put_string(json, "name", value->name);
     onv_json_put_string(json, "kind", onv_view_kind(view, id));
     onv_json_put_string(json, "dtype", onv_view_dtype(job->scratch, &value->type));
@@ -138,16 +136,15 @@ static void write_tensor(const onv_json_part *job, onv_value_id id)
     bool alias = live && interval->becomes != ONV_NO_BUFFER;
     onv_json_put_string(json, "alias_of",
                         alias ? view->live.timeline.buffers.at[interval->becomes].label : NULL);
-    onv_json_close(json);
     end_element(job);
 }
 
 static void write_tensors(const onv_json_part *job)
 {
-    onv_json_put_open(job->json, "tensors", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < job->view->model.values.count && !job->json->out->failed; i++)
-        if (onv_view_is_there(job->view, (onv_value_id){i})) write_tensor(job, (onv_value_id){i});
-    onv_json_close(job->json);
+    ONV_JSON_LIST(job->json, "tensors", LINES)
+        for (uint32_t i = 0; i < job->view->model.values.count && !job->json->out->failed; i++)
+            if (onv_view_is_there(job->view, (onv_value_id){i}))
+                ONV_JSON_ROW(job->json, INLINE) write_tensor(job, (onv_value_id){i});
 }
 
 static void write_nodes(const onv_json_part *job)
@@ -162,10 +159,8 @@ static void write_nodes(const onv_json_part *job)
         unsized = onv_view_count_unsized(job->view, &arena);
         if (unsized == NULL) json->out_of_memory = true;
     }
-    onv_json_put_open(json, "nodes", '[', ONV_JSON_LINES);
-    for (uint32_t s = 0; s < live->timeline.steps.count && !json->out->failed; s++) {
+    ONV_JSON_ROWS(json, "nodes", s, live->timeline.steps.count, INLINE) {
         const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
-        onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_u64(json, "step", s);
         onv_json_put_string(json, "name", node->name != NULL ? node->name : "");
         ONV_JSON_FIELDS(json, node, op_type, domain);
@@ -177,10 +172,8 @@ static void write_nodes(const onv_json_part *job)
                      onv_view_dim(job->view, onv_live_macs(model, live, s)));
         onv_json_put_known(json, "live_bytes", unsized == NULL || unsized[s] == 0,
                            live->live_bytes[s]);
-        onv_json_close(json);
         end_element(job);
     }
-    onv_json_close(json);
     onv_arena_cleanup(&arena);
 }
 
@@ -190,11 +183,9 @@ static void write_regions(const onv_json_part *job)
     const onv_timeline *t = &job->view->live.timeline;
     onv_json *json = job->json;
     if (t->regions.count == 0) return;
-    onv_json_put_open(json, "regions", '[', ONV_JSON_LINES);
-    for (size_t i = 0; i < t->regions.count && !json->out->failed; i++) {
+    ONV_JSON_ROWS(json, "regions", i, t->regions.count, INLINE) {
         const onv_region *r = &t->regions.at[i];
         bool has_steps = r->end > r->first, has_parent = r->parent != ONV_NO_REGION;
-        onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_string(json, "kind", onv_view_region_kind(r));
         onv_json_put_string(json, "node", onv_view_region_owner(job->view, r, job->scratch));
         onv_json_put_string(json, "attribute", r->label);
@@ -206,10 +197,8 @@ static void write_regions(const onv_json_part *job)
             onv_json_dim(json, &job->view->model.dims, job->scratch,
                          onv_view_region_trips(job->view, r));
         }
-        onv_json_close(json);
         end_element(job);
     }
-    onv_json_close(json);
 }
 
 /* --- Results ----------------------------------------------------------------------------------- */
@@ -221,7 +210,6 @@ void onv_json_write_peak(const onv_json_part *job)
     const onv_node *node =
         onv_model_node(&job->view->model, live->timeline.steps.at[live->peak_step].node);
     onv_json *json = job->json;
-    onv_json_put_open(json, "peak", '{', ONV_JSON_INLINE);
     onv_json_put_known(json, "bytes", live->unknown == 0, live->peak_bytes);
     if (live->unknown > 0) {
         onv_json_put_u64(json, "at_least_bytes", live->peak_bytes);
@@ -233,11 +221,9 @@ void onv_json_write_peak(const onv_json_part *job)
     if (is_bound) onv_json_put_bool(json, "bound", true);
     onv_json_put_u64(json, "step", live->peak_step);
     onv_json_put_string(json, "node", node->name != NULL ? node->name : "");
-    onv_json_put_open(json, "tensors", '[', ONV_JSON_INLINE);
-    for (uint32_t i = 0; i < live->n_peak_set; i++)
-        onv_json_string(json, live->timeline.buffers.at[live->peak_set[i]].label);
-    onv_json_close(json);
-    onv_json_close(json);
+    ONV_JSON_LIST(json, "tensors", INLINE)
+        for (uint32_t i = 0; i < live->n_peak_set; i++)
+            onv_json_string(json, live->timeline.buffers.at[live->peak_set[i]].label);
 }
 
 /* A plain limit of an API is passed by one buffer alone. */
@@ -245,26 +231,12 @@ static void write_largest_buffer(const onv_json_part *job)
 {
     onv_json *json = job->json;
     const onv_largest *most = &job->view->largest;
-    if (!onv_is_value(most->by_bytes.value)) return;
-    onv_json_put_open(json, "largest_buffer", '{', ONV_JSON_INLINE);
     onv_json_put_string(json, "name",
                         onv_model_value(&job->view->model, most->by_bytes.value)->name);
     onv_json_put_u64(json, "bytes", most->by_bytes.bytes);
     onv_json_put_u64(json, "elements", most->by_bytes.elems);
     onv_json_put_u64(json, "over_webgpu_binding", most->n_over_binding);
     onv_json_put_u64(json, "over_tensorrt_volume", most->n_over_elems);
-    onv_json_close(json);
-}
-
-/* What the best order would reach, where the file's was taken. */
-static void write_best_order(const onv_json_part *job)
-{
-    const onv_order_result *best = &job->view->best_order;
-    onv_json *json = job->json;
-    if (best->name == NULL) return;
-    onv_json_put_open(json, "best_order", '{', ONV_JSON_INLINE);
-    ONV_JSON_FIELDS(json, best, peak_bytes, lower_bound_bytes, proven);
-    onv_json_close(json);
 }
 
 /* Another order than the file's. */
@@ -272,11 +244,8 @@ static void write_order(const onv_json_part *job)
 {
     const onv_order_result *order = &job->view->order;
     onv_json *json = job->json;
-    if (strcmp(order->name, "model") == 0) return;
-    onv_json_put_open(json, "order", '{', ONV_JSON_INLINE);
     onv_json_put_string(json, "name", order->name);
     if (order->has_bound) ONV_JSON_FIELDS(json, order, lower_bound_bytes, proven);
-    onv_json_close(json);
 }
 
 /* Every runtime that is judged must fit, at the upper end of the estimates. */
@@ -303,21 +272,17 @@ static void put_rate(onv_json *json, const char *key, uint64_t samples, uint64_t
 
 static void write_best(onv_json *json, const onv_fit_best *best)
 {
-    if (best->objective == NULL) return;
-    onv_json_put_open(json, "best", '{', ONV_JSON_INLINE);
     onv_json_put_string(json, "objective", best->objective);
     onv_json_put_u64(json, "batch", (uint64_t)best->batch);
     if (best->plan[0] != '\0') onv_json_put_string(json, "plan", best->plan);
     if (best->id[0] != '\0') onv_json_put_string(json, "id", best->id);
     if (best->batch > 0) onv_json_put_u64(json, "high_bytes", best->total_bytes);
     onv_json_put_time(json, &best->time, false);
-    if (onv_time_is_known(&best->time)) {
-        onv_json_put_open(json, "samples_per_second", '{', ONV_JSON_INLINE);
+    if (!onv_time_is_known(&best->time)) return;
+    ONV_JSON_PART(json, "samples_per_second", INLINE) {
         put_rate(json, "low", best->samples, best->time.all.high);
         put_rate(json, "high", best->samples, best->time.all.low);
-        onv_json_close(json);
     }
-    onv_json_close(json);
 }
 
 static void write_device(const onv_json_part *job, const onv_answer_device *device)
@@ -325,22 +290,19 @@ static void write_device(const onv_json_part *job, const onv_answer_device *devi
     const onv_answer *answer = &job->view->answer;
     const onv_fit *fit = device->fit;
     onv_json *json = job->json;
-    onv_json_open(json, '{', ONV_JSON_LINES);
     if (device->name != NULL) onv_json_put_string(json, "device", device->name);
     ONV_JSON_FIELDS(json, fit, budget_bytes, margin_percent, usable_bytes);
     if (fit->max_dim != NULL) onv_json_put_string(json, "max_dim", fit->max_dim);
     onv_json_put_total(json, device->totals[device->largest]);
     onv_json_write_fit_of(json, fit, &fit->all);
-    write_best(json, &fit->best);
-    onv_json_put_open(json, "runtimes", '{', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < answer->n_rows; i++) {
-        onv_json_put_open(json, answer->rows[i].runtime, '{', ONV_JSON_INLINE);
-        onv_json_put_total(json, device->totals[i]);
-        onv_json_write_fit_of(json, fit, onv_answer_fit_of(answer, device, i));
-        onv_json_close(json);
-    }
-    onv_json_close(json);
-    onv_json_close(json);
+    if (fit->best.objective != NULL)
+        ONV_JSON_PART(json, "best", INLINE) write_best(json, &fit->best);
+    ONV_JSON_PART(json, "runtimes", LINES)
+        for (uint32_t i = 0; i < answer->n_rows; i++)
+            ONV_JSON_PART(json, answer->rows[i].runtime, INLINE) {
+                onv_json_put_total(json, device->totals[i]);
+                onv_json_write_fit_of(json, fit, onv_answer_fit_of(answer, device, i));
+            }
 }
 
 /* "fit" is the first device, "fits" lists all. */
@@ -348,78 +310,77 @@ static void write_fit(const onv_json_part *job)
 {
     const onv_answer *answer = &job->view->answer;
     if (answer->n_devices == 0) return;
-    onv_json_key(job->json, "fit");
-    write_device(job, &answer->devices[0]);
+    ONV_JSON_PART(job->json, "fit", LINES) write_device(job, &answer->devices[0]);
     if (answer->n_devices < 2) return;
-    onv_json_put_open(job->json, "fits", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < answer->n_devices; i++) write_device(job, &answer->devices[i]);
-    onv_json_close(job->json);
+    ONV_JSON_ROWS(job->json, "fits", i, answer->n_devices, LINES)
+        write_device(job, &answer->devices[i]);
 }
 
 static void write_gate(const onv_json_part *job)
 {
     const onv_gate *gate = &job->view->gate;
     onv_json *json = job->json;
-    if (gate->baseline == NULL) return;
-    onv_json_put_open(json, "growth", '{', ONV_JSON_LINES);
     ONV_JSON_FIELDS(json, gate, baseline, other_bindings, exceeds);
     if (gate->has_most) onv_json_put_ratio(json, "max_growth", gate->most_basis_points, 10000);
-    onv_json_put_open(json, "figures", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < gate->n_rows; i++)
-        ONV_JSON_OBJECT(json, &gate->rows[i], what, before_bytes, after_bytes, exceeds);
-    onv_json_close(json);
-    onv_json_close(json);
+    ONV_JSON_LIST(json, "figures", LINES)
+        for (uint32_t i = 0; i < gate->n_rows; i++)
+            ONV_JSON_OBJECT(json, &gate->rows[i], what, before_bytes, after_bytes, exceeds);
 }
 
 static void write_diagnostics(const onv_json_part *job)
 {
     const onv_model *model = &job->view->model;
     onv_json *json = job->json;
-    onv_json_put_open(json, "diagnostics", '[', ONV_JSON_LINES);
-    for (size_t i = 0; i < model->diags.count; i++) {
+    ONV_JSON_ROWS(json, "diagnostics", i, model->diags.count, INLINE) {
         const onv_diag *diag = &model->diags.at[i];
-        onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_string(json, "severity", diag->severity == ONV_WARNING ? "warning" : "note");
         onv_json_put_string(json, "code", diag->code);
         onv_json_put_string(json, "node", diag->node != NULL ? diag->node : "");
         onv_json_put_string(json, "message", diag->message);
-        onv_json_close(json);
     }
-    onv_json_close(json);
     if (model->dropped_diags > 0)
         onv_json_put_u64(json, "diagnostics_dropped", model->dropped_diags);
 }
 
-static void write_timelines(const onv_json_part *job)
+/* The object of a model. */
+static void write_model_object(const onv_json_part *job)
 {
-    onv_json_write_timelines(job, job->view);
+    const onv_view *view = job->view;
+    onv_json *json = job->json;
+    ONV_JSON_PART(json, "answer", LINES) onv_json_write_answer(job);
+    write_model(job);
+    onv_json_write_open(job);
+    write_tensors(job);
+    write_nodes(job);
+    write_regions(job);
+    ONV_JSON_PART(json, "peak", INLINE) onv_json_write_peak(job);
+    if (onv_is_value(view->largest.by_bytes.value))
+        ONV_JSON_PART(json, "largest_buffer", INLINE) write_largest_buffer(job);
+    if (view->quantized.format != NULL)
+        ONV_JSON_PART(json, "quantization", LINES) onv_json_write_quantized(job);
+    if (view->cache.mode != ONV_KV_NOT_ASKED)
+        ONV_JSON_PART(json, "kv_cache", LINES) onv_json_write_kv_cache(job);
+    onv_json_write_savings(job);
+    if (strcmp(view->order.name, "model") != 0)
+        ONV_JSON_PART(json, "order", INLINE) write_order(job);
+    if (view->best_order.name != NULL) { /* what it would reach, where the file's was taken */
+        onv_json_key(json, "best_order");
+        ONV_JSON_OBJECT(json, &view->best_order, peak_bytes, lower_bound_bytes, proven);
+    }
+    onv_json_write_runtimes(job);
+    write_fit(job);
+    if (view->gate.baseline != NULL)
+        ONV_JSON_PART(json, "growth", LINES) write_gate(job);
+    onv_json_write_sessions(job);
+    if (onv_view_trains(view))
+        ONV_JSON_PART(json, "training", LINES) onv_json_write_training(job);
+    if (view->measured.n_figures > 0)
+        ONV_JSON_PART(json, "measured", LINES) onv_json_write_measured(job);
+    if (view->replays.kind != NULL)
+        ONV_JSON_PART(json, "replay", LINES) onv_json_write_replays(job);
+    onv_json_write_timelines(job, view);
+    write_diagnostics(job);
 }
-
-/* The parts of a model's object, in their order. */
-static onv_json_part_fn *const parts[] = {
-    onv_json_write_answer,
-    write_model,
-    onv_json_write_open,
-    write_tensors,
-    write_nodes,
-    write_regions,
-    onv_json_write_peak,
-    write_largest_buffer,
-    onv_json_write_quantized,
-    onv_json_write_kv_cache,
-    onv_json_write_savings,
-    write_order,
-    write_best_order,
-    onv_json_write_runtimes,
-    write_fit,
-    write_gate,
-    onv_json_write_sessions,
-    onv_json_write_training,
-    onv_json_write_measured,
-    onv_json_write_replays,
-    write_timelines,
-    write_diagnostics,
-};
 
 static void open_document(onv_json *json)
 {
@@ -439,9 +400,7 @@ static void write_command(const onv_report_options *options, onv_json *json)
 static void write_object(onv_json *json, const onv_view *view, onv_arena *scratch)
 {
     const onv_json_part part = {json, view, scratch};
-    onv_json_open(json, '{', ONV_JSON_LINES);
-    for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) parts[p](&part);
-    onv_json_close(json);
+    ONV_JSON_ROW(json, LINES) write_model_object(&part);
 }
 
 /* By onv_status. */
@@ -452,18 +411,14 @@ enum { N_CODES = sizeof codes / sizeof codes[0] };
 static void write_errors(const onv_failed_files *failed, onv_json *json)
 {
     if (failed->count == 0) return;
-    onv_json_put_open(json, "errors", '[', ONV_JSON_LINES);
-    for (size_t i = 0; i < failed->count; i++) {
+    ONV_JSON_ROWS(json, "errors", i, failed->count, INLINE) {
         const onv_failed_file *f = &failed->at[i];
-        onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_string(json, "file", f->file);
         onv_json_put_string(json, "code", (size_t)f->why.code < N_CODES ? codes[f->why.code] : "");
         if (f->why.node[0] != '\0') onv_json_put_string(json, "node", f->why.node);
         if (f->why.op_type[0] != '\0') onv_json_put_string(json, "op_type", f->why.op_type);
         onv_json_put_string(json, "message", f->why.message);
-        onv_json_close(json);
     }
-    onv_json_close(json);
 }
 
 static onv_status close_document(const onv_report_job *job, onv_json *json)
@@ -471,7 +426,8 @@ static onv_status close_document(const onv_report_job *job, onv_json *json)
     onv_json_close(json);
     if (job->options->failed != NULL) write_errors(job->options->failed, json);
     write_command(job->options, json);
-    if (job->options->together != NULL) onv_json_write_together(job, json);
+    if (job->options->together != NULL)
+        ONV_JSON_PART(json, "together", LINES) onv_json_write_together(job, json);
     onv_json_close(json);
     return json->out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
 }

@@ -7,22 +7,19 @@
 /* What became of the graph: how often each rewrite applied, and those that would and are not modelled. */
 static void write_rewrites(onv_json *json, const onv_rewritten *r, bool is_not_modelled)
 {
-    onv_json_put_open(json, is_not_modelled ? "not_modelled" : "rewrites", '{', ONV_JSON_INLINE);
-    for (uint32_t i = 0; i < r->n_counts; i++)
-        if (r->counts[i].is_not_modelled == is_not_modelled)
-            onv_json_put_u64(json, r->counts[i].name, r->counts[i].count);
-    onv_json_close(json);
+    ONV_JSON_PART(json, is_not_modelled ? "not_modelled" : "rewrites", INLINE)
+        for (uint32_t i = 0; i < r->n_counts; i++)
+            if (r->counts[i].is_not_modelled == is_not_modelled)
+                onv_json_put_u64(json, r->counts[i].name, r->counts[i].count);
 }
 
 static void write_rewritten(onv_json *json, const onv_rewritten *r)
 {
-    onv_json_put_open(json, "graph", '{', ONV_JSON_INLINE);
     onv_json_put_u64(json, "nodes", r->model.nodes.count);
     onv_json_put_u64(json, "nodes_on_cpu", r->n_nodes_on_cpu);
     onv_json_put_u64(json, "copies", r->n_copies);
     write_rewrites(json, r, false);
     write_rewrites(json, r, true);
-    onv_json_close(json);
 }
 
 /* What the contract names for each runtime; "total_bytes" is what the runtime itself holds, the
@@ -30,7 +27,6 @@ static void write_rewritten(onv_json *json, const onv_rewritten *r)
 static void write_runtime(onv_json *json, const onv_runtime_result *r)
 {
     const char *name = r->runtime->name;
-    onv_json_put_open(json, name, '{', ONV_JSON_INLINE);
     if (strcmp(name, "ideal") == 0 || strcmp(name, "arena") == 0)
         onv_json_put_u64(json, "activation_peak_bytes", r->activation_bytes);
     if (strcmp(name, "arena") == 0) {
@@ -47,7 +43,8 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
         onv_json_put_u64(json, "high_bytes", r->held_bytes);
         ONV_JSON_FIELDS(json, r, driver_bytes, out_of_memory);
         onv_json_put_ort_settings(json, &r->ort);
-        if (r->rewritten != NULL) write_rewritten(json, r->rewritten);
+        if (r->rewritten != NULL)
+            ONV_JSON_PART(json, "graph", INLINE) write_rewritten(json, r->rewritten);
     } else if (strcmp(name, "ideal") != 0) {
         if (strcmp(name, "torch") == 0)
             onv_json_put_string(json, "evidence", onv_program_evidence(r->model));
@@ -68,14 +65,15 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
         onv_json_put_range(json, "context_bytes", r->context_bytes);
         onv_json_put_range(json, "total_range_bytes", r->total_bytes);
     }
-    onv_json_close(json);
 }
 
 void onv_json_write_runtimes(const onv_json_part *job)
 {
     onv_json *json = job->json;
-    if (job->view->n_runtimes == 0) return;
-    onv_json_put_open(json, "runtimes", '{', ONV_JSON_LINES);
-    for (size_t i = 0; i < job->view->n_runtimes; i++) write_runtime(json, &job->view->runtimes[i]);
-    onv_json_close(json);
+    const onv_view *view = job->view;
+    if (view->n_runtimes == 0) return;
+    ONV_JSON_PART(json, "runtimes", LINES)
+        for (size_t i = 0; i < view->n_runtimes; i++)
+            ONV_JSON_PART(json, view->runtimes[i].runtime->name, INLINE)
+                write_runtime(json, &view->runtimes[i]);
 }

@@ -243,7 +243,6 @@ static void write_execution(const drawing *d)
     onv_json *json = d->json;
     const onv_held_figures *figures = &d->kept->made.placement.figures;
     uint32_t measured_from = d->kept->made.timeline.measured_from;
-    onv_json_open(json, '{', ONV_JSON_LINES);
     onv_json_put_string(json, "runtime", d->kept->runtime);
     if (d->kept->plan != ONV_NO_PLAN) onv_json_put_u64(json, "plan", d->kept->plan);
     onv_json_put_u64(json, "peak_bytes", d->peak.bytes);
@@ -252,13 +251,13 @@ static void write_execution(const drawing *d)
     onv_json_put_u64(json, "reserved_peak_bytes", figures->reserved_peak);
     if (measured_from > 0) onv_json_put_u64(json, "measured_from", measured_from);
     for (size_t i = 0; i < N_TABLES; i++) {
-        size_t n = count_rows(d, i);
-        onv_json_put_open(json, tables[i].key, '{', ONV_JSON_LINES);
-        onv_json_put_u64(json, "count", n);
-        for (size_t k = 0; k < tables[i].n_columns; k++) put_column(d, i, n, &tables[i].columns[k]);
-        onv_json_close(json);
+        const size_t n = count_rows(d, i);
+        ONV_JSON_PART(json, tables[i].key, LINES) {
+            onv_json_put_u64(json, "count", n);
+            for (size_t k = 0; k < tables[i].n_columns; k++)
+                put_column(d, i, n, &tables[i].columns[k]);
+        }
     }
-    onv_json_close(json);
 }
 
 static void name_rows(drawing *d)
@@ -294,17 +293,16 @@ static bool prepare(drawing *d)
 static void write_executions(onv_json *json, naming *names, const onv_executions *kept)
 {
     drawing *all = ONV_ARENA_ARRAY(&names->arena, drawing, kept->list.count);
-    onv_json_put_open(json, "executions", '[', ONV_JSON_LINES);
     if (all == NULL) names->failed = true;
-    for (size_t i = 0; i < kept->list.count && !names->failed && !json->out->failed; i++) {
-        all[i] = (drawing){
-            .json = json, .names = names, .kept = &kept->list.at[i], .all = all, .index = i};
-        if (prepare(&all[i]))
-            write_execution(&all[i]);
-        else
-            names->failed = true;
-    }
-    onv_json_close(json);
+    ONV_JSON_LIST(json, "executions", LINES)
+        for (size_t i = 0; i < kept->list.count && !names->failed && !json->out->failed; i++) {
+            all[i] = (drawing){
+                .json = json, .names = names, .kept = &kept->list.at[i], .all = all, .index = i};
+            if (prepare(&all[i]))
+                ONV_JSON_ROW(json, LINES) write_execution(&all[i]);
+            else
+                names->failed = true;
+        }
 }
 
 /* --- Modules ----------------------------------------------------------------------------------- */
@@ -320,12 +318,11 @@ static void put_of_node(onv_json *json, naming *names, const onv_view *view,
         if (node != NONE) of_node[node] = modules->of_step[s];
     }
     uint32_t before = 0;
-    onv_json_put_open(json, "of_node", '[', ONV_JSON_DENSE);
-    for (size_t i = 0; i < n && of_node != NULL; i++) {
-        onv_json_i64(json, (int64_t)of_node[i] - before);
-        before = of_node[i];
-    }
-    onv_json_close(json);
+    ONV_JSON_LIST(json, "of_node", DENSE)
+        for (size_t i = 0; i < n && of_node != NULL; i++) {
+            onv_json_i64(json, (int64_t)of_node[i] - before);
+            before = of_node[i];
+        }
 }
 
 /* As --layers has them, all of them with what is inside. */
@@ -341,21 +338,17 @@ static void write_modules(onv_json *json, naming *names, const onv_view *view)
         !onv_modules_init(&modules, view, &footprint, 0, &arena)) {
         names->failed = true;
     } else {
-        onv_json_put_open(json, "modules", '{', ONV_JSON_LINES);
-        onv_json_put_open(json, "list", '[', ONV_JSON_LINES);
-        for (size_t i = 0; i < modules.list.count; i++) {
-            const onv_module *m = &modules.list.at[i];
-            onv_json_open(json, '{', ONV_JSON_INLINE);
-            onv_json_put_string(json, "name", m->name);
-            onv_json_put_known(json, "parent", i > 0, m->parent);
-            onv_json_put_u64(json, "parameters", m->params);
-            onv_json_put_u64(json, "activation_bytes", m->activation.fixed);
-            onv_json_put_known(json, "macs", m->macs_known, m->macs);
-            onv_json_close(json);
+        ONV_JSON_PART(json, "modules", LINES) {
+            ONV_JSON_ROWS(json, "list", i, modules.list.count, INLINE) {
+                const onv_module *m = &modules.list.at[i];
+                onv_json_put_string(json, "name", m->name);
+                onv_json_put_known(json, "parent", i > 0, m->parent);
+                onv_json_put_u64(json, "parameters", m->params);
+                onv_json_put_u64(json, "activation_bytes", m->activation.fixed);
+                onv_json_put_known(json, "macs", m->macs_known, m->macs);
+            }
+            put_of_node(json, names, view, &modules);
         }
-        onv_json_close(json);
-        put_of_node(json, names, view, &modules);
-        onv_json_close(json);
     }
     onv_modules_cleanup(&modules);
     onv_arena_cleanup(&arena);
@@ -379,10 +372,9 @@ void onv_json_write_timelines(const onv_json_part *job, const onv_view *named)
     onv_json_put_texts(json, "kinds", kinds, ONV_N_BUFFER_KINDS);
     if (!names.failed) write_modules(json, &names, job->view);
     if (!names.failed) write_executions(json, &names, executions);
-    onv_json_put_open(json, "labels", '[', ONV_JSON_LINES);
-    for (size_t i = names.n_tensors; i < names.text.count; i++)
-        onv_json_string(json, names.text.at[i]);
-    onv_json_close(json);
+    ONV_JSON_LIST(json, "labels", LINES)
+        for (size_t i = names.n_tensors; i < names.text.count; i++)
+            onv_json_string(json, names.text.at[i]);
     onv_json_close(json);
     if (names.failed) json->out_of_memory = true;
     cleanup(&names);

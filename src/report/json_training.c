@@ -7,35 +7,35 @@ static void put_ends(onv_json *json, const char *key, const uint64_t ends[2],
 {
     /* The larger share may be of either end. */
     bool turns = (double)ends[0] * (double)wholes[1] > (double)ends[1] * (double)wholes[0];
-    onv_json_put_open(json, key, '{', ONV_JSON_INLINE);
-    onv_json_put_ratio(json, "low", ends[turns], wholes[turns]);
-    onv_json_put_ratio(json, "high", ends[!turns], wholes[!turns]);
-    onv_json_close(json);
+    ONV_JSON_PART(json, key, INLINE) {
+        onv_json_put_ratio(json, "low", ends[turns], wholes[turns]);
+        onv_json_put_ratio(json, "high", ends[!turns], wholes[!turns]);
+    }
 }
 
-void onv_json_put_time(onv_json *json, const onv_time *time, bool is_plan)
+static void write_time(onv_json *json, const onv_time *time, bool is_plan)
 {
     const uint64_t giga[2] = {1000000000, 1000000000}, seconds[2] = {time->all.low, time->all.high};
-    if (time->refused == NULL && time->all.high == 0) return;
-    onv_json_put_open(json, "time", '{', ONV_JSON_INLINE);
+    const uint64_t more[2] = {time->more.low, time->more.high};
+    const uint64_t others[2] = {seconds[0] - more[0], seconds[1] - more[1]};
     if (time->refused != NULL) {
         onv_json_put_string(json, "refused", time->refused);
-        onv_json_close(json);
         return;
     }
     put_ends(json, "seconds", seconds, giga);
     ONV_JSON_FIELDS(json, time, macs, bytes, kernels);
-    if (is_plan)
-        put_ends(
-            json, "overhead", (const uint64_t[2]){time->more.low, time->more.high},
-            (const uint64_t[2]){time->all.low - time->more.low, time->all.high - time->more.high});
-    onv_json_close(json);
+    if (is_plan) put_ends(json, "overhead", more, others);
+}
+
+void onv_json_put_time(onv_json *json, const onv_time *time, bool is_plan)
+{
+    if (time->refused != NULL || time->all.high > 0)
+        ONV_JSON_PART(json, "time", INLINE) write_time(json, time, is_plan);
 }
 
 static void write_plan(onv_json *json, const onv_training *t, uint32_t index, uint32_t knee)
 {
     const onv_training_plan *plan = &t->plans[index];
-    onv_json_open(json, '{', ONV_JSON_LINES);
     ONV_JSON_FIELDS(json, &plan->does, name);
     ONV_JSON_FIELDS(json, plan, id);
     ONV_JSON_FIELDS(json, &plan->figures, peak_bytes, saved_activation_bytes, allocated_peak_bytes,
@@ -59,20 +59,16 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index, ui
     if (plan->n_by_hand > 0) onv_json_put_u64(json, "by_hand", plan->n_by_hand);
     onv_json_put_segments(json, plan, false);
     onv_json_put_plan(json, "apply", plan);
-    onv_json_close(json);
 }
 
 static void write_largest(onv_json *json, const onv_largest_size *at)
 {
-    if (at->size == 0) return;
-    onv_json_put_open(json, "largest", '{', ONV_JSON_LINES);
     onv_json_put_u64(json, "size", (uint64_t)at->size);
     onv_json_put_string(json, "plan", at->name);
     onv_json_put_string(json, "id", at->id);
     onv_json_put_u64(json, "recompute_macs", at->recomputed_macs);
     onv_json_put_ratio(json, "overhead", at->recomputed_macs, at->pass_macs);
     onv_json_put_u64(json, "segments", at->n_segments);
-    onv_json_close(json);
 }
 
 /* What was asked for beside the usual. */
@@ -99,26 +95,19 @@ static void write_training_parts(onv_json *json, const onv_training *t)
 
 static void write_compiled(onv_json *json, const onv_model *model, const onv_compiled *c)
 {
-    if (c == NULL) return;
-    onv_json_put_open(json, "compile", '{', ONV_JSON_LINES);
     onv_json_put_memory_budget(json, c->budget);
     ONV_JSON_FIELDS(json, c, saved_activation_bytes, peak_bytes);
     onv_json_put_u64(json, "recompute_macs", c->recomputed_macs);
     onv_json_put_ratio(json, "overhead", c->recomputed_macs, c->pass_macs);
-    onv_json_put_open(json, "saved", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < c->n_saved; i++) {
+    ONV_JSON_ROWS(json, "saved", i, c->n_saved, INLINE) {
         const onv_compiled_tensor *t = &c->saved[i];
-        onv_json_open(json, '{', ONV_JSON_INLINE);
         if (onv_is_value(t->value))
             onv_json_put_string(json, "name", onv_model_value(model, t->value)->name);
         if (onv_is_node(t->node))
             onv_json_put_string(json, "node", onv_model_node(model, t->node)->name);
         if (t->operation != NULL) onv_json_put_string(json, "operation", t->operation);
         onv_json_put_u64(json, "bytes", t->bytes);
-        onv_json_close(json);
     }
-    onv_json_close(json);
-    onv_json_close(json);
 }
 
 static void write_unit(onv_json *json, const onv_model *model, const onv_unit_list *list,
@@ -126,54 +115,41 @@ static void write_unit(onv_json *json, const onv_model *model, const onv_unit_li
 {
     const onv_chain_unit *unit = &list->chain.units[u];
     const onv_listed_unit *named = &list->units[u];
-    onv_json_open(json, '{', ONV_JSON_INLINE);
     if (onv_is_node(named->node))
         onv_json_put_string(json, "node", onv_model_node(model, named->node)->name);
     ONV_JSON_FIELDS(json, named, operation, macs);
     ONV_JSON_FIELDS(json, unit, forward_bytes, passing_bytes, own_bytes, backward_bytes);
     onv_json_put_u64(json, "beside_bytes", list->chain.turn_bytes[u]);
-    onv_json_close(json);
 }
 
 static void write_readers(onv_json *json, const onv_chain_tensor *tensor, const char *key,
                           bool save)
 {
-    onv_json_put_open(json, key, '[', ONV_JSON_INLINE);
-    for (uint32_t i = 0; i < tensor->n_readers; i++)
-        if (!save || tensor->readers[i].saves) onv_json_u64(json, tensor->readers[i].unit);
-    if (save && tensor->saved_by_maker) onv_json_u64(json, tensor->maker);
-    onv_json_close(json);
+    ONV_JSON_LIST(json, key, INLINE) {
+        for (uint32_t i = 0; i < tensor->n_readers; i++)
+            if (!save || tensor->readers[i].saves) onv_json_u64(json, tensor->readers[i].unit);
+        if (save && tensor->saved_by_maker) onv_json_u64(json, tensor->maker);
+    }
 }
 
 /* What plans are made of: chain.h. */
 static void write_units(onv_json *json, const onv_model *model, const onv_unit_list *list)
 {
-    if (list == NULL) return;
-    onv_json_put_open(json, "chain", '{', ONV_JSON_LINES);
     onv_json_put_u64(json, "beside_bytes", list->chain.turn_bytes[list->chain.n_units]);
-    onv_json_put_open(json, "units", '[', ONV_JSON_LINES);
-    for (uint32_t u = 0; u < list->chain.n_units; u++) write_unit(json, model, list, u);
-    onv_json_close(json);
-    onv_json_put_open(json, "tensors", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < list->chain.n_tensors; i++) {
+    ONV_JSON_ROWS(json, "units", u, list->chain.n_units, INLINE) write_unit(json, model, list, u);
+    ONV_JSON_ROWS(json, "tensors", i, list->chain.n_tensors, INLINE) {
         const onv_chain_tensor *tensor = &list->chain.tensors[i];
-        onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_u64(json, "bytes", tensor->bytes);
         onv_json_put_u64(json, "made_by", tensor->maker);
         write_readers(json, tensor, "read_by", false);
         write_readers(json, tensor, "saved_by", true);
-        onv_json_close(json);
     }
-    onv_json_close(json);
-    onv_json_close(json);
 }
 
 void onv_json_write_training(const onv_json_part *job)
 {
     const onv_training *t = &job->view->training;
     onv_json *json = job->json;
-    if (t->optimizer == NULL) return;
-    onv_json_put_open(json, "training", '{', ONV_JSON_LINES);
     onv_json_put_string(json, "optimizer", t->optimizer->name);
     onv_json_put_string(json, "loss", t->loss);
     onv_json_put_string(json, "evidence", onv_program_evidence(t->model));
@@ -192,12 +168,13 @@ void onv_json_write_training(const onv_json_part *job)
     write_training_parts(json, t);
     if (t->n_plans > 0) {
         onv_json_put_u64(json, "forward_macs", t->figures.forward_macs);
-        onv_json_put_open(json, "plans", '[', ONV_JSON_LINES);
-        for (uint32_t i = 0; i < t->n_plans; i++) write_plan(json, t, i, onv_training_knee(t));
-        onv_json_close(json);
-        write_largest(json, &t->largest);
+        ONV_JSON_ROWS(json, "plans", i, t->n_plans, LINES)
+            write_plan(json, t, i, onv_training_knee(t));
     }
-    write_units(json, t->model, t->units);
-    write_compiled(json, t->model, t->compiled);
-    onv_json_close(json);
+    if (t->largest.size > 0)
+        ONV_JSON_PART(json, "largest", LINES) write_largest(json, &t->largest);
+    if (t->units != NULL)
+        ONV_JSON_PART(json, "chain", LINES) write_units(json, t->model, t->units);
+    if (t->compiled != NULL)
+        ONV_JSON_PART(json, "compile", LINES) write_compiled(json, t->model, t->compiled);
 }

@@ -7,15 +7,12 @@ void onv_json_write_quantized(const onv_json_part *job)
 {
     const onv_quantized *q = &job->view->quantized;
     onv_json *json = job->json;
-    if (q->format == NULL) return;
-    onv_json_put_open(json, "quantization", '{', ONV_JSON_LINES);
     onv_json_put_string(json, "format", q->format->name);
     onv_json_put_u64(json, "matrices", q->n_matrices);
     ONV_JSON_FIELDS(json, q, bytes_before, bytes);
     onv_json_put_u64(json, "left_bytes", q->bytes_left);
     onv_json_put_u64(json, "left_table_bytes", q->bytes_tables);
     onv_json_put_u64(json, "left_convolution_bytes", q->bytes_convolutions);
-    onv_json_close(json);
 }
 
 static const char *name_of(const onv_model *model, onv_value_id id)
@@ -27,21 +24,17 @@ static void write_pair(const onv_json_part *job, const onv_kv_pair *pair)
 {
     const onv_model *model = &job->view->model;
     onv_json *json = job->json;
-    onv_json_open(json, '{', ONV_JSON_INLINE);
     onv_json_put_string(json, "past", name_of(model, pair->past));
     onv_json_put_string(json, "present", name_of(model, pair->present));
     onv_json_put_known(json, "axis", pair->axis >= 0, (uint64_t)pair->axis);
     ONV_JSON_FIELDS(json, pair, past_bytes, present_bytes, token_bytes, in_place);
-    onv_json_close(json);
 }
 
 void onv_json_write_kv_cache(const onv_json_part *job)
 {
     const onv_kv_cache *cache = &job->view->cache;
     onv_json *json = job->json;
-    if (cache->mode == ONV_KV_NOT_ASKED) return;
     bool is_sized = cache->tokens > 0;
-    onv_json_put_open(json, "kv_cache", '{', ONV_JSON_LINES);
     onv_json_put_string(json, "mode", cache->mode == ONV_KV_SHARED ? "shared" : "copies");
     onv_json_put_u64(json, "layers", cache->n_layers);
     onv_json_put_known(json, "token_bytes", is_sized, cache->token_bytes);
@@ -52,10 +45,7 @@ void onv_json_write_kv_cache(const onv_json_part *job)
     onv_json_put_known(json, "fixed_bytes", is_sized, cache->fixed_bytes);
     onv_json_put_known(json, "bytes", is_sized, onv_kv_cache_bytes(cache));
     if (cache->longest >= 0) onv_json_put_u64(json, "longest_context", (uint64_t)cache->longest);
-    onv_json_put_open(json, "pairs", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < cache->n_pairs; i++) write_pair(job, &cache->pairs[i]);
-    onv_json_close(json);
-    onv_json_close(json);
+    ONV_JSON_ROWS(json, "pairs", i, cache->n_pairs, INLINE) write_pair(job, &cache->pairs[i]);
 }
 
 void onv_json_write_savings(const onv_json_part *job)
@@ -64,10 +54,8 @@ void onv_json_write_savings(const onv_json_part *job)
     const onv_model *model = &job->view->model;
     onv_json *json = job->json;
     if (savings->count == 0) return;
-    onv_json_put_open(json, "savings", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < savings->count; i++) {
+    ONV_JSON_ROWS(json, "savings", i, savings->count, INLINE) {
         const onv_saving *s = &savings->of[i];
-        onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_string(json, "kind", onv_saving_name((onv_saving_kind)s->kind));
         ONV_JSON_FIELDS(json, s, saved_bytes, peak_bytes);
         if (onv_is_value(s->value)) onv_json_put_string(json, "tensor", name_of(model, s->value));
@@ -79,7 +67,5 @@ void onv_json_write_savings(const onv_json_part *job)
             onv_json_put_u64(json, "batch", (uint64_t)s->part);
         }
         ONV_JSON_FIELDS(json, s, more_macs, more_nodes);
-        onv_json_close(json);
     }
-    onv_json_close(json);
 }

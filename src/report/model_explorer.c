@@ -22,15 +22,11 @@ static void write_gradient(onv_json *json)
         uint64_t part; /* of 2 */
         const char *color, *text;
     } stops[] = {{0, "#fff7ec", "#000000"}, {1, "#fdbb84", "#000000"}, {2, "#b30000", "#ffffff"}};
-    onv_json_put_open(json, "gradient", '[', ONV_JSON_LINES);
-    for (size_t i = 0; i < sizeof stops / sizeof stops[0]; i++) {
-        onv_json_open(json, '{', ONV_JSON_INLINE);
+    ONV_JSON_ROWS(json, "gradient", i, sizeof stops / sizeof stops[0], INLINE) {
         onv_json_put_ratio(json, "stop", stops[i].part, 2);
         onv_json_put_string(json, "bgColor", stops[i].color);
         onv_json_put_string(json, "textColor", stops[i].text);
-        onv_json_close(json);
     }
-    onv_json_close(json);
 }
 
 static onv_status write_results(onv_json *json, const onv_report_job *job,

@@ -9,22 +9,20 @@
 
 void onv_json_put_segments(onv_json *json, const onv_training_plan *plan, bool are_places)
 {
-    onv_json_put_open(json, "segments", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < plan->does.n_segments; i++) {
-        const onv_segment_names *names = &plan->names[i];
-        onv_json_open(json, '[', ONV_JSON_INLINE);
-        onv_json_string(json, are_places ? names->begin : names->first);
-        onv_json_string(json, are_places ? names->end : names->last);
-        onv_json_close(json);
-    }
-    onv_json_close(json);
+    ONV_JSON_LIST(json, "segments", LINES)
+        for (uint32_t i = 0; i < plan->does.n_segments; i++) {
+            const onv_segment_names *names = &plan->names[i];
+            onv_json_open(json, '[', ONV_JSON_INLINE);
+            onv_json_string(json, are_places ? names->begin : names->first);
+            onv_json_string(json, are_places ? names->end : names->last);
+            onv_json_close(json);
+        }
 }
 
 static void put_kept(onv_json *json, const onv_training_plan *plan)
 {
-    onv_json_put_open(json, "keep", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < plan->does.n_kept_ops; i++) onv_json_string(json, plan->kept[i]);
-    onv_json_close(json);
+    ONV_JSON_LIST(json, "keep", LINES)
+        for (uint32_t i = 0; i < plan->does.n_kept_ops; i++) onv_json_string(json, plan->kept[i]);
 }
 
 void onv_json_put_memory_budget(onv_json *json, double budget)
@@ -42,10 +40,9 @@ void onv_json_put_plan(onv_json *json, const char *key, const onv_training_plan 
     if (plan->form == ONV_PLAN_SEQUENTIAL) onv_json_put_u64(json, "count", plan->does.sequential);
     if (plan->form == ONV_PLAN_COMPILE) onv_json_put_memory_budget(json, plan->does.memory_budget);
     if (plan->form == ONV_PLAN_MODULES) {
-        onv_json_put_open(json, "modules", '[', ONV_JSON_LINES);
-        for (uint32_t i = 0; i < plan->does.n_segments; i++)
-            onv_json_string(json, plan->names[i].modules);
-        onv_json_close(json);
+        ONV_JSON_LIST(json, "modules", LINES)
+            for (uint32_t i = 0; i < plan->does.n_segments; i++)
+                onv_json_string(json, plan->names[i].modules);
         if (plan->does.save != NULL) onv_json_put_string(json, "save", plan->does.save);
         if (plan->does.is_reentrant) onv_json_put_string(json, "checkpoint", "reentrant");
     }
