@@ -118,7 +118,7 @@ int64_t onv_bound_batch(const onv_options *options, const char **name);
 onv_status onv_session_extras(const onv_request *from, const onv_options *options,
                               onv_analysis *analysis, onv_error *err);
 
-/* Fills analysis->in_force. `options` are complete, and as the caller gave them. Requires the answer. */
+/* Fills analysis->in_force (option_rows.c). `options` are complete, and as the caller gave them. Requires the answer. */
 onv_status onv_in_force_note(const onv_options *options, onv_analysis *analysis, onv_error *err);
 
 /* Infers the model; where that fails, analysis->making->contradicts says which nodes do not fit without any size, either. */
