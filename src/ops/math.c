@@ -139,17 +139,14 @@ static onv_status infer_loss(onv_op_ctx *c)
 
 /* --- Rows ------------------------------------------------------------------------------------- */
 
-#define SOFTMAX(op, version) ONV_OP(op, version, 1, 1, 1, 1, infer_softmax)
+#define SOFTMAX(op) ONV_OP(op, 1, 1, 1, 1, 1, infer_softmax)
 #define TOPK(version, inputs, ...)                                                                 \
     ONV_OP("TopK", version, inputs, inputs, 2, 2, infer_topk, __VA_ARGS__)
 
 static const onv_op rows[] = {
-    SOFTMAX("Softmax", 1),
-    SOFTMAX("Softmax", 13),
-    SOFTMAX("LogSoftmax", 1),
-    SOFTMAX("LogSoftmax", 13),
-    SOFTMAX("Hardmax", 1),
-    SOFTMAX("Hardmax", 13),
+    SOFTMAX("Softmax"),
+    SOFTMAX("LogSoftmax"),
+    SOFTMAX("Hardmax"),
     ONV_OP("CumSum", 11, 2, 2, 1, 1, infer_cumulative, .fold = fold_cumulative),
     ONV_OP("CumProd", 26, 2, 2, 1, 1, infer_cumulative, .fold = fold_cumulative),
     TOPK(1, 1),

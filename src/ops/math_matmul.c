@@ -71,22 +71,12 @@ static onv_dim gemm_dim(onv_op_ctx *c, uint32_t k, int axis)
     return onv_op_in_dim(c, k, transposed ? 1 - axis : axis);
 }
 
-/* The bias has the result's shape or broadcasts to it; before opset 7 where `broadcast` is set. */
+/* The bias broadcasts to the result; before opset 7 where `broadcast` is set, else it has the result's rank. */
 static onv_status check_bias(onv_op_ctx *c, const onv_dim *dims)
 {
-    int rank = onv_op_in_rank(c, 2);
     bool may_broadcast = c->version >= 7 || onv_op_attr_int(c, "broadcast", 0) != 0;
-    if (rank < 0) return ONV_OK;
-    bool fits = rank <= 2 && (may_broadcast || rank == 2);
-    for (int axis = 1; fits && axis <= rank; axis++) {
-        onv_dim bias = onv_op_in_dim(c, 2, -axis), dim = dims[2 - axis];
-        if (may_broadcast && onv_dim_is(bias, 1)) continue;
-        fits = !onv_dim_is_const(bias) || !onv_dim_is_const(dim) || onv_dim_same(bias, dim);
-    }
-    if (fits) return ONV_OK;
-    onv_type result = {.kind = ONV_TYPE_TENSOR, .rank = 2, .dims = dims};
-    return onv_op_fail(c, "bias %s does not broadcast to %s", onv_op_in_text(c, 2),
-                       onv_op_shape_text(c, &result));
+    ONV_TRY(onv_rule_check_fits(c, "bias", 2, dims, 2));
+    return onv_tensor_need_rank(c, 2, may_broadcast ? 0 : 2, 2);
 }
 
 static onv_status infer_gemm(onv_op_ctx *c)

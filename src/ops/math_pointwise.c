@@ -104,19 +104,12 @@ ONV_FOLD(clip, clipped(c, t, in, n))
 
 static onv_status infer_prelu(onv_op_ctx *c)
 {
-    int rank = onv_op_in_rank(c, 0), slope = onv_op_in_rank(c, 1);
+    const onv_type *x = onv_op_in(c, 0);
     onv_op_set_out_like(c, 0, 0, onv_rule_dtype(c, 0, 2));
     /* Before opset 7 the slope was one number, or one per channel. */
-    if (c->version < 7 || rank < 0 || slope < 0) return ONV_OK;
-    bool fits = slope <= rank;
-    for (int axis = 1; fits && axis <= slope; axis++) {
-        onv_dim a = onv_op_in_dim(c, 0, -axis), b = onv_op_in_dim(c, 1, -axis);
-        fits =
-            !onv_dim_is_const(a) || !onv_dim_is_const(b) || onv_dim_is(b, 1) || onv_dim_same(a, b);
-    }
-    if (fits) return ONV_OK;
-    return onv_op_fail(c, "slope %s does not broadcast to %s", onv_op_in_text(c, 1),
-                       onv_op_in_text(c, 0));
+    if (c->version < 7 || !onv_type_has_rank(x)) return ONV_OK;
+    ONV_TRY(onv_rule_check_fits(c, "slope", 1, x->dims, x->rank));
+    return onv_tensor_need_rank(c, 1, 0, x->rank);
 }
 
 /* --- Rows ------------------------------------------------------------------------------------- */

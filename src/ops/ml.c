@@ -51,7 +51,7 @@ static onv_status infer_category_mapper(onv_op_ctx *c)
 static onv_dtype label_dtype(const onv_op_ctx *c)
 {
     onv_dtype from = onv_op_in_dtype(c, 0);
-    if (c->op->since < 2)
+    if (c->version < 2)
         return from == ONV_STRING ? ONV_INT64 : from == ONV_INT64 ? ONV_STRING : ONV_UNDEFINED;
     const onv_attr *values = onv_op_attr(c, "values_tensor");
     if (values != NULL && values->kind == ONV_ATTR_TENSOR)
@@ -230,8 +230,6 @@ static const onv_op rows[] = {
     ONV_OP("Imputer", 1, 1, 1, 1, 1, onv_infer_same, .traits = {.inplace = ONV_BIT(0)},
            .flags = ONV_OP_WEIGHT_ATTRS),
     ONV_OP("LabelEncoder", 1, 1, 1, 1, 1, infer_label_encoder, .flags = ONV_OP_WEIGHT_ATTRS),
-    ONV_OP("LabelEncoder", 2, 1, 1, 1, 1, infer_label_encoder, .flags = ONV_OP_WEIGHT_ATTRS),
-    ONV_OP("LabelEncoder", 4, 1, 1, 1, 1, infer_label_encoder, .flags = ONV_OP_WEIGHT_ATTRS),
     ONV_OP("LinearClassifier", 1, 1, 1, 2, 2, infer_classifier, .with = "classlabels_ints",
            .macs = count_linear, .flags = ONV_OP_WEIGHT_ATTRS),
     ONV_OP("LinearRegressor", 1, 1, 1, 1, 1, infer_regressor, .with = "targets",

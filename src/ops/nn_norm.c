@@ -3,32 +3,18 @@
 #include "ops/rules.h"
 #include "ops/tensor.h"
 
-/* The scale and bias of input k broadcast to the normalised axes without widening them. */
-static onv_status check_affine(onv_op_ctx *c, uint32_t k)
-{
-    int rank = onv_op_in_rank(c, k), x_rank = onv_op_in_rank(c, 0);
-    if (rank < 0 || x_rank < 0) return ONV_OK;
-    for (int back = 1; back <= rank; back++) {
-        onv_dim size = onv_op_in_dim(c, k, -back);
-        onv_dim x = back <= x_rank ? onv_op_in_dim(c, 0, -back) : onv_dim_const(1);
-        if (onv_dim_is(size, 1) || !onv_dim_always_ne(c->dims, size, x)) continue;
-        return onv_op_fail(c, "input %u is %s, which does not broadcast to %s", k,
-                           onv_op_in_text(c, k), onv_op_in_text(c, 0));
-    }
-    return ONV_OK;
-}
-
 /* LayerNormalization and RMSNormalization: over the axes from `axis` on. */
 static onv_status infer_layer_norm(onv_op_ctx *c)
 {
-    int rank = onv_op_in_rank(c, 0), axis;
     onv_dim dims[ONV_MAX_RANK];
+    int rank = onv_op_in_dims(c, 0, dims), axis;
     onv_dtype stash = onv_op_attr_dtype(c, "stash_type", ONV_FLOAT);
     onv_infer_same(c);
     if (rank >= 0) ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", -1), rank, &axis));
-    ONV_TRY(check_affine(c, 1));
-    ONV_TRY(check_affine(c, 2));
-    for (int i = 0; i < rank; i++) dims[i] = i < axis ? onv_op_in_dim(c, 0, i) : onv_dim_const(1);
+    if (rank >= 0) ONV_TRY(onv_rule_check_fits(c, "scale", 1, dims, rank));
+    if (rank >= 0) ONV_TRY(onv_rule_check_fits(c, "bias", 2, dims, rank));
+    for (int i = 0; i < rank; i++)
+        if (i >= axis) dims[i] = onv_dim_const(1);
     onv_op_set_out(c, 1, stash, dims, rank); /* Mean */
     onv_op_set_out(c, 2, stash, dims, rank); /* InvStdDev */
     return ONV_OK;

@@ -27,7 +27,7 @@ static onv_status infer_get_element(onv_op_ctx *c)
         if (onv_dim_is(of.length, 0)) return onv_op_fail(c, "the optional holds nothing");
         if (of.type != NULL) onv_op_set_out_type(c, 0, of.type);
     } else if (type->kind != ONV_TYPE_UNKNOWN) {
-        if (c->op->since < 18) return onv_op_fail(c, "input 0 is not an optional");
+        if (c->version < 18) return onv_op_fail(c, "input 0 is not an optional");
         onv_op_set_out_type(c, 0, type);
     }
     return ONV_OK;
@@ -51,8 +51,6 @@ static onv_status fold_has_element(onv_op_ctx *c)
 static const onv_op rows[] = {
     ONV_OP("Optional", 15, 0, 1, 1, 1, infer_optional, .traits = {.view_of = 1}),
     ONV_OP("OptionalGetElement", 15, 1, 1, 1, 1, infer_get_element, .fold = onv_fold_identity,
-           .traits = {.view_of = 1}),
-    ONV_OP("OptionalGetElement", 18, 1, 1, 1, 1, infer_get_element, .fold = onv_fold_identity,
            .traits = {.view_of = 1}),
     ONV_SAYS("OptionalHasElement", 15, 1, 1, 1, 1, "(x): [] bool", .fold = fold_has_element,
              .flags = ONV_OP_HOST),

@@ -49,6 +49,21 @@ static onv_status broadcast(onv_op_ctx *c, onv_dim *dims, int *rank)
     return ONV_OK;
 }
 
+onv_status onv_rule_check_fits(onv_op_ctx *c, const char *what, uint32_t k, const onv_dim *dims,
+                               int rank)
+{
+    bool fits = true;
+    for (int back = 1; back <= onv_op_in_rank(c, k); back++) {
+        onv_dim own = onv_op_in_dim(c, k, -back);
+        onv_dim to = back <= rank ? dims[rank - back] : onv_dim_const(1);
+        fits &= onv_dim_is(own, 1) || !onv_dim_always_ne(c->dims, own, to);
+    }
+    if (fits) return ONV_OK;
+    onv_type type = {.kind = ONV_TYPE_TENSOR, .rank = (int16_t)rank, .dims = dims};
+    return onv_op_fail(c, "%s %s does not broadcast to %s", what, onv_op_in_text(c, k),
+                       onv_op_shape_text(c, &type));
+}
+
 onv_dtype onv_rule_dtype(const onv_op_ctx *c, uint32_t first, uint32_t count)
 {
     for (uint32_t k = first; k < first + count; k++)

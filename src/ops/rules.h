@@ -9,6 +9,10 @@
  * which is right for every binding under which the model runs. Fails on two numbers that differ. */
 onv_status onv_rule_broadcast_dim(onv_op_ctx *c, onv_dim a, onv_dim b, onv_dim *out);
 
+/* Fails where input k cannot broadcast to these dims as they are; `what` names it in the message. */
+onv_status onv_rule_check_fits(onv_op_ctx *c, const char *what, uint32_t k, const onv_dim *dims,
+                               int rank);
+
 /* The dtype that inputs [first, first + count) share: the first one that is known. */
 onv_dtype onv_rule_dtype(const onv_op_ctx *c, uint32_t first, uint32_t count);
 

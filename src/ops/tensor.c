@@ -72,8 +72,8 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 /* The range of axes that Shape gives (start and end since opset 15). */
 static void shape_range(const onv_op_ctx *c, int rank, int *start, int *end)
 {
-    int64_t first = c->op->since >= 15 ? onv_op_attr_int(c, "start", 0) : 0;
-    int64_t last = c->op->since >= 15 ? onv_op_attr_int(c, "end", rank) : rank;
+    int64_t first = c->version >= 15 ? onv_op_attr_int(c, "start", 0) : 0;
+    int64_t last = c->version >= 15 ? onv_op_attr_int(c, "end", rank) : rank;
     *start = (int)clamp(first < 0 ? first + rank : first, 0, rank);
     *end = (int)clamp(last < 0 ? last + rank : last, *start, rank);
 }
@@ -158,7 +158,6 @@ static const onv_op rows[] = {
     ONV_OP("Identity", 1, 1, 1, 1, 1, onv_infer_identity, .fold = onv_fold_identity,
            .traits = {.view_of = 1}),
     ONV_OP("Shape", 1, 1, 1, 1, 1, infer_shape, .fold = fold_shape, .flags = ONV_OP_HOST),
-    ONV_OP("Shape", 15, 1, 1, 1, 1, infer_shape, .fold = fold_shape, .flags = ONV_OP_HOST),
     ONV_SAYS("Size", 1, 1, 1, 1, 1, "(x): [] i64", .fold = fold_size, .flags = ONV_OP_HOST),
     ONV_OP("Where", 9, 3, 3, 1, 1, infer_where, .fold = fold_where,
            .traits = {.inplace = ONV_BIT(1) | ONV_BIT(2), .save_in = ONV_BIT(0)}),

@@ -3,38 +3,12 @@
 
 #include <string.h>
 
-/* --- Blocks ------------------------------------------------------------------------------------ */
-
-/* How contents interleave along an axis: `outer` times, a run of `inner` elements per index. */
-typedef struct blocks {
-    uint32_t outer, inner;
-} blocks;
-
-static blocks blocks_of(const onv_known *known, int axis)
-{
-    blocks b = {1, 1};
-    for (int i = 0; i < axis; i++) b.outer *= (uint32_t)known->dims[i];
-    for (int i = axis + 1; i < known->rank; i++) b.inner *= (uint32_t)known->dims[i];
-    return b;
-}
-
-/* Copies between the whole (total indexes along the axis) and the part that begins at `first`. */
-static void copy_part(blocks b, onv_scalar *to, uint32_t to_total, uint32_t to_first,
-                      const onv_scalar *from, uint32_t from_total, uint32_t from_first,
-                      uint32_t length)
-{
-    for (uint32_t o = 0; o < b.outer; o++)
-        memcpy(to + ((size_t)o * to_total + to_first) * b.inner,
-               from + ((size_t)o * from_total + from_first) * b.inner,
-               (size_t)length * b.inner * sizeof *to);
-}
-
 /* --- Concat ------------------------------------------------------------------------------------ */
 
 /* The axis, required since opset 4. */
 static onv_status concat_axis(onv_op_ctx *c, int rank, int *axis)
 {
-    if (c->op->since >= 4 && onv_op_attr(c, "axis") == NULL)
+    if (c->version >= 4 && onv_op_attr(c, "axis") == NULL)
         return onv_op_fail(c, "attribute 'axis' is absent");
     return onv_op_axis(c, onv_op_attr_int(c, "axis", 1), rank, axis);
 }
@@ -90,17 +64,18 @@ static onv_status fold_concat(onv_op_ctx *c)
     onv_known *out = any ? onv_op_new_known(c, 0) : NULL;
     if (out == NULL || out->count == 0) return ONV_OK;
     ONV_TRY(concat_axis(c, out->rank, &axis));
-    blocks b = blocks_of(out, axis);
-    uint32_t first = 0;
+    /* Parts interleave: a run of each, as long as it has elements behind the axis, for each index before it. */
+    size_t row = 1, first = 0;
+    for (int i = axis; i < out->rank; i++) row *= (size_t)out->dims[i];
     for (uint32_t k = 0; k < c->n_in; k++) {
         const onv_known *part = onv_op_in_known(c, k);
         onv_dim length = onv_op_in_dim(c, k, axis);
         /* The output is static, so the lengths are numbers that add up to its own. */
         if (!onv_dim_is_const(length)) return ONV_OK;
-        if (part != NULL && part->count == b.outer * b.inner * (uint32_t)length.raw)
-            copy_part(b, out->elems, (uint32_t)out->dims[axis], first, part->elems,
-                      (uint32_t)length.raw, 0, (uint32_t)length.raw);
-        first += (uint32_t)length.raw;
+        size_t run = row / (size_t)out->dims[axis] * (size_t)length.raw, n = out->count / row;
+        for (size_t i = 0; part != NULL && part->count == n * run && i < n; i++)
+            memcpy(out->elems + i * row + first, part->elems + i * run, run * sizeof *out->elems);
+        first += run;
     }
     return ONV_OK;
 }
@@ -112,19 +87,19 @@ static onv_status even_parts(onv_op_ctx *c, onv_dim size, onv_dim *parts)
 {
     onv_dim count = onv_dim_const(c->n_out);
     int64_t asked = onv_op_attr_int(c, "num_outputs", c->n_out);
-    if (c->op->since >= 18 && asked != (int64_t)c->n_out)
+    if (c->version >= 18 && asked != (int64_t)c->n_out)
         return onv_op_fail(c, "num_outputs is %lld but there are %u outputs", (long long)asked,
                            c->n_out);
     bool even = onv_dim_is_const(size) && size.raw % count.raw == 0;
     onv_dim part = onv_dim_exact_div(c->dims, size, count);
     if (!onv_dim_is_known(part))
-        part = c->op->since >= 18 ? onv_dim_ceildiv(c->dims, size, count)
-                                  : onv_dim_floordiv(c->dims, size, count);
-    if (onv_dim_is_const(size) && !even && c->op->since < 18)
+        part = c->version >= 18 ? onv_dim_ceildiv(c->dims, size, count)
+                                : onv_dim_floordiv(c->dims, size, count);
+    if (onv_dim_is_const(size) && !even && c->version < 18)
         return onv_op_fail(c, "a dim of %lld does not split into %u equal parts",
                            (long long)size.raw, c->n_out);
     for (uint32_t k = 0; k < c->n_out; k++) parts[k] = part;
-    if (c->op->since < 18) return ONV_OK;
+    if (c->version < 18) return ONV_OK;
     onv_dim others = onv_dim_mul(c->dims, part, onv_dim_const((int64_t)c->n_out - 1));
     onv_dim last = onv_dim_sub(c->dims, size, others);
     if (onv_dim_is_const(last) && last.raw < 0)
@@ -148,10 +123,10 @@ static onv_status split_parts(onv_op_ctx *c, onv_dim size, onv_dim *parts)
 {
     const onv_dim *list;
     uint32_t count;
-    bool input = c->op->since >= 13 || c->op->since == 1;
-    bool given = onv_op_has_in(c, 1) || (c->op->since < 13 && onv_op_attr(c, "split") != NULL);
+    bool input = c->version >= 13 || c->version == 1;
+    bool given = onv_op_has_in(c, 1) || (c->version < 13 && onv_op_attr(c, "split") != NULL);
     if (!given) return even_parts(c, size, parts);
-    bool known = onv_op_ints(c, c->op->since < 13 ? "split" : "", input ? 1 : -1, &list, &count);
+    bool known = onv_op_ints(c, c->version < 13 ? "split" : "", input ? 1 : -1, &list, &count);
     if (known) return given_parts(c, size, list, count, parts);
     for (uint32_t k = 0; k < c->n_out; k++)
         parts[k] = c->n_out == 1            ? size
@@ -189,16 +164,11 @@ static onv_status fold_split(onv_op_ctx *c)
     onv_dim *parts = ONV_ARENA_ARRAY(c->arena, onv_dim, c->n_out);
     if (parts == NULL) return ONV_OK;
     ONV_TRY(split_parts(c, onv_dim_const(from->dims[axis]), parts));
-    blocks b = blocks_of(from, axis);
-    uint32_t first = 0;
-    for (uint32_t k = 0; k < c->n_out; k++) {
-        if (!onv_dim_is_const(parts[k])) return ONV_OK;
-        uint32_t length = (uint32_t)parts[k].raw;
-        onv_known *part = onv_op_new_known(c, k);
-        if (part != NULL)
-            copy_part(b, part->elems, length, 0, from->elems, (uint32_t)from->dims[axis], first,
-                      length);
-        first += length;
+    onv_strided how = {.rank = from->rank};
+    onv_tensor_strides(from->dims, from->rank, how.strides);
+    for (uint32_t k = 0; k < c->n_out && onv_dim_is_const(parts[k]); k++) {
+        ONV_TRY(onv_fold_strided(c, k, from, &how));
+        how.offset += parts[k].raw * how.strides[axis];
     }
     return ONV_OK;
 }
@@ -207,11 +177,9 @@ static onv_status fold_split(onv_op_ctx *c)
 
 static const onv_op rows[] = {
     ONV_OP("Concat", 1, 1, ONV_OP_MAX_ARITY, 1, 1, infer_concat, .fold = fold_concat),
-    ONV_OP("Concat", 4, 1, ONV_OP_MAX_ARITY, 1, 1, infer_concat, .fold = fold_concat),
     ONV_OP("Split", 1, 1, 2, 1, ONV_OP_MAX_ARITY, infer_split, .fold = fold_split),
     ONV_OP("Split", 2, 1, 1, 1, ONV_OP_MAX_ARITY, infer_split, .fold = fold_split),
     ONV_OP("Split", 13, 1, 2, 1, ONV_OP_MAX_ARITY, infer_split, .fold = fold_split),
-    ONV_OP("Split", 18, 1, 2, 1, ONV_OP_MAX_ARITY, infer_split, .fold = fold_split),
 };
 
 const onv_op_family onv_ops_tensor_concat = {"", rows, sizeof rows / sizeof rows[0]};

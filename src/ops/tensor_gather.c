@@ -123,7 +123,7 @@ static onv_status fold_gather_elements(onv_op_ctx *c)
 /* Checks batch_dims and the length of the index tuples (unknown: -1). */
 static onv_status read_tuples(onv_op_ctx *c, int rank, int indices, int *batch, int *tuple)
 {
-    int64_t given = c->op->since >= 12 ? onv_op_attr_int(c, "batch_dims", 0) : 0;
+    int64_t given = c->version >= 12 ? onv_op_attr_int(c, "batch_dims", 0) : 0;
     onv_dim last = onv_op_in_dim(c, 1, -1);
     *tuple = -1;
     if (given < 0 || given >= rank || given >= indices)
@@ -244,8 +244,6 @@ static const onv_op rows[] = {
     ONV_OP("GatherElements", 11, 2, 2, 1, 1, infer_gather_elements, .fold = fold_gather_elements,
            .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}),
     ONV_OP("GatherND", 11, 2, 2, 1, 1, infer_gather_nd, .fold = fold_gather_nd,
-           .traits = {.save_in = ONV_BIT(1)}),
-    ONV_OP("GatherND", 12, 2, 2, 1, 1, infer_gather_nd, .fold = fold_gather_nd,
            .traits = {.save_in = ONV_BIT(1)}),
     ONV_OP("OneHot", 9, 3, 3, 1, 1, infer_one_hot, .fold = fold_one_hot),
 };

@@ -71,16 +71,6 @@ static onv_status infer_expand(onv_op_ctx *c)
     return onv_op_set_like(c, dims, longest);
 }
 
-static onv_status fold_expand(onv_op_ctx *c)
-{
-    const onv_known *from = onv_fold_source(c, 0);
-    onv_known *to = from != NULL ? onv_op_new_known(c, 0) : NULL;
-    if (to == NULL) return ONV_OK;
-    for (uint32_t i = 0; i < to->count; i++)
-        to->elems[i] = from->elems[onv_broadcast_index(from, to->dims, to->rank, i)];
-    return ONV_OK;
-}
-
 /* --- Tile -------------------------------------------------------------------------------------- */
 
 /* Tile-1: one axis, named by an input. */
@@ -120,8 +110,10 @@ static onv_status infer_tile(onv_op_ctx *c)
     return onv_op_set_like(c, dims, rank);
 }
 
+/* Of Tile and Expand: an axis begins anew behind its end, one of a single element at each. */
 typedef struct tile {
     const onv_known *from;
+    int before; /* axes of the result that the source lacks */
     int64_t strides[ONV_MAX_RANK];
 } tile;
 
@@ -131,7 +123,7 @@ static int64_t place_tile(const void *how, uint32_t i, const int64_t *at)
     int64_t index = 0;
     (void)i;
     for (int axis = 0; axis < t->from->rank; axis++)
-        index += at[axis] % t->from->dims[axis] * t->strides[axis];
+        index += at[t->before + axis] % t->from->dims[axis] * t->strides[axis];
     return index;
 }
 
@@ -139,6 +131,7 @@ static onv_status fold_tile(onv_op_ctx *c)
 {
     tile how = {.from = onv_fold_source(c, 0)};
     if (how.from == NULL) return ONV_OK;
+    how.before = c->out[0].type.rank - how.from->rank;
     onv_tensor_strides(how.from->dims, how.from->rank, how.strides);
     return onv_fold_move(c, 0, how.from, place_tile, &how, onv_scalar_unknown());
 }
@@ -149,7 +142,7 @@ static onv_status fold_tile(onv_op_ctx *c)
 
 static const onv_op rows[] = {
     ONV_OP("Transpose", 1, 1, 1, 1, 1, infer_transpose, .fold = fold_transpose),
-    ONV_OP("Expand", 8, 2, 2, 1, 1, infer_expand, .fold = fold_expand),
+    ONV_OP("Expand", 8, 2, 2, 1, 1, infer_expand, .fold = fold_tile),
     ONV_OP("Tile", 1, 3, 3, 1, 1, infer_tile_1, .fold = fold_tile),
     ONV_OP("Tile", 6, 2, 2, 1, 1, infer_tile, .fold = fold_tile),
     ONV_SAYS("SpaceToDepth", 1, 1, 1, 1, 1,

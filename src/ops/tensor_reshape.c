@@ -104,8 +104,8 @@ static onv_status balance(onv_op_ctx *c, reshape *r)
 
 static onv_status infer_reshape(onv_op_ctx *c)
 {
-    int input = c->op->since >= 5 ? 1 : -1;
-    reshape r = {.allowzero = c->op->since >= 14 && onv_op_attr_int(c, "allowzero", 0) != 0,
+    int input = c->version >= 5 ? 1 : -1;
+    reshape r = {.allowzero = c->version >= 14 && onv_op_attr_int(c, "allowzero", 0) != 0,
                  .inferred = -1};
     uint32_t count;
     if (!onv_op_ints(c, "shape", input, &r.want, &count)) {
@@ -161,7 +161,7 @@ static bool leaves_axis(onv_op_ctx *c, int axis)
 static onv_status infer_squeeze(onv_op_ctx *c)
 {
     int rank = onv_op_in_rank(c, 0), count;
-    int input = c->op->since >= 13 ? 1 : -1;
+    int input = c->version >= 13 ? 1 : -1;
     bool known;
     uint32_t mask;
     onv_dtype dtype = onv_op_in_dtype(c, 0);
@@ -191,7 +191,7 @@ static onv_status infer_squeeze(onv_op_ctx *c)
 static onv_status infer_unsqueeze(onv_op_ctx *c)
 {
     int rank = onv_op_in_rank(c, 0), count;
-    int input = c->op->since >= 13 ? 1 : -1;
+    int input = c->version >= 13 ? 1 : -1;
     bool known;
     uint32_t mask;
     onv_dim dims[ONV_MAX_RANK];
@@ -213,7 +213,6 @@ static onv_status infer_unsqueeze(onv_op_ctx *c)
 static const onv_op rows[] = {
     ONV_OP("Reshape", 1, 1, 1, 1, 1, infer_reshape, VIEW),
     ONV_OP("Reshape", 5, 2, 2, 1, 1, infer_reshape, VIEW),
-    ONV_OP("Reshape", 14, 2, 2, 1, 1, infer_reshape, VIEW),
     ONV_OP("Squeeze", 1, 1, 1, 1, 1, infer_squeeze, VIEW),
     ONV_OP("Squeeze", 13, 1, 2, 1, 1, infer_squeeze, VIEW),
     ONV_OP("Unsqueeze", 1, 1, 1, 1, 1, infer_unsqueeze, VIEW),

@@ -12,7 +12,7 @@
 /* How an element that is there and its update make one, as the operator names it. */
 static const char *read_reduction(onv_op_ctx *c)
 {
-    return c->op->since >= 16 ? onv_op_attr_string(c, "reduction", "none") : "none";
+    return c->version >= 16 ? onv_op_attr_string(c, "reduction", "none") : "none";
 }
 
 static onv_scalar combine(onv_op_ctx *c, const char *how, onv_dtype dtype, onv_scalar a,
@@ -186,11 +186,7 @@ static const onv_op rows[] = {
            .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(1)}, .fold = fold_scatter_elements),
     ONV_OP("ScatterElements", 11, 3, 3, 1, 1, infer_scatter_elements,
            .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(1)}, .fold = fold_scatter_elements),
-    ONV_OP("ScatterElements", 16, 3, 3, 1, 1, infer_scatter_elements,
-           .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(1)}, .fold = fold_scatter_elements),
     ONV_OP("ScatterND", 11, 3, 3, 1, 1, infer_scatter_nd,
-           .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(1)}, .fold = fold_scatter_nd),
-    ONV_OP("ScatterND", 16, 3, 3, 1, 1, infer_scatter_nd,
            .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(1)}, .fold = fold_scatter_nd),
     ONV_OP("TensorScatter", 24, 2, 3, 1, 1, infer_tensor_scatter,
            .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(2)}),

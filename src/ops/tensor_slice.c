@@ -92,7 +92,7 @@ typedef struct slice_list {
 static slice_list read_list(onv_op_ctx *c, const char *attr, uint32_t input)
 {
     slice_list list = {.at = NULL};
-    bool inputs = c->op->since >= 10;
+    bool inputs = c->version >= 10;
     list.given = inputs ? onv_op_has_in(c, input) : onv_op_attr(c, attr) != NULL;
     list.known =
         onv_op_ints(c, inputs ? "" : attr, inputs ? (int)input : -1, &list.at, &list.count);
@@ -220,7 +220,7 @@ static onv_status count_of_pads(onv_op_ctx *c, const onv_dim *list, uint32_t cou
     const onv_dim *given = NULL;
     uint32_t n_given = 0;
     for (int i = 0; i < p->rank; i++) axes[i] = i;
-    if (c->op->since >= 18 && onv_op_has_in(c, 3)) {
+    if (c->version >= 18 && onv_op_has_in(c, 3)) {
         bool known = onv_op_ints(c, "", 3, &given, &n_given);
         for (uint32_t i = 0; known && i < n_given; i++) known = onv_dim_is_const(given[i]);
         if (!known) {
@@ -246,8 +246,8 @@ static onv_status read_pads(onv_op_ctx *c, pads *p)
 {
     const onv_dim *list;
     uint32_t count;
-    const char *attr = c->op->since >= 2 ? "pads" : "paddings";
-    bool known = onv_op_ints(c, attr, c->op->since >= 11 ? 1 : -1, &list, &count);
+    const char *attr = c->version >= 2 ? "pads" : "paddings";
+    bool known = onv_op_ints(c, attr, c->version >= 11 ? 1 : -1, &list, &count);
     p->rank = onv_op_in_rank(c, 0);
     if (p->rank < 0 && known && !onv_op_has_in(c, 3)) {
         ONV_TRY(onv_tensor_check_rank(c, count / 2));
@@ -322,7 +322,7 @@ static int64_t place_padded(const void *how, uint32_t i, const int64_t *at)
 static onv_scalar pad_value(onv_op_ctx *c)
 {
     onv_dtype dtype = onv_op_in_dtype(c, 0);
-    if (c->op->since < 11)
+    if (c->version < 11)
         return onv_dtype_is_float(dtype) ? onv_scalar_real(onv_op_attr_float(c, "value", 0))
                                          : onv_scalar_unknown();
     if (!onv_op_has_in(c, 2)) return onv_scalar_zero(dtype);
@@ -358,7 +358,6 @@ static const onv_op rows[] = {
     ONV_OP("Slice", 1, 1, 1, 1, 1, infer_slice, .fold = fold_slice),
     ONV_OP("Slice", 10, 3, 5, 1, 1, infer_slice, .fold = fold_slice),
     ONV_OP("Pad", 1, 1, 1, 1, 1, infer_pad, .fold = fold_pad, .traits_fn = pad_traits),
-    ONV_OP("Pad", 2, 1, 1, 1, 1, infer_pad, .fold = fold_pad, .traits_fn = pad_traits),
     ONV_OP("Pad", 11, 2, 3, 1, 1, infer_pad, .fold = fold_pad, .traits_fn = pad_traits),
     ONV_OP("Pad", 18, 2, 4, 1, 1, infer_pad, .fold = fold_pad, .traits_fn = pad_traits),
 };
