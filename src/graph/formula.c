@@ -210,66 +210,43 @@ static bool is_new(seen *set, onv_dim sum)
     return true;
 }
 
-/* What the buffers that begin, and those that ended before, change at each step. */
-typedef struct changes {
-    uint32_t *next_first, *next_last; /* by buffer: the next one with that step */
-    uint32_t *first, *last;           /* by step; UINT32_MAX: none */
-} changes;
-
-static bool list_changes(builder *b, changes *c)
+/* A step holds most once all that it allocates is there. NULL, or why the pieces are not all. */
+static const char *add_pieces(builder *b, const onv_dim *sizes, const onv_timeline_events *events,
+                              seen *set)
 {
-    onv_arena *arena = &b->model->arena;
-    const onv_timeline *t = &b->live->timeline;
-    c->next_first = ONV_ARENA_ARRAY(arena, uint32_t, t->buffers.count);
-    c->next_last = ONV_ARENA_ARRAY(arena, uint32_t, t->buffers.count);
-    c->first = ONV_ARENA_ARRAY(arena, uint32_t, t->steps.count);
-    c->last = ONV_ARENA_ARRAY(arena, uint32_t, t->steps.count);
-    if (c->next_first == NULL || c->next_last == NULL || c->first == NULL || c->last == NULL)
-        return false;
-    memset(c->first, 0xff, t->steps.count * sizeof *c->first);
-    memset(c->last, 0xff, t->steps.count * sizeof *c->last);
-    for (uint32_t i = 0; i < t->buffers.count; i++) {
-        const onv_buffer *row = &t->buffers.at[i];
-        if (row->within != ONV_NO_BUFFER) continue;
-        c->next_first[i] = c->first[row->first];
-        c->first[row->first] = i;
-        c->next_last[i] = c->last[row->last];
-        c->last[row->last] = i;
+    onv_dims *dims = &b->model->dims;
+    onv_dim sum = onv_dim_const(0);
+    for (size_t i = 0; i < events->count; i++) {
+        const onv_timeline_event *e = &events->at[i], *next = e + 1;
+        if (b->live->timeline.buffers.at[e->buffer].within == ONV_NO_BUFFER)
+            sum = e->is_free ? onv_dim_sub(dims, sum, sizes[e->buffer])
+                             : onv_dim_add(dims, sum, sizes[e->buffer]);
+        bool goes_on = i + 1 < events->count && !next->is_free && next->step == e->step;
+        if (e->is_free || goes_on) continue;
+        if (!onv_dim_is_known(sum)) return "the sizes of a step have too many parts";
+        if (sum.raw != 0 && is_new(set, sum) && !add_piece(b, sum, e->step))
+            return "too many steps could be the peak";
     }
-    return true;
+    return NULL;
 }
 
 static onv_status find_pieces(builder *b, const onv_dim *sizes, onv_error *err)
 {
-    onv_dims *dims = &b->model->dims;
     onv_arena *arena = &b->model->arena;
     const onv_timeline *t = &b->live->timeline;
     onv_formula *f = b->formula;
-    changes c;
+    onv_timeline_events events = {0};
     seen set = {.mask = 63};
     while (set.mask / 2 < t->steps.count) set.mask = set.mask * 2 + 1;
     set.slots = ONV_ARENA_ARRAY(arena, int64_t, (size_t)set.mask + 1);
     f->pieces = ONV_ARENA_ARRAY(arena, onv_piece, ONV_MAX_PIECES);
     b->from_one = ONV_ARENA_ARRAY(arena, onv_dim, ONV_MAX_PIECES);
-    if (set.slots == NULL || f->pieces == NULL || b->from_one == NULL || !list_changes(b, &c))
-        return onv_fail_memory(err);
-    onv_dim sum = onv_dim_const(0);
-    for (uint32_t s = 0; s < t->steps.count; s++) {
-        for (uint32_t i = c.first[s]; i != UINT32_MAX; i = c.next_first[i])
-            sum = onv_dim_add(dims, sum, sizes[i]);
-        if (!onv_dim_is_known(sum)) {
-            f->n_pieces = 0;
-            f->why_not = "the sizes of a step have too many parts";
-            return ONV_OK;
-        }
-        if (sum.raw != 0 && is_new(&set, sum) && !add_piece(b, sum, s)) {
-            f->n_pieces = 0;
-            f->why_not = "too many steps could be the peak";
-            return ONV_OK;
-        }
-        for (uint32_t i = c.last[s]; i != UINT32_MAX; i = c.next_last[i])
-            sum = onv_dim_sub(dims, sum, sizes[i]);
-    }
+    if (set.slots == NULL || f->pieces == NULL || b->from_one == NULL) return onv_fail_memory(err);
+    onv_status status = onv_timeline_list_events(t, &events, err);
+    if (status == ONV_OK) f->why_not = add_pieces(b, sizes, &events, &set);
+    onv_vec_cleanup(&events);
+    if (f->why_not != NULL) f->n_pieces = 0;
+    if (status != ONV_OK || f->why_not != NULL) return status;
     if (f->n_pieces == 0) add_piece(b, onv_dim_const(0), 0);
     find_ranges(b);
     return ONV_OK;

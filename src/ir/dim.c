@@ -19,7 +19,7 @@ void onv_dims_init(onv_dims *pool, onv_arena *arena)
 
 void onv_dims_cleanup(onv_dims *pool)
 {
-    onv_heap_free(pool->exprs);
+    onv_vec_cleanup(&pool->exprs);
     onv_heap_free(pool->slots);
     onv_heap_free(pool->symbols);
     onv_heap_free(pool->made);
@@ -31,15 +31,15 @@ bool onv_dims_copy(const onv_dims *from, onv_arena *arena, onv_dims *to)
 {
     onv_dims_init(to, arena);
     to->max_tree = from->max_tree;
-    if (from->count == 0) return true;
-    to->exprs = onv_heap_copy(from->exprs, from->count * sizeof *to->exprs);
+    if (from->exprs.count == 0) return true;
+    to->exprs.at = onv_heap_copy(from->exprs.at, from->exprs.count * sizeof *to->exprs.at);
     to->slots = onv_heap_copy(from->slots, from->n_slots * sizeof *to->slots);
     to->symbols = onv_heap_copy(from->symbols, from->n_symbols * sizeof *to->symbols);
-    if (to->exprs == NULL || to->slots == NULL || to->symbols == NULL) {
+    if (to->exprs.at == NULL || to->slots == NULL || to->symbols == NULL) {
         onv_dims_cleanup(to);
         return false;
     }
-    to->count = to->capacity = from->count;
+    to->exprs.count = to->exprs.capacity = from->exprs.count;
     to->n_slots = from->n_slots;
     to->n_symbols = to->symbol_capacity = from->n_symbols;
     return true;
@@ -87,8 +87,8 @@ static bool grow_table(onv_dims *pool)
     uint32_t n_slots = pool->n_slots == 0 ? 64 : pool->n_slots * 2;
     uint32_t *slots = onv_heap_calloc(n_slots, sizeof *slots);
     if (slots == NULL) return false;
-    for (uint32_t i = 0; i < pool->count; i++) {
-        uint32_t slot = (uint32_t)pool->exprs[i].hash & (n_slots - 1);
+    for (uint32_t i = 0; i < pool->exprs.count; i++) {
+        uint32_t slot = (uint32_t)pool->exprs.at[i].hash & (n_slots - 1);
         while (slots[slot] != 0) slot = (slot + 1) & (n_slots - 1);
         slots[slot] = i + 1;
     }
@@ -100,15 +100,8 @@ static bool grow_table(onv_dims *pool)
 
 static bool make_room(onv_dims *pool)
 {
-    if (pool->count == pool->capacity) {
-        uint32_t capacity = pool->capacity == 0 ? 32 : pool->capacity * 2;
-        if (capacity < pool->capacity) return false;
-        onv_dim_expr *exprs = onv_heap_realloc(pool->exprs, capacity * sizeof *exprs);
-        if (exprs == NULL) return false;
-        pool->exprs = exprs;
-        pool->capacity = capacity;
-    }
-    return (pool->count + 1) * 2 <= pool->n_slots || grow_table(pool);
+    return pool->exprs.count < UINT32_MAX / 2 && onv_vec_reserve(&pool->exprs, 1) &&
+           ((pool->exprs.count + 1) * 2 <= pool->n_slots || grow_table(pool));
 }
 
 static onv_dim append(onv_dims *pool, const onv_dim_expr *e)
@@ -119,21 +112,21 @@ static onv_dim append(onv_dims *pool, const onv_dim_expr *e)
     }
     uint32_t slot = (uint32_t)e->hash & (pool->n_slots - 1);
     while (pool->slots[slot] != 0) slot = (slot + 1) & (pool->n_slots - 1);
-    pool->exprs[pool->count] = *e;
-    pool->slots[slot] = ++pool->count;
-    return (onv_dim){ONV_DIM_INFINITY_RAW + pool->count};
+    pool->exprs.at[pool->exprs.count] = *e;
+    pool->slots[slot] = (uint32_t)++pool->exprs.count;
+    return (onv_dim){ONV_DIM_INFINITY_RAW + (int64_t)pool->exprs.count};
 }
 
-static void bounds_of_sum(const onv_dims *pool, onv_dim_expr *e)
+int64_t onv_dim_bound_of_sum(const onv_dims *pool, int64_t c, const onv_dim_term *terms, uint32_t n,
+                             bool greatest)
 {
-    e->low = e->high = e->c;
-    for (uint32_t i = 0; i < e->n; i++) {
-        int64_t coef = e->terms[i].coef;
-        int64_t low = onv_dim_low_bound(pool, e->terms[i].d),
-                high = onv_dim_high_bound(pool, e->terms[i].d);
-        e->low = onv_sat_add(e->low, onv_sat_mul(coef, coef > 0 ? low : high));
-        e->high = onv_sat_add(e->high, onv_sat_mul(coef, coef > 0 ? high : low));
+    for (uint32_t i = 0; i < n; i++) {
+        bool is_high = (terms[i].coef > 0) == greatest;
+        int64_t part =
+            is_high ? onv_dim_high_bound(pool, terms[i].d) : onv_dim_low_bound(pool, terms[i].d);
+        c = onv_sat_add(c, onv_sat_mul(terms[i].coef, part));
     }
+    return c;
 }
 
 static void bounds_of_product(const onv_dims *pool, onv_dim_expr *e)
@@ -198,7 +191,10 @@ static void set_bounds(const onv_dims *pool, onv_dim_expr *e)
 {
     switch ((onv_dim_kind)e->kind) {
     case ONV_DIM_SYMBOL: break;
-    case ONV_DIM_SUM: bounds_of_sum(pool, e); break;
+    case ONV_DIM_SUM:
+        e->low = onv_dim_bound_of_sum(pool, e->c, e->terms, e->n, false);
+        e->high = onv_dim_bound_of_sum(pool, e->c, e->terms, e->n, true);
+        break;
     case ONV_DIM_PRODUCT: bounds_of_product(pool, e); break;
     case ONV_DIM_FLOOR: bounds_of_floor(pool, e); break;
     case ONV_DIM_MOD: bounds_of_mod(pool, e); break;
@@ -216,8 +212,8 @@ onv_dim onv_dim_intern(onv_dims *pool, onv_dim_kind kind, int64_t c, const onv_d
         uint32_t slot = (uint32_t)hash & (pool->n_slots - 1);
         for (; pool->slots[slot] != 0; slot = (slot + 1) & (pool->n_slots - 1)) {
             uint32_t index = pool->slots[slot] - 1;
-            if (pool->exprs[index].hash == hash &&
-                same_expr(&pool->exprs[index], kind, c, terms, n))
+            if (pool->exprs.at[index].hash == hash &&
+                same_expr(&pool->exprs.at[index], kind, c, terms, n))
                 return (onv_dim){ONV_DIM_INFINITY_RAW + 1 + index};
         }
     }
@@ -253,7 +249,7 @@ static onv_dim find_symbol(const onv_dims *pool, const char *name, uint64_t hash
     if (pool->n_slots == 0) return ONV_DIM_UNKNOWN;
     uint32_t slot = (uint32_t)hash & (pool->n_slots - 1);
     for (; pool->slots[slot] != 0; slot = (slot + 1) & (pool->n_slots - 1)) {
-        const onv_dim_expr *e = &pool->exprs[pool->slots[slot] - 1];
+        const onv_dim_expr *e = &pool->exprs.at[pool->slots[slot] - 1];
         if (e->kind == ONV_DIM_SYMBOL && e->hash == hash && strcmp(e->name, name) == 0)
             return (onv_dim){ONV_DIM_INFINITY_RAW + pool->slots[slot]};
     }
@@ -288,7 +284,8 @@ static onv_dim new_symbol(onv_dims *pool, const char *name, bool data, onv_dim b
     e.high = ONV_DIM_INFINITY_RAW;
     if (data && onv_dim_is_known(bound)) e.high = onv_dim_high_bound(pool, bound);
     onv_dim symbol = append(pool, &e);
-    if (onv_dim_is_known(symbol)) pool->symbols[pool->n_symbols++] = pool->count - 1;
+    if (onv_dim_is_known(symbol))
+        pool->symbols[pool->n_symbols++] = (uint32_t)pool->exprs.count - 1;
     return symbol;
 }
 
@@ -354,7 +351,7 @@ static onv_dim make_fresh(onv_dims *pool, const char *name, uint32_t place, onv_
         return size;
     }
     onv_dim symbol = new_symbol(pool, full, true, bound);
-    if (onv_dim_is_known(symbol)) pool->exprs[pool->count - 1].varying = varying;
+    if (onv_dim_is_known(symbol)) pool->exprs.at[pool->exprs.count - 1].varying = varying;
     return symbol;
 }
 

@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 
 typedef struct onv_dim {
     int64_t raw;
@@ -80,8 +81,7 @@ typedef struct onv_dim_made {
 typedef struct onv_dims {
     onv_arena *arena; /* not owned */
     onv_dim_made *made;
-    onv_dim_expr *exprs;
-    uint32_t count, capacity;
+    ONV_VEC(onv_dim_expr) exprs;
     uint32_t *slots; /* hash-consing table: index + 1 of the expression, 0 where empty */
     uint32_t n_slots;
     uint32_t *symbols; /* by symbol number: index of its expression */

@@ -243,7 +243,8 @@ static int64_t least_difference(const onv_dims *pool, onv_dim a, onv_dim b)
     onv_poly difference;
     onv_poly_init(&difference, pool, a);
     onv_poly_add_dim(&difference, pool, -1, b);
-    return onv_poly_low(&difference, pool);
+    if (difference.bad) return -ONV_DIM_INFINITY_RAW;
+    return onv_dim_bound_of_sum(pool, difference.c, difference.terms, difference.n, false);
 }
 
 /* Operands of a min or max; any other dim is its own single operand. */

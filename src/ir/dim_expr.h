@@ -56,7 +56,7 @@ typedef struct onv_poly {
 
 static inline const onv_dim_expr *onv_dim_get(const onv_dims *pool, onv_dim d)
 {
-    return &pool->exprs[d.raw - ONV_DIM_INFINITY_RAW - 1];
+    return &pool->exprs.at[d.raw - ONV_DIM_INFINITY_RAW - 1];
 }
 
 /* The least and the greatest value that a known dim can have. */
@@ -86,8 +86,9 @@ void onv_poly_add_term(onv_poly *sum, int64_t coef, onv_dim d); /* of an atom or
 void onv_poly_add_dim(onv_poly *sum, const onv_dims *pool, int64_t coef, onv_dim d);
 onv_dim onv_poly_intern(onv_dims *pool, const onv_poly *poly);
 
-/* Bounds of a polynomial from those of its terms. */
-int64_t onv_poly_low(const onv_poly *poly, const onv_dims *pool);
+/* The least, or the greatest, that a sum can be, from what its terms can. */
+int64_t onv_dim_bound_of_sum(const onv_dims *pool, int64_t c, const onv_dim_term *terms, uint32_t n,
+                             bool greatest);
 
 /* The atoms of a monomial (an atom or a PRODUCT): count, and pointers to terms. */
 uint32_t onv_dim_atoms(const onv_dims *pool, const onv_dim *monomial, onv_dim *atoms);

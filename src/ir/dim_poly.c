@@ -96,19 +96,6 @@ onv_dim onv_poly_intern(onv_dims *pool, const onv_poly *poly)
     return onv_dim_intern(pool, ONV_DIM_SUM, poly->c, poly->terms, poly->n);
 }
 
-int64_t onv_poly_low(const onv_poly *poly, const onv_dims *pool)
-{
-    if (poly->bad) return -ONV_DIM_INFINITY_RAW;
-    int64_t low = poly->c;
-    for (uint32_t i = 0; i < poly->n; i++) {
-        int64_t coef = poly->terms[i].coef;
-        int64_t part = coef > 0 ? onv_dim_low_bound(pool, poly->terms[i].d)
-                                : onv_dim_high_bound(pool, poly->terms[i].d);
-        low = onv_sat_add(low, onv_sat_mul(coef, part));
-    }
-    return low;
-}
-
 uint32_t onv_dim_atoms(const onv_dims *pool, const onv_dim *monomial, onv_dim *atoms)
 {
     const onv_dim_expr *e = onv_dim_get(pool, *monomial);
