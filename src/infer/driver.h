@@ -109,9 +109,6 @@ onv_status onv_driver_run_graph(onv_driver *driver, onv_graph_id id);
 void onv_driver_clear_value(onv_value *value);
 void onv_driver_clear_node(const onv_model *model, onv_node *node);
 
-/* Marks the weights that no run holds (dropped.c). After the graph was run. */
-onv_status onv_drop_weights(onv_driver *driver);
-
 onv_diag_mark onv_driver_mark(const onv_driver *driver);
 void onv_driver_rewind(onv_driver *driver, onv_diag_mark mark); /* forgets what came after */
 

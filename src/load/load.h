@@ -44,12 +44,7 @@ onv_status onv_load_memory(const void *data, size_t bytes, const char *path,
 onv_status onv_load_known(onv_model *model, const onv_tensor *tensor, const onv_known **known,
                           onv_error *err);
 
-/* The bytes that the tensor's elements take, where they are raw in the model's file: until the file is read
- * again. *data is NULL (and the status OK) where they are not. Who asks has bounded tensor->bytes. */
-onv_status onv_load_raw(const onv_model *model, const onv_tensor *tensor,
-                        const unsigned char **data, onv_error *err);
-
-/* The first `bytes` bytes of them, at most tensor->bytes, in external data too: then in *buffer, which the
+/* The first `bytes` bytes of the tensor's elements, at most tensor->bytes, in external data too: then in *buffer, which the
  * caller frees with onv_heap_free. *data is NULL (and the status OK) where they are not at hand. */
 onv_status onv_load_head(const onv_model *model, const onv_tensor *tensor, size_t bytes,
                          const unsigned char **data, unsigned char **buffer, onv_error *err);

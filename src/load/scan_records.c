@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/heap.h"
 #include "ir/model.h"
 #include "load/limits.h"
 #include "load/scan_walk.h"
@@ -56,7 +57,7 @@ static onv_status count_value(onv_walk *w)
     return count_up(w, ++w->scan->n_values, w->limits->values, "values");
 }
 
-onv_status onv_walk_list_attr(onv_walk *w, onv_record attr)
+static onv_status list_attr(onv_walk *w, onv_record attr)
 {
     return onv_vec_push(&w->attrs, attr) ? ONV_OK : onv_fail_memory(w->err);
 }
@@ -109,7 +110,7 @@ static onv_status add_record(onv_walk *w, const onv_frame *parent, const onv_ite
         const char *empty = onv_string_at(w->strings, 0);
         const onv_scan_attr attr = {.name = empty, .reference = empty};
         PUSH(w, &scan->attrs, attr, record, "attributes");
-        return onv_walk_list_attr(w, *record + 1);
+        return list_attr(w, *record + 1);
     }
     case ONV_MSG_VALUE_INFO: {
         const onv_scan_value value = {.role = ONV_ROLE_NOT_NOTED};
@@ -265,6 +266,77 @@ onv_status onv_walk_add_note(onv_walk *w, onv_note note, uint64_t offset, const 
     return ONV_OK;
 }
 
+/* --- Messages that were walked lately ---------------------------------------------------------- */
+
+/* A place is no more than a guess, so no key is needed: what collides is walked again. */
+static size_t place_of(onv_message message, const unsigned char *data, size_t bytes)
+{
+    uint64_t mixed = message, word;
+    for (; bytes > 0; data += sizeof word, bytes -= sizeof word) {
+        const size_t part = bytes < sizeof word ? bytes : sizeof word;
+        word = 0;
+        memcpy(&word, data, part);
+        mixed = (mixed ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        mixed ^= mixed >> 32;
+        if (part < sizeof word) break;
+    }
+    return (size_t)(mixed % ONV_WALKED_LATELY);
+}
+
+static onv_status find_walked(onv_walk *w, onv_message message, uint64_t at, uint64_t bytes,
+                              const unsigned char **data, onv_walked **walked)
+{
+    if (w->walked == NULL) w->walked = onv_heap_calloc(ONV_WALKED_LATELY, sizeof *w->walked);
+    if (w->walked == NULL) return onv_fail_memory(w->err);
+    ONV_TRY(onv_source_view(w->source, at, bytes, data, w->err));
+    *walked = &w->walked[place_of(message, *data, (size_t)bytes)];
+    return ONV_OK;
+}
+
+/* Whether a message of such bytes, at w->at, was walked lately; then its owner has what was kept of that. */
+static onv_status recall(onv_walk *w, onv_message message, uint64_t bytes, bool *known)
+{
+    onv_walked *walked;
+    const unsigned char *data;
+    *known = false;
+    if (message != ONV_MSG_ATTRIBUTE && message != ONV_MSG_TYPE) return ONV_OK;
+    ONV_TRY(find_walked(w, message, w->at, bytes, &data, &walked));
+    *known = walked->message == message && walked->count == bytes &&
+             memcmp(walked->bytes, data, walked->count) == 0;
+    if (!*known) return ONV_OK;
+    if (message == ONV_MSG_ATTRIBUTE) return list_attr(w, walked->attr);
+    w->scan->values.at[onv_walk_top(w)->record].type = walked->type;
+    return ONV_OK;
+}
+
+/* Each owner of an attribute with graphs has graphs of its own, and payloads are found where they lie. */
+static bool is_own(const onv_walk *w, const onv_frame *top)
+{
+    const onv_scan_attr *attr = &w->scan->attrs.at[top->record];
+    return top->n_chunks < w->scan->chunks.count || attr->graph.count > 0 || attr->graphs.count > 0;
+}
+
+/* The message on top is walked. */
+static onv_status remember(onv_walk *w)
+{
+    const onv_frame *top = onv_walk_top(w);
+    const onv_message message = (onv_message)top->message;
+    const uint64_t bytes = top->end - top->begin;
+    const unsigned char *data;
+    onv_walked *walked;
+    if (bytes == 0 || bytes > ONV_WALKED_BYTES || top->has_length) return ONV_OK;
+    if (message == ONV_MSG_ATTRIBUTE && is_own(w, top)) return ONV_OK;
+    ONV_TRY(find_walked(w, message, top->begin, bytes, &data, &walked));
+    walked->message = (uint8_t)message;
+    walked->count = (uint8_t)bytes;
+    memcpy(walked->bytes, data, (size_t)bytes);
+    if (message == ONV_MSG_ATTRIBUTE)
+        walked->attr = (onv_record)(top->record + 1);
+    else
+        walked->type = w->scan->values.at[top->record].type;
+    return ONV_OK;
+}
+
 /* --- Messages ---------------------------------------------------------------------------------- */
 
 static bool is_record(onv_message message)
@@ -319,7 +391,7 @@ onv_status onv_walk_enter(onv_walk *w, const onv_item *it, uint64_t bytes)
                         it->tag);
     if (top->out == NULL && bytes <= ONV_WALKED_BYTES) {
         bool known;
-        ONV_TRY(onv_walk_recall(w, (onv_message)it->field->message, bytes, &known));
+        ONV_TRY(recall(w, (onv_message)it->field->message, bytes, &known));
         if (known) return ONV_OK;
     }
     if (top->message != ONV_MSG_ATTRIBUTE || it->field->message != ONV_MSG_GRAPH)
@@ -395,11 +467,11 @@ onv_status onv_walk_leave(onv_walk *w)
         if (top->graph == top->first) ONV_TRY(finish(w, top)); /* before the first graph */
         ONV_TRY(enter_graph(w, &entered));
         if (entered) return ONV_OK;
-        if (top->graph == top->first) ONV_TRY(onv_walk_remember(w));
+        if (top->graph == top->first) ONV_TRY(remember(w));
         break;
     case ONV_MSG_TYPE:
         ONV_TRY(finish(w, top));
-        ONV_TRY(onv_walk_remember(w));
+        ONV_TRY(remember(w));
         break;
     default: ONV_TRY(finish(w, top));
     }

@@ -1,5 +1,5 @@
 /* The scan at work: what its parts share. scan.c walks from field to field; scan_keep.c writes what is
- * kept of a field; scan_walked.c knows the messages walked lately; scan_records.c opens and closes messages and makes the records of them. */
+ * kept of a field; scan_records.c opens and closes messages and makes the records of them. */
 #ifndef ONV_LOAD_SCAN_WALK_H
 #define ONV_LOAD_SCAN_WALK_H
 
@@ -112,21 +112,12 @@ uint64_t onv_walk_count_list(onv_walk *w, const onv_item *it, uint64_t more);
 onv_status onv_walk_chunk(onv_walk *w, const onv_item *it, uint64_t offset, uint64_t bytes,
                           bool tagged);
 
-/* --- scan_walked.c ----------------------------------------------------------------------------- */
-
-/* Whether a message of such bytes, at w->at, was walked lately; then its owner has what was kept of that. */
-onv_status onv_walk_recall(onv_walk *w, onv_message message, uint64_t bytes, bool *known);
-/* The message on top is walked. */
-onv_status onv_walk_remember(onv_walk *w);
-
 /* --- scan_records.c ---------------------------------------------------------------------------- */
 
 /* A name of a record. */
 onv_status onv_walk_name(onv_walk *w, const onv_item *it, const char *name);
 onv_status onv_walk_add_note(onv_walk *w, onv_note note, uint64_t offset, const unsigned char *text,
                              uint64_t bytes);
-
-onv_status onv_walk_list_attr(onv_walk *w, onv_record attr);
 
 /* Steps into the submessage at w->at, or puts it off. */
 onv_status onv_walk_enter(onv_walk *w, const onv_item *it, uint64_t bytes);

@@ -1,15 +1,114 @@
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "base/heap.h"
 #include "load/build.h"
-#include "load/decode.h"
 #include "load/external.h"
 #include "load/limits.h"
 #include "load/load.h"
 #include "load/source.h"
 #include "load/wire.h"
+
+/* --- Elements, as numbers ----------------------------------------------------------------------- */
+
+/* The floating-point types of 16 bits: sign, exponent, mantissa. */
+static double half_value(uint32_t word, int mantissa_bits)
+{
+    const int exponent_bits = 15 - mantissa_bits, bias = (1 << (exponent_bits - 1)) - 1;
+    const uint32_t most = (1u << exponent_bits) - 1, exponent = word >> mantissa_bits & most;
+    const uint32_t mantissa = word & ((1u << mantissa_bits) - 1);
+    double value;
+    if (exponent == most)
+        value = mantissa != 0 ? (double)NAN : (double)INFINITY;
+    else if (exponent == 0)
+        value = ldexp(mantissa, 1 - bias - mantissa_bits);
+    else
+        value = ldexp((1u << mantissa_bits) + mantissa, (int)exponent - bias - mantissa_bits);
+    return word >> 15 & 1 ? -value : value;
+}
+
+static onv_scalar real(double value)
+{
+    return (onv_scalar){.i = onv_dim_const(1), .f = value};
+}
+
+static onv_scalar integer(int64_t value)
+{
+    return (onv_scalar){.i = onv_dim_const(value)};
+}
+
+/* From a word that holds the element's bits at the bottom. */
+static onv_scalar from_bits(onv_dtype dtype, uint64_t word)
+{
+    uint32_t bits = onv_dtype_bits(dtype);
+    if (bits < 64) word &= ((uint64_t)1 << bits) - 1;
+    float single;
+    double twice;
+    uint32_t half = (uint32_t)word;
+    switch (dtype) {
+    case ONV_FLOAT: memcpy(&single, &half, sizeof single); return real((double)single);
+    case ONV_DOUBLE: memcpy(&twice, &word, sizeof twice); return real(twice);
+    case ONV_BOOL: return integer(word != 0);
+    case ONV_UINT64:
+        return integer(word > INT64_MAX ? INT64_MAX : (int64_t)word); /* an infinity to dims */
+    case ONV_INT2:
+    case ONV_INT4:
+    case ONV_INT8:
+    case ONV_INT16:
+    case ONV_INT32: {
+        uint64_t sign = (uint64_t)1 << (bits - 1);
+        return integer((int64_t)(word ^ sign) - (int64_t)sign);
+    }
+    case ONV_FLOAT16: return real(half_value(half, 10));
+    case ONV_BFLOAT16: return real(half_value(half, 7));
+    default: return integer((int64_t)word);
+    }
+}
+
+/* Whether contents of this type can be tracked: integers, bool and floating point. */
+static bool decode_knows(onv_dtype dtype)
+{
+    return onv_dtype_is_integer(dtype) || dtype == ONV_BOOL || dtype == ONV_FLOAT ||
+           dtype == ONV_DOUBLE || dtype == ONV_FLOAT16 || dtype == ONV_BFLOAT16;
+}
+
+/* Fills `count` elements; false where the bytes end before. */
+static bool decode_raw(onv_dtype dtype, const unsigned char *data, uint64_t bytes,
+                       onv_scalar *elems, uint32_t count)
+{
+    uint32_t bits = onv_dtype_bits(dtype);
+    uint64_t needed;
+    if (!onv_dtype_bytes(dtype, count, &needed) || bytes < needed) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        /* Elements below a byte follow each other from the lowest bit up. */
+        uint64_t first = (uint64_t)i * bits;
+        size_t start = (size_t)(first / 8), end = (size_t)((first + bits + 7) / 8);
+        uint64_t word = 0;
+        for (size_t k = start; k < end; k++) word |= (uint64_t)data[k] << (8 * (k - start));
+        elems[i] = from_bits(dtype, word >> first % 8);
+    }
+    return true;
+}
+
+static bool decode_packed(onv_dtype dtype, const unsigned char *data, uint64_t bytes,
+                          onv_scalar *elems, uint32_t count)
+{
+    if (dtype == ONV_FLOAT || dtype == ONV_DOUBLE)
+        return decode_raw(dtype, data, bytes, elems, count);
+    const unsigned char *at = data, *end = data + bytes;
+    uint32_t bits = onv_dtype_bits(dtype);
+    uint32_t per_entry = bits == 4 ? 2 : bits == 2 ? 4 : 1;
+    uint64_t word = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (i % per_entry == 0 && !onv_varint_read(&at, end, &word)) return false;
+        elems[i] = from_bits(dtype, word >> (i % per_entry * bits));
+    }
+    return true;
+}
+
+/* --- Contents ---------------------------------------------------------------------------------- */
 
 static onv_status too_short(const onv_tensor *tensor, uint64_t bytes, onv_error *err)
 {
@@ -40,7 +139,7 @@ static onv_status read_external(onv_model *model, const onv_tensor *tensor, onv_
     onv_status status =
         onv_external_read(model, tensor, buffer, (size_t)tensor->bytes, &unread, err);
     *found = status == ONV_OK && unread == NULL;
-    if (*found) onv_decode_raw(known->dtype, buffer, tensor->bytes, known->elems, known->count);
+    if (*found) decode_raw(known->dtype, buffer, tensor->bytes, known->elems, known->count);
     if (status == ONV_OK && !*found && unread[0] != '\0') tell_unread(model, tensor, unread);
     onv_heap_free(buffer);
     return status;
@@ -69,11 +168,11 @@ static onv_status read_payload(onv_model *model, onv_source *source, const onv_t
     case ONV_PAYLOAD_NONE: whole = known->count == 0; break;
     case ONV_PAYLOAD_RAW:
         ONV_TRY(view_payload(source, payload, known->count, &data, &bytes, err));
-        whole = onv_decode_raw(known->dtype, data, bytes, known->elems, known->count);
+        whole = decode_raw(known->dtype, data, bytes, known->elems, known->count);
         break;
     case ONV_PAYLOAD_PACKED:
         ONV_TRY(view_payload(source, payload, known->count, &data, &bytes, err));
-        whole = onv_decode_packed(known->dtype, data, bytes, known->elems, known->count);
+        whole = decode_packed(known->dtype, data, bytes, known->elems, known->count);
         break;
     case ONV_PAYLOAD_EXTERNAL: return read_external(model, tensor, known, found, err);
     }
@@ -85,7 +184,7 @@ static onv_status load_known(onv_model *model, onv_source *source, const onv_ten
                              const onv_known **known, onv_error *err)
 {
     *known = NULL;
-    if (tensor->type.kind != ONV_TYPE_TENSOR || !onv_decode_knows(tensor->type.dtype) ||
+    if (tensor->type.kind != ONV_TYPE_TENSOR || !decode_knows(tensor->type.dtype) ||
         tensor->elems > model->most_known)
         return ONV_OK;
     onv_known *contents = onv_known_new(&model->arena, &tensor->type);
@@ -105,8 +204,9 @@ onv_status onv_load_known(onv_model *model, const onv_tensor *tensor, const onv_
     return load_known(model, model->source, tensor, known, err);
 }
 
-onv_status onv_load_raw(const onv_model *model, const onv_tensor *tensor,
-                        const unsigned char **data, onv_error *err)
+/* The bytes that the elements take, where they are raw in the model's file, until it is read again; else *data is NULL. */
+static onv_status load_raw(const onv_model *model, const onv_tensor *tensor,
+                           const unsigned char **data, onv_error *err)
 {
     const onv_payload *payload = &tensor->payload;
     *data = NULL;
@@ -120,7 +220,7 @@ onv_status onv_load_head(const onv_model *model, const onv_tensor *tensor, size_
                          const unsigned char **data, unsigned char **buffer, onv_error *err)
 {
     *data = *buffer = NULL;
-    if (tensor->payload.kind != ONV_PAYLOAD_EXTERNAL) return onv_load_raw(model, tensor, data, err);
+    if (tensor->payload.kind != ONV_PAYLOAD_EXTERNAL) return load_raw(model, tensor, data, err);
     if (tensor->payload.bytes < tensor->bytes) return ONV_OK;
     unsigned char *head = onv_heap_alloc(bytes);
     const char *unread = "";

@@ -1,4 +1,4 @@
-#include "program/read.h"
+#include "program/load.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -7,8 +7,10 @@
 #include "base/quota.h"
 #include "ir/dim_read.h"
 #include "load/limits.h"
+#include "program/archive.h"
 #include "program/document.h"
 #include "program/reader.h"
+#include "program/view.h"
 
 /* Majors of the schema that are read: PyTorch 2.4 to 2.15. Members of a union, of which one is not null. */
 enum { FIRST_MAJOR = 5, LAST_MAJOR = 8, RECORDING_VERSION = 1, MOST_MEMBERS = 64 };
@@ -294,6 +296,86 @@ static void place_symbols(const onv_program_reader *r)
     }
 }
 
+/* --- Parameters that are one tensor ------------------------------------------------------------- */
+
+/* An archive lists a tensor under each name that modules have for it, as if they were several, and its calls read the last one;
+ * which file has the data of each says what is what. Two tensors of one storage have equal types there as well, but calls read
+ * both. */
+
+/* By value: whether a call reads it, or a graph returns it. NULL without memory. */
+static bool *find_read(const onv_program_reader *r)
+{
+    const onv_program *p = r->program;
+    bool *is_read = ONV_ARENA_ARRAY(&r->model->arena, bool, p->values.count);
+    if (is_read == NULL) return NULL;
+    for (size_t i = 0; i < p->calls.count; i++) {
+        onv_values_in given = onv_values_of(&p->calls.at[i]);
+        for (uint32_t value; onv_next_value(&given, &value);) is_read[value] = true;
+    }
+    for (size_t i = 0; i < p->values.count; i++) is_read[i] |= p->values.at[i].is_output;
+    return is_read;
+}
+
+static bool is_alike(const onv_program_value *a, const onv_program_value *b)
+{
+    if (a->dtype != b->dtype || a->rank != b->rank || a->offset.raw != b->offset.raw) return false;
+    return a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0;
+}
+
+/* The file of a parameter's data, as an interned text; NULL: none is told. */
+static onv_status data_of(onv_program_reader *r, const onv_doc *config, const onv_ptr_map *places,
+                          const onv_program_value *v, const char **data)
+{
+    const onv_doc *path;
+    uint32_t at;
+    *data = NULL;
+    if (v->kind != ONV_PROGRAM_PARAMETER || !onv_ptr_map_get(places, v->fqn, &at)) return ONV_OK;
+    if (!onv_doc_is(&config->items[at], ONV_DOC_OBJECT))
+        return onv_program_unexpected(r, v->fqn, "an object", &config->items[at]);
+    ONV_TRY(onv_program_member(r, &config->items[at], "path_name", ONV_DOC_STRING, &path));
+    return onv_program_name(r, "path_name", path, data);
+}
+
+/* Parameters that calls read come first, so that those that no call reads are names of them. */
+static onv_status find_same(onv_program_reader *r, const onv_doc *config, const bool *is_read,
+                            onv_ptr_map *places, onv_ptr_map *owners)
+{
+    uint32_t n = (uint32_t)r->program->values.count;
+    ONV_TRY(onv_program_map_members(r, config, places));
+    for (uint32_t k = 0; k < 2 * n; k++) {
+        onv_program_value *v = &r->program->values.at[k % n];
+        uint32_t owner;
+        const char *data;
+        ONV_WORK(1);
+        if (is_read[k % n] != (k < n)) continue;
+        ONV_TRY(data_of(r, config, places, v, &data));
+        if (data == NULL) continue;
+        bool is_known = onv_ptr_map_get(owners, data, &owner);
+        if (is_known && k >= n && is_alike(v, &r->program->values.at[owner]))
+            v->same_as = owner;
+        else if (!is_known && !onv_ptr_map_set(owners, data, k % n))
+            return onv_fail_memory(r->err);
+    }
+    return ONV_OK;
+}
+
+static onv_status share(onv_program_reader *r, const onv_doc *root)
+{
+    const onv_doc *weights, *config;
+    onv_ptr_map places = {0}, owners = {0};
+    ONV_TRY(onv_program_optional(r, root, ONV_PROGRAM_WEIGHTS, ONV_DOC_OBJECT, &weights));
+    if (weights == NULL) return ONV_OK;
+    ONV_TRY(onv_program_member(r, weights, "config", ONV_DOC_OBJECT, &config));
+    ONV_WORK(1 + r->program->calls.count);
+    const bool *is_read = find_read(r);
+    if (is_read == NULL) return onv_fail_memory(r->err);
+    onv_status status = find_same(r, config, is_read, &places, &owners);
+    onv_ptr_map_cleanup(&places);
+    onv_ptr_map_cleanup(&owners);
+    r->program->knows_shared = true;
+    return status;
+}
+
 /* --- Files --------------------------------------------------------------------------------------- */
 
 static onv_status check_schema(const onv_program_reader *r, const onv_doc *root)
@@ -361,7 +443,7 @@ static onv_status read_document(onv_program_reader *r, const onv_doc *root, onv_
     ONV_TRY(onv_program_member(r, of, "graph_module", ONV_DOC_OBJECT, &graph_module));
     ONV_TRY(onv_program_optional(r, of, "range_constraints", ONV_DOC_OBJECT, &ranges));
     ONV_TRY(onv_program_graphs(r, graph_module, lifetimes));
-    ONV_TRY(onv_program_share(r, root));
+    ONV_TRY(share(r, root));
     ONV_TRY(list_symbols(r, ranges));
     place_symbols(r);
     return ONV_OK;
@@ -418,9 +500,9 @@ static onv_status read_root(const onv_doc *root, const char *path, const onv_lim
     return ONV_OK;
 }
 
-onv_status onv_program_read(onv_source *source, const char *path, const onv_limits *limits,
-                            onv_program_mode mode, onv_model *model, const onv_program **program,
-                            onv_error *err)
+static onv_status read_source(onv_source *source, const char *path, const onv_limits *limits,
+                              onv_program_mode mode, onv_model *model, const onv_program **program,
+                              onv_error *err)
 {
     const onv_limits resolved = onv_limits_resolve(limits);
     onv_program_text text;
@@ -431,5 +513,57 @@ onv_status onv_program_read(onv_source *source, const char *path, const onv_limi
         status = read_root(document.root, path, &resolved, mode, model, program, err);
     onv_program_text_cleanup(&text);
     onv_document_cleanup(&document);
+    return status;
+}
+
+static onv_status open_source(const onv_program_file *file, onv_source_how how,
+                              const onv_limits *limits, onv_source *source, onv_error *err)
+{
+    if (file->data == NULL)
+        return onv_source_open(source, file->path, how, onv_limits_resolve(limits).file_bytes, err);
+    if (file->bytes == 0) return onv_fail(err, ONV_ERR_FORMAT, "is empty");
+    onv_source_memory(source, file->data, file->bytes);
+    return ONV_OK;
+}
+
+onv_status onv_program_is(const onv_program_file *file, const onv_limits *limits, bool *is_program,
+                          onv_error *err)
+{
+    onv_source source = {.fd = -1};
+    const unsigned char *head;
+    *is_program = false;
+    if (open_source(file, ONV_SOURCE_WINDOWS, limits, &source, NULL) != ONV_OK) return ONV_OK;
+    size_t bytes = source.bytes < ONV_SOURCE_HEAD ? (size_t)source.bytes : ONV_SOURCE_HEAD;
+    onv_status status = onv_source_view(&source, 0, bytes, &head, err);
+    if (status == ONV_OK) *is_program = onv_program_begins(head, bytes);
+    onv_source_close(&source);
+    return status;
+}
+
+static onv_status load(const onv_program_file *file, const onv_limits *limits,
+                       onv_program_mode mode, onv_model *model, onv_error *err)
+{
+    const char *path = file->path != NULL ? file->path : "";
+    const onv_program *program;
+    onv_source source;
+    model->path = onv_arena_strndup(&model->arena, path, strlen(path));
+    if (model->path == NULL) return onv_fail_memory(err);
+    ONV_TRY(open_source(file, ONV_SOURCE_BEST, limits, &source, err));
+    model->most_output = onv_limits_output(limits, source.bytes);
+    onv_status status = read_source(&source, model->path, limits, mode, model, &program, err);
+    onv_source_close(&source);
+    ONV_TRY(status);
+    return onv_program_view(program, model, err);
+}
+
+onv_status onv_program_load(const onv_program_file *file, const onv_limits *limits,
+                            onv_program_mode mode, onv_model *model, onv_error *err)
+{
+    onv_limits resolved = onv_limits_resolve(limits);
+    onv_model_init(model, (size_t)resolved.arena_bytes);
+    model->dims.max_tree = resolved.expression;
+    onv_status status = load(file, limits, mode, model, err);
+    if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&model->arena, err);
+    if (status != ONV_OK) onv_model_cleanup(model);
     return status;
 }

@@ -69,18 +69,12 @@ onv_status onv_program_add_value(onv_program_reader *r, const onv_doc *name,
 onv_status onv_program_arguments(onv_program_reader *r, const onv_doc *inputs,
                                  onv_program_call *to);
 
-/* The module around a call, by nn_module_stack (modules.c). */
-onv_status onv_program_module_of(onv_program_reader *r, const char *stack, uint32_t *module);
-
 /* All graphs of a document's graph_module (graphs.c), with what a recording has of lifetimes, or NULL. */
 onv_status onv_program_graphs(onv_program_reader *r, const onv_doc *graph_module,
                               const onv_doc *lifetimes);
 
 /* Members by their names, interned: the map is made anew. */
 onv_status onv_program_map_members(onv_program_reader *r, const onv_doc *object, onv_ptr_map *map);
-
-/* Which parameters are one tensor, by the member of the document that says where their data is (shared.c). */
-onv_status onv_program_share(onv_program_reader *r, const onv_doc *root);
 
 /* A copy in the arena of what was pushed from `first` on, which is removed. */
 #define ONV_PROGRAM_TAKE(r, vec, first)                                                            \
