@@ -24,6 +24,7 @@ typedef struct call {
     size_t room;                  /* bytes that `write` takes before it refuses */
     const void *data;             /* of the model, instead of the path */
     size_t bytes;
+    bool may_make_none; /* it writes what is there, line by line */
 } call;
 
 static bool take(void *context, const char *text, size_t bytes)
@@ -143,7 +144,7 @@ static void fail_each(const call *c)
                      error.message);
         if (n > 10000000) fail_msg("%s: never enough", c->name);
     }
-    if (n < 1) fail_msg("%s: makes only %ld allocations", c->name, n);
+    if (n < 1 && !c->may_make_none) fail_msg("%s: makes only %ld allocations", c->name, n);
 }
 #else
 /* Ends a test before it makes anything: this build cannot make allocations fail. */
@@ -335,6 +336,7 @@ TEST(reports)
                   .make = report,
                   .analysis = analysis,
                   .format = (onv_format)format,
+                  .may_make_none = format >= ONV_FORMAT_CSV,
                   .room = SIZE_MAX};
         fail_each(&c);
     }
