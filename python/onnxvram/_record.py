@@ -80,7 +80,15 @@ def recording(model: Any, args: Sequence[Any], kwargs: Optional[Dict[str, Any]],
     finally:
         if tell is not None and hasattr(tell, "close"):
             tell.close()
-    return {"format": "onnxvram.program", "version": 1, "torch_version": torch.__version__, "programs": programs}
+    return {"format": "onnxvram.program", "version": 1, "torch_version": torch.__version__, "programs": programs,
+            "weights_config": weights_config(next(iter(programs.values())))}
+
+
+def weights_config(program: Dict[str, Any]) -> Dict[str, Any]:
+    """Which parameters are one tensor, as archives say it: by the file that would have their data."""
+    lifetimes = program["lifetimes"]
+    listed = [s["parameter"] for s in program["graph_module"]["signature"]["input_specs"] if "parameter" in s]
+    return {"config": {p["parameter_name"]: {"path_name": f"weight_{lifetimes[p['arg']['name']]['storage']}"} for p in listed}}
 
 
 def call(network: Any, args: Any, kwargs: Any) -> Any:
@@ -144,6 +152,8 @@ class Run:
                     is_copied = tensors is module._buffers and not old.is_cuda
                     if is_copied or id(old) not in made:
                         made[id(old)] = self.add_fake(full, name, old, module)
+                    elif tensors is module._parameters:
+                        self.add_parameter(made[id(old)], full)
                     tensors[name] = made[id(old)]
             if isinstance(module, torch.nn.RNNBase):  # which keeps lists of its parameters, and looks at their addresses
                 weights = [getattr(module, n, None) for n in module._flat_weights_names]
@@ -155,11 +165,15 @@ class Run:
         new = torch.empty_strided(old.shape, old.stride(), dtype=old.dtype, device="cuda")
         if isinstance(old, torch.nn.Parameter):
             new = torch.nn.Parameter(new, requires_grad=old.requires_grad)
-            self.parameters.append((self.recorder.add(new, "p_" + full.replace(".", "_")), full))
+            self.add_parameter(new, full)
         else:
             self.buffers.append((self.recorder.add(new, "b_" + full.replace(".", "_")), full,
                                  name not in module._non_persistent_buffers_set))
         return new
+
+    def add_parameter(self, new: Any, full: str) -> None:
+        """A tied one has several names; calls read the last, as in archives."""
+        self.parameters.append((self.recorder.add(new, "p_" + full.replace(".", "_")), full))
 
     # Inputs
 

@@ -258,7 +258,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             several = isinstance(results, tuple) and len(func._schema.returns) > 1
             outputs = [self.result(r, name) for r in (results if several else (results,))]
         for r in results if isinstance(results, (list, tuple)) else (results,):
-            if isinstance(r, torch.Tensor) and r.dtype.is_floating_point:
+            if isinstance(r, torch.Tensor) and (r.dtype.is_floating_point or r.dtype.is_complex):
                 self.watched.append((weakref.ref(r), self.names[id(r)][1], 0))
         self.nodes.append({"target": f"torch.ops.{func}", "name": name, "inputs": inputs, "outputs": outputs,
                            "metadata": {"stack_trace": self.trace(), "nn_module_stack": self.module_stack()}})

@@ -101,7 +101,9 @@ static uint32_t collect(const onv_eager *eager, const onv_model *model, const ui
         entries[count++] = (entry){
             .name = storage->label != NULL ? storage->label : "",
             .storage = i,
-            .place = first_use[i] < UINT32_MAX - listed ? listed + first_use[i] : UINT32_MAX,
+            .place = model->program != NULL                ? i
+                     : first_use[i] < UINT32_MAX - listed ? listed + first_use[i]
+                                                          : UINT32_MAX,
             .is_buffer = storage->kind != ONV_STORAGE_PARAMETER};
     }
     for (uint32_t i = 0; i < listed; i++)

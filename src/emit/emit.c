@@ -395,7 +395,7 @@ void onv_emit_end(onv_emitter *e)
     for (uint32_t i = 0; i < e->op.n_saved; i++) e->saved.at[e->op.saved[i]] = true;
     for (uint32_t i = 0; i < e->op.n_out; i++) {
         onv_eager_tensor *out = &e->eager->tensors.at[e->op.out[i]];
-        out->needs_grad = e->op.has_backward && onv_dtype_is_float((onv_dtype)out->dtype);
+        out->needs_grad = e->op.has_backward && onv_dtype_is_differentiable((onv_dtype)out->dtype);
     }
     if (e->ended != NULL) e->ended(e);
 }
@@ -419,13 +419,20 @@ uint32_t onv_emit_of(onv_emitter *e, const char *name, uint32_t x, onv_grad grad
     return emit_one(e, name, x, grad, onv_tensor_new(e, dtype, rank, dims, strides));
 }
 
-uint32_t onv_emit_view(onv_emitter *e, const char *name, uint32_t x, uint32_t rank,
-                       const int64_t *dims, const int64_t *strides, onv_grad grad)
+uint32_t onv_emit_view_as(onv_emitter *e, const char *name, uint32_t x, uint8_t dtype,
+                          uint32_t rank, const int64_t *dims, const int64_t *strides, onv_grad grad)
 {
     if (x == ONV_NO_TENSOR) return x;
     onv_eager_tensor t = onv_tensor_at(e, x);
-    uint32_t view = onv_tensor_on(e, t.storage, t.dtype, rank, dims, strides);
+    uint32_t view = onv_tensor_on(e, t.storage, dtype, rank, dims, strides);
     return emit_one(e, name, x, grad, view);
+}
+
+uint32_t onv_emit_view(onv_emitter *e, const char *name, uint32_t x, uint32_t rank,
+                       const int64_t *dims, const int64_t *strides, onv_grad grad)
+{
+    uint8_t dtype = onv_tensor_at(e, x).dtype;
+    return onv_emit_view_as(e, name, x, dtype, rank, dims, strides, grad);
 }
 
 void onv_emit_release(onv_emitter *e, uint32_t x)

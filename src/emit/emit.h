@@ -161,6 +161,10 @@ uint32_t onv_emit_of(onv_emitter *e, const char *name, uint32_t x, onv_grad grad
 /* Views and copies; each emits what PyTorch would run and returns the result. */
 uint32_t onv_emit_view(onv_emitter *e, const char *name, uint32_t x, uint32_t rank,
                        const int64_t *dims, const int64_t *strides, onv_grad grad);
+/* Likewise, whose elements are of another dtype: view_as_real(), view(dtype). */
+uint32_t onv_emit_view_as(onv_emitter *e, const char *name, uint32_t x, uint8_t dtype,
+                          uint32_t rank, const int64_t *dims, const int64_t *strides,
+                          onv_grad grad);
 /* The strides with which `t` can be seen as `dims` without moving anything; false: it cannot. */
 bool onv_view_strides(const onv_eager_tensor *t, uint32_t rank, const int64_t *dims,
                       int64_t *strides);

@@ -64,6 +64,16 @@ bool onv_dtype_is_float(onv_dtype dtype)
     return dtype < ONV_DTYPE_COUNT && (dtypes[dtype].class & IS_FLOAT) != 0;
 }
 
+bool onv_dtype_is_differentiable(onv_dtype dtype)
+{
+    return onv_dtype_is_float(dtype) || onv_dtype_is_complex(dtype);
+}
+
+bool onv_dtype_is_complex(onv_dtype dtype)
+{
+    return dtype == ONV_COMPLEX64 || dtype == ONV_COMPLEX128;
+}
+
 bool onv_dtype_is_integer(onv_dtype dtype)
 {
     return dtype < ONV_DTYPE_COUNT && (dtypes[dtype].class & IS_INTEGER) != 0;

@@ -49,7 +49,10 @@ const char *onv_dtype_name(onv_dtype dtype);
 /* Bits of one element; 0 for strings and undefined, which have no fixed size. */
 uint32_t onv_dtype_bits(onv_dtype dtype);
 
-bool onv_dtype_is_float(onv_dtype dtype);   /* every floating-point type, 4 to 8 bits included */
+bool onv_dtype_is_float(onv_dtype dtype); /* every floating-point type, 4 to 8 bits included */
+bool onv_dtype_is_complex(onv_dtype dtype);
+bool onv_dtype_is_differentiable(
+    onv_dtype dtype);                       /* to PyTorch's autograd: floating-point, complex */
 bool onv_dtype_is_integer(onv_dtype dtype); /* signed and unsigned, not bool */
 
 /* Bytes of `elems` elements: bits summed, rounded up once. False if that passes 64 bits. */

@@ -269,6 +269,13 @@ static onv_aten_id variant_of(const onv_tape *t, const onv_program_call *call)
 {
     onv_aten_id id = onv_aten_as(t->row);
     bool scales = onv_call_real(call, "alpha", 1) != 1;
+    if (id == ONV_ATEN_mul || id == ONV_ATEN_abs) {
+        bool is_complex = false;
+        for (size_t i = 0; i < t->operands.count; i++)
+            is_complex |= onv_dtype_is_complex(
+                (onv_dtype)onv_tensor_at(&t->emit, t->operands.at[i].tensor).dtype);
+        if (is_complex) return id == ONV_ATEN_mul ? ONV_ATEN_complex_mul : ONV_ATEN_complex_abs;
+    }
     if (id == ONV_ATEN_add) return scales ? ONV_ATEN_add_alpha : id;
     if (id == ONV_ATEN_sub) return scales ? ONV_ATEN_sub_alpha : id;
     if (id == ONV_ATEN_clamp) {
@@ -291,8 +298,8 @@ static onv_aten_id variant_of(const onv_tape *t, const onv_program_call *call)
 
 void onv_tape_by_row(onv_tape *t, const onv_program_call *call)
 {
-    onv_aten_id id = variant_of(t, call);
     onv_tape_operands(t, call, t->row);
+    onv_aten_id id = variant_of(t, call);
     if (!t->overwrites) cast_operands(t, t->row->cast);
     kept k = kept_of(t);
     if (id == ONV_ATEN_add_alpha) k.hands_on &= 1; /* of b alone the gradient is scaled */

@@ -101,7 +101,6 @@ static void find_read(onv_tape *t, onv_ptr_map *read)
 static bool is_other_name(onv_tape *t, const onv_ptr_map *read, uint32_t index)
 {
     const onv_program_value *v = &t->program->values.at[index];
-    if (t->program->knows_shared) return v->same_as != ONV_NO_PROGRAM_VALUE;
     if (read->count == 0 || !may_have_other_name(t, index)) return false;
     const char *key = key_of(t, v->fqn, (size_t)(strrchr(v->fqn, '.') - v->fqn), v);
     return key != NULL && onv_ptr_map_get(read, key, NULL);
@@ -133,8 +132,14 @@ static void make_all(onv_tape *t)
         uint8_t kind = t->program->values.at[i].kind;
         bool is_there = kind == ONV_PROGRAM_PARAMETER || kind == ONV_PROGRAM_BUFFER ||
                         kind == ONV_PROGRAM_CONSTANT;
-        if (!is_there || is_other_name(t, &read, i)) continue;
-        make_permanent(t, i);
+        if (!is_there || t->values[i].tensor != ONV_NO_TENSOR || is_other_name(t, &read, i))
+            continue;
+        /* Of several names Module.parameters() gives the first; calls may read another one. */
+        uint32_t same = t->program->values.at[i].same_as;
+        if (same == ONV_NO_PROGRAM_VALUE || t->values[same].tensor == ONV_NO_TENSOR)
+            make_permanent(t, i);
+        if (same != ONV_NO_PROGRAM_VALUE && t->values[same].tensor == ONV_NO_TENSOR)
+            t->values[same].tensor = t->values[i].tensor;
         note_shared(t, &read, i);
     }
     onv_ptr_map_cleanup(&read);

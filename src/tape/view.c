@@ -48,10 +48,13 @@ static uint32_t emit_view(onv_tape *t, onv_aten_id id, uint32_t of, uint32_t val
     if (x == ONV_NO_TENSOR || !onv_tape_shape(t, value, &shape)) return ONV_NO_TENSOR;
     if (!onv_tape_strides(t, value, strides)) return ONV_NO_TENSOR;
     if (!is_as_told(t, of, &from)) map_strides(t, of, &from, shape.rank, shape.dims, strides);
+    /* By autocast the dtype is the argument's, where the program's is. */
+    uint8_t before = t->program->values.at[of].dtype, after = t->program->values.at[value].dtype;
     uint64_t elems = 1;
     for (uint32_t i = 0; i < shape.rank; i++) elems *= (uint64_t)shape.dims[i]; /* compared alone */
-    return onv_emit_view(&t->emit, onv_aten_ops[id].name, x, shape.rank, shape.dims, strides,
-                         elems == from.elems ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
+    return onv_emit_view_as(&t->emit, onv_aten_ops[id].name, x,
+                            after == before ? from.dtype : after, shape.rank, shape.dims, strides,
+                            elems == from.elems || after != before ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
 }
 
 /* Indexing leaves out slices of everything (python_variable_indexing.cpp, applySlice()), but not while it is traced, where sizes

@@ -11,6 +11,7 @@ import unittest
 import warnings
 
 import onnxvram
+from onnxvram._record import weights_config
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 if HAS_TORCH:
@@ -310,9 +311,12 @@ class Recordings(unittest.TestCase):
         network, mask = nn.Sequential(Masked(torch.ones(4)), Masked(torch.ones(4))), torch.ones(4)
         network[0].mask = network[1].mask = mask
         network[1].weight = network[0].weight
-        specs = record(network, torch.rand(2, 4), modes=["inference"])["inference"]["graph_module"]["signature"]["input_specs"]
+        program = record(network, torch.rand(2, 4), modes=["inference"])["inference"]
+        specs = program["graph_module"]["signature"]["input_specs"]
         self.assertEqual([s["buffer"]["buffer_name"] for s in specs if "buffer" in s], ["0.mask", "1.mask"])
-        self.assertEqual([s["parameter"]["parameter_name"] for s in specs if "parameter" in s], ["0.weight"])
+        self.assertEqual([s["parameter"]["parameter_name"] for s in specs if "parameter" in s], ["0.weight", "1.weight"])
+        files = weights_config(program)["config"]
+        self.assertEqual(files["0.weight"], files["1.weight"])
         self.assertIs(network[0].mask, network[1].mask)
 
     def test_tables_that_can_only_be_read(self):
