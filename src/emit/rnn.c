@@ -235,33 +235,40 @@ void onv_emit_rnn_end(onv_emitter *e, uint64_t reserve)
 }
 
 /* The gradients of both products are one tensor in an LSTM. Beside them backward reads a workspace, of 5 states or 4, and the
- * states. */
-uint32_t onv_emit_cell(onv_emitter *e, bool is_lstm, uint32_t input, uint32_t own, uint32_t before,
-                       const onv_shape *shape, uint32_t *after)
+ * states; it adds up gradients of biases by rows. */
+uint32_t onv_emit_cell(onv_emitter *e, const onv_cell *cell, const onv_shape *shape,
+                       uint32_t *after)
 {
-    onv_eager_tensor gates = onv_tensor_at(e, input);
+    const bool is_lstm = cell->is_lstm;
+    onv_eager_tensor gates = onv_tensor_at(e, cell->input);
     uint32_t out = onv_tensor_new(e, gates.dtype, shape->rank, shape->dims, NULL);
     *after =
         is_lstm ? onv_tensor_new(e, gates.dtype, shape->rank, shape->dims, NULL) : ONV_NO_TENSOR;
     uint64_t workspace = UINT64_MAX;
     bool fits = onv_u64_mul(onv_tensor_at(e, out).bytes, is_lstm ? 4 : 5, &workspace);
-    uint32_t both = is_lstm ? onv_emit_add_to(e, input, own, ONV_GRAD_ALIAS) : input;
+    uint32_t both =
+        is_lstm ? onv_emit_add_to(e, cell->input, cell->own, ONV_GRAD_ALIAS) : cell->input;
     onv_emit_begin(e, is_lstm ? "lstm_cell" : "gru_cell");
     onv_emit_in(e, both, ONV_GRAD_NEW);
-    onv_emit_in(e, own, is_lstm ? ONV_GRAD_NONE : ONV_GRAD_NEW);
-    onv_emit_in(e, before, ONV_GRAD_NEW);
-    onv_emit_save(e, input);
-    onv_emit_save(e, own);
-    onv_emit_save(e, before);
+    onv_emit_in(e, cell->own, is_lstm ? ONV_GRAD_NONE : ONV_GRAD_NEW);
+    onv_emit_in(e, cell->before, ONV_GRAD_NEW);
+    for (int i = 0; i < 2; i++) {
+        onv_emit_in(e, cell->biases[i], ONV_GRAD_NEW);
+        onv_emit_save(e, cell->biases[i]);
+    }
+    onv_emit_save(e, cell->input);
+    onv_emit_save(e, cell->own);
+    onv_emit_save(e, cell->before);
     onv_emit_save(e, *after);
-    bool has_state_grad = onv_tensor_needs_grad(e, before); /* the kernel makes it in any case */
+    bool has_state_grad =
+        onv_tensor_needs_grad(e, cell->before); /* the kernel makes it in any case */
     if (e->op.has_backward)
         onv_emit_extra(e, workspace, fits ? 1 : UINT64_MAX, "workspace of a cell");
     onv_emit_extras_come_first(e);
     onv_emit_temps(e, e->op.has_backward ? 0 : workspace,
                    has_state_grad ? 0 : onv_tensor_at(e, out).bytes);
     /* The exporter has computed the gates of a constant state. */
-    if (own == ONV_NO_TENSOR) onv_emit_extra(e, gates.bytes, 1, "gates of a state");
+    if (cell->own == ONV_NO_TENSOR) onv_emit_extra(e, gates.bytes, 1, "gates of a state");
     onv_emit_out(e, out);
     onv_emit_out(e, *after);
     onv_emit_end(e);

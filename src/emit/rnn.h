@@ -35,9 +35,17 @@ uint32_t onv_emit_rnn_result(onv_emitter *e, uint32_t out, bool batch_first);
 uint64_t onv_emit_rnn_begin(onv_emitter *e, const onv_rnn_layer *layer);
 void onv_emit_rnn_end(onv_emitter *e, uint64_t reserve);
 
-/* _thnn_fused_gru_cell and _thnn_fused_lstm_cell: of the products with input and state; `own` ONV_NO_TENSOR: those of a constant
- * state. The result has the shape; `after`: the new state of an LSTM's cell. */
-uint32_t onv_emit_cell(onv_emitter *e, bool is_lstm, uint32_t input, uint32_t own, uint32_t before,
-                       const onv_shape *shape, uint32_t *after);
+/* _thnn_fused_gru_cell and _thnn_fused_lstm_cell. */
+typedef struct onv_cell {
+    bool is_lstm;
+    uint32_t input,
+        own; /* the products with input and state; `own` ONV_NO_TENSOR: those of a constant state */
+    uint32_t before;    /* the state, of an LSTM that of its cell */
+    uint32_t biases[2]; /* of input and state, which the kernel adds; ONV_NO_TENSOR: none */
+} onv_cell;
+
+/* The result has the shape; `after`: the new state of an LSTM's cell. */
+uint32_t onv_emit_cell(onv_emitter *e, const onv_cell *cell, const onv_shape *shape,
+                       uint32_t *after);
 
 #endif

@@ -54,9 +54,12 @@ void onv_lower_gemm(onv_lowering *l, const onv_node *node)
     enum { A, B, C };
     uint32_t in[] = {onv_node_in(l, node, A), onv_node_in(l, node, B), onv_node_in(l, node, C)};
     uint32_t norm_bias;
+    bool feeds_cell = onv_feeds_cell(l, node);
     bool unfolds = onv_node_unfolds(&l->emit, node, &in[C], &norm_bias);
     onv_eager_tensor w = onv_tensor_at(&l->emit, in[B]);
-    if (in[C] == ONV_NO_TENSOR && w.rank == 2)
+    if (feeds_cell)
+        in[C] = ONV_NO_TENSOR;
+    else if (in[C] == ONV_NO_TENSOR && w.rank == 2)
         in[C] = onv_dropped_bias(l, node, w.dims[onv_node_int(node, "transB", 0) == 0]);
     onv_amp_low_all(&l->emit, in, sizeof in / sizeof in[0]);
     if (onv_node_int(node, "transA", 0) != 0) in[A] = onv_emit_swapped(&l->emit, in[A]);
@@ -64,7 +67,9 @@ void onv_lower_gemm(onv_lowering *l, const onv_node *node)
     onv_added sum = {.bias = in[C],
                      .scales_product = is_factor(node, "alpha"),
                      .scales_bias = is_factor(node, "beta")};
-    uint32_t out = onv_emit_mm(&l->emit, "addmm", in[A], in[B], sum);
+    l->emit.adds_bias = feeds_cell;
+    uint32_t out = onv_emit_mm(&l->emit, feeds_cell ? "mm" : "addmm", in[A], in[B], sum);
+    l->emit.adds_bias = false;
     onv_node_set(l, node, 0,
                  unfolds ? onv_emit_unfolded_norm(&l->emit, node, out, norm_bias) : out);
 }

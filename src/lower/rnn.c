@@ -239,17 +239,39 @@ void onv_lower_unrolled(onv_lowering *l, const onv_recurrence *call, onv_value_i
 
 /* --- Cells ------------------------------------------------------------------------------------- */
 
+/* The product that gates are: its bias is the kernel's. */
+static const onv_node *product_of(const onv_lowering *l, onv_value_id gates)
+{
+    const onv_node *node = onv_model_maker(l->emit.model, gates);
+    return node != NULL && node->code == ONV_OP_Gemm ? node : NULL;
+}
+
+bool onv_feeds_cell(const onv_lowering *l, const onv_node *node)
+{
+    onv_node_id user = l->fusions->user[node->outputs[0].index];
+    uint32_t fusion = onv_is_node(user) ? l->fusions->of_node[user.index] : 0;
+    const onv_fusion *f = fusion != 0 ? &l->fusions->at[fusion - 1] : NULL;
+    return f != NULL && f->kind == ONV_FUSION_CELL &&
+           (product_of(l, f->x) == node || product_of(l, f->key) == node);
+}
+
 void onv_lower_cell(onv_lowering *l, const onv_fusion *f)
 {
-    bool is_lstm = onv_is_value(f->state);
+    enum { C = 2 };
+    const onv_node *products[] = {product_of(l, f->x), product_of(l, f->key)};
+    onv_cell cell = {.is_lstm = onv_is_value(f->state)};
+    uint32_t after;
     onv_shape shape;
-    uint32_t input = onv_amp_low(&l->emit, onv_value_tensor(l, f->x));
-    uint32_t own = onv_amp_low(&l->emit, onv_value_tensor(l, f->key));
-    uint32_t before = onv_amp_low(&l->emit, onv_value_tensor(l, f->value)), after;
-    if (input == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape)) return;
-    uint32_t out = onv_emit_cell(&l->emit, is_lstm, input, own, before, &shape, &after);
+    cell.input = onv_amp_low(&l->emit, onv_value_tensor(l, f->x));
+    cell.own = onv_amp_low(&l->emit, onv_value_tensor(l, f->key));
+    cell.before = onv_amp_low(&l->emit, onv_value_tensor(l, f->value));
+    for (int i = 0; i < 2; i++)
+        cell.biases[i] = products[i] != NULL ? onv_amp_low(&l->emit, onv_node_in(l, products[i], C))
+                                             : ONV_NO_TENSOR;
+    if (cell.input == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape)) return;
+    uint32_t out = onv_emit_cell(&l->emit, &cell, &shape, &after);
     onv_value_set(l, f->out, out);
-    if (is_lstm) onv_value_set(l, f->state, after);
+    if (cell.is_lstm) onv_value_set(l, f->state, after);
 }
 
 void onv_cells_report(onv_lowering *l)

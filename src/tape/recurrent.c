@@ -24,9 +24,9 @@ static onv_rnn_cell cell_of(onv_tape *t, const onv_program_call *c)
     enum { LSTM = 2, GRU = 3 }; /* modes of _cudnn_rnn */
     int64_t mode = onv_call_int(t, c, "mode", -1);
     if (mode >= 0) return mode == LSTM ? ONV_RNN_LSTM : mode == GRU ? ONV_RNN_GRU : ONV_RNN_PLAIN;
-    return strstr(c->op_name, ".lstm") != NULL  ? ONV_RNN_LSTM
-           : strstr(c->op_name, ".gru") != NULL ? ONV_RNN_GRU
-                                                : ONV_RNN_PLAIN;
+    return strstr(c->op_name, "lstm") != NULL  ? ONV_RNN_LSTM
+           : strstr(c->op_name, "gru") != NULL ? ONV_RNN_GRU
+                                               : ONV_RNN_PLAIN;
 }
 
 static uint32_t nth_of(const onv_argument *a, uint32_t n)
@@ -130,30 +130,65 @@ void onv_tape_recurrent(onv_tape *t, const onv_program_call *c)
 static uint32_t gates_of(onv_tape *t, uint32_t x, uint32_t weight)
 {
     if (x == ONV_NO_TENSOR || weight == ONV_NO_TENSOR) return ONV_NO_TENSOR;
+    x = onv_amp_low(&t->emit, x);
+    weight = onv_amp_low(&t->emit, weight);
     t->emit.is_linear = true;
     uint32_t out = onv_emit_matmul(&t->emit, x, onv_emit_swapped(&t->emit, weight));
     t->emit.is_linear = false;
     return out;
 }
 
+/* linear_hh(hx).add_(linear_ih(input)), and tanh() or relu() of it (RNN.cpp). */
+static uint32_t plain_cell(onv_tape *t, const onv_program_call *c)
+{
+    onv_emitter *e = &t->emit;
+    const onv_aten_id id = strstr(c->op_name, "tanh") != NULL ? ONV_ATEN_tanh : ONV_ATEN_relu;
+    static const char *const operands[2][3] = {{"hx", "w_hh", "b_hh"}, {"input", "w_ih", "b_ih"}};
+    uint32_t sums[2];
+    for (int i = 0; i < 2; i++)
+        sums[i] = onv_emit_linear(
+            e, onv_call_tensor(t, c, operands[i][0]),
+            onv_emit_swapped(e, onv_amp_low(e, onv_call_tensor(t, c, operands[i][1]))),
+            onv_call_tensor(t, c, operands[i][2]));
+    uint32_t sum = onv_emit_add_to(e, sums[0], sums[1], ONV_GRAD_ALIAS);
+    onv_eager_tensor x = onv_tensor_at(e, sum);
+    onv_emit_begin_op(e, id);
+    onv_emit_in(e, sum, ONV_GRAD_NEW);
+    uint32_t out = onv_tensor_new(e, x.dtype, x.rank, x.dims, NULL);
+    onv_emit_save(e, out);
+    onv_emit_out(e, out);
+    onv_emit_end(e);
+    return out;
+}
+
+/* An archive has the call with its weights, a recording the kernel, behind the products with them. */
 void onv_tape_cell(onv_tape *t, const onv_program_call *c)
 {
+    static const char *const biases[2][2] = {{"b_ih", "b_hh"}, {"input_bias", "hidden_bias"}};
     const onv_argument *hx = onv_call_argument(c, "hx");
-    bool is_lstm = cell_of(t, c) == ONV_RNN_LSTM;
-    uint32_t x = onv_amp_low(&t->emit, onv_call_tensor(t, c, "input")), after;
-    uint32_t h = onv_amp_low(&t->emit, onv_tape_tensor(t, nth_of(hx, 0)));
-    uint32_t w[2] = {onv_amp_low(&t->emit, onv_call_tensor(t, c, "w_ih")),
-                     onv_amp_low(&t->emit, onv_call_tensor(t, c, "w_hh"))};
-    uint32_t result = onv_call_result(c, 0);
+    bool is_kernel = onv_call_argument(c, "input_gates") != NULL;
+    onv_cell cell = {.is_lstm = cell_of(t, c) == ONV_RNN_LSTM};
+    uint32_t after;
     onv_shape shape;
-    if (cell_of(t, c) == ONV_RNN_PLAIN || x == ONV_NO_TENSOR || h == ONV_NO_TENSOR ||
-        w[0] == ONV_NO_TENSOR || w[1] == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape)) {
-        onv_tape_by_row(t, c);
+    if (cell_of(t, c) == ONV_RNN_PLAIN) {
+        onv_tape_give(t, c, 0, plain_cell(t, c));
         return;
     }
-    uint32_t input = gates_of(t, x, w[0]), own = gates_of(t, h, w[1]);
-    uint32_t before = is_lstm ? onv_amp_low(&t->emit, onv_tape_tensor(t, nth_of(hx, 1))) : h;
-    uint32_t out = onv_emit_cell(&t->emit, is_lstm, input, own, before, &shape, &after);
-    onv_tape_give(t, c, 0, out);
-    if (is_lstm) onv_tape_give(t, c, 1, after);
+    if (is_kernel) {
+        cell.input = onv_call_tensor(t, c, "input_gates");
+        cell.own = onv_call_tensor(t, c, "hidden_gates");
+        cell.before = onv_call_tensor(t, c, cell.is_lstm ? "cx" : "hx");
+    } else {
+        uint32_t h = onv_amp_low(&t->emit, onv_tape_tensor(t, nth_of(hx, 0)));
+        cell.input = gates_of(t, onv_call_tensor(t, c, "input"), onv_call_tensor(t, c, "w_ih"));
+        cell.own = gates_of(t, h, onv_call_tensor(t, c, "w_hh"));
+        cell.before = cell.is_lstm ? onv_amp_low(&t->emit, onv_tape_tensor(t, nth_of(hx, 1))) : h;
+    }
+    for (int i = 0; i < 2; i++)
+        cell.biases[i] = onv_amp_low(&t->emit, onv_call_tensor(t, c, biases[is_kernel][i]));
+    if (cell.input == ONV_NO_TENSOR || cell.own == ONV_NO_TENSOR ||
+        !onv_tape_shape(t, onv_call_result(c, 0), &shape))
+        return;
+    onv_tape_give(t, c, 0, onv_emit_cell(&t->emit, &cell, &shape, &after));
+    if (cell.is_lstm) onv_tape_give(t, c, 1, after);
 }

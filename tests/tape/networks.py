@@ -378,3 +378,50 @@ class OverwrittenRows(nn.Module):
 
     def forward(s, x):
         return s.c(F.elu_(s.b(F.elu_(s.a(x)))))
+
+
+@net("rotary", lambda b: (torch.rand(b, 256, 64),))
+class Rotary(nn.Module):
+    """Positions as products of complex numbers, whose gradients reach the layer behind. Parameters in an order that forward has not."""
+
+    def __init__(s, d=64):
+        super().__init__()
+        s.o, s.b, s.a = nn.Linear(d, 8), nn.Linear(d, 512), nn.Linear(d, d)
+        turns = torch.outer(torch.arange(256), 1e4 ** (-torch.arange(0, 16, 2) / 16))
+        s.register_buffer("turns", torch.polar(torch.ones_like(turns), turns)[:, None])
+
+    def forward(s, x):
+        x = s.a(x).view(x.shape[0], 256, 4, 8, 2)
+        x = torch.view_as_real(torch.view_as_complex(x) * s.turns).flatten(2)
+        return s.o(F.relu(s.b(x))[..., :64])
+
+
+@net("cells", lambda b: (torch.rand(b, 3, 96),))
+class Cells(nn.Module):
+    """Cells of recurrent layers: plain ones are two linear layers, of the others a kernel adds the biases."""
+
+    def __init__(s, d=96):
+        super().__init__()
+        s.t, s.r, s.g, s.l = nn.RNNCell(d, d), nn.RNNCell(d, d, nonlinearity="relu"), nn.GRUCell(d, d), nn.LSTMCell(d, d)
+        s.o = nn.Linear(d, 10)
+
+    def forward(s, x):
+        a = b = c = d = torch.tanh(x[:, 0])
+        for i in range(1, x.shape[1]):
+            a = s.r(s.t(x[:, i], a), a)
+            b = s.g(a, b)
+            c, d = s.l(b, (c, d))
+        return s.o(c)
+
+
+@net("tied", tok(300, 16))
+class Tied(nn.Module):
+    """A language model whose last layer is its embedding: one parameter of two names."""
+
+    def __init__(s, d=64):
+        super().__init__()
+        s.e, s.l, s.o = nn.Embedding(300, d), nn.Linear(d, d), nn.Linear(d, 300)
+        s.o.weight = s.e.weight
+
+    def forward(s, x):
+        return s.o(torch.tanh(s.l(s.e(x))))
