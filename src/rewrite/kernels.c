@@ -116,7 +116,7 @@ static const history onnx_kernels[] = {
     {"NonMaxSuppression", {HOST(10, T(FLOAT), IN2 | IN3 | IN4)}},
     {"NonZero", {TAKES(9, T(BOOL) | T(FLOAT) | HALF | I2 | T(UINT8))}},
     {"Not", {TAKES(1, T(BOOL))}},
-    {"OneHot", {HOST(11, I2, IN1)}},
+    {"OneHot", {HOST(11, I2, IN1 | IN2)}},
     {"Pad", {TAKES(2, F3), HOST(11, F3, IN1 | IN2), HOST(13, F3 | T(BOOL), IN1 | IN2 | IN3)}},
     {"Pow", {TAKES(7, F3), TAKES(12, F3 | I2), TAKES(13, F4 | I2)}},
     {"QuantizeLinear", {TAKES(10, T(FLOAT)), TAKES(19, T(FLOAT) | HALF)}},

@@ -66,7 +66,7 @@ static bool is_carried(const onv_edit *e, const onv_node *node, onv_dim dim, int
     return false;
 }
 
-/* What the file declares where nothing else is known; a number that the user replaced as an export of the
+/* What the file declares, which ONNX takes where it infers no number; a number that the user replaced as an export of the
  * new one would declare it. */
 static onv_dim declared_dim(const onv_value *value, int axis, int rank)
 {
@@ -93,7 +93,8 @@ static void store(onv_edit *e, onv_value_id id, const onv_dim *dims, int rank)
     if (own == NULL) return;
     for (int i = 0; i < rank; i++) {
         own[i] = has_dims ? dims[i] : ONV_DIM_UNKNOWN;
-        if (!onv_dim_is_known(own[i])) own[i] = declared_dim(value, i, rank);
+        onv_dim said = onv_dim_is_const(own[i]) ? own[i] : declared_dim(value, i, rank);
+        if (onv_dim_is_known(said)) own[i] = said;
     }
     to->seen.dims = own;
     to->seen.rank = (int16_t)rank;

@@ -243,6 +243,22 @@ static const rewrite_case cases[] = {
      "DequantizeLinear q,s -> d; Conv d,w -> c; Tanh c -> y; out y f32",
      "Conv DequantizeLinear QuantizeLinear Tanh", ""},
 
+    {17, ONV_REWRITE_EXTENDED,
+     "in x f32[n,64]; weight w u8[32,2,16]; weight s f32[32,2]; weight b f32[32]; "
+     "com.microsoft::MatMulNBits x,w,s -> h K=64 N=32 block_size=32 bits=4; Add b,h -> a; Tanh a "
+     "-> y; out y f32",
+     "MatMulNBits Tanh", "MatMulNBitsFusion"},
+    {17, ONV_REWRITE_EXTENDED,
+     "in x f32[n,64]; weight w u8[32,2,16]; weight s f32[32,2]; weight b f32[1,32]; "
+     "com.microsoft::MatMulNBits x,w,s -> h K=64 N=32 block_size=32 bits=4; Add h,b -> a; Tanh a "
+     "-> y; out y f32",
+     "Add MatMulNBits Tanh", ""},
+
+    /* Values that a OneHot reads are the host's */
+    {13, ONV_REWRITE_DISABLED,
+     "in x i64[n]; in v f32[2]; int d 5; Abs v -> a; OneHot x,d,a -> y; out y f32",
+     "Abs MemcpyToHost OneHot", ""},
+
     /* Functions of ONNX without a kernel */
     {18, ONV_REWRITE_ALL, "in x f32[n]; Mish x -> y; out y f32", "Mul Softplus Tanh", ""},
     {21, ONV_REWRITE_ALL,
@@ -327,6 +343,13 @@ TEST(a_size_with_a_name_hides_the_others)
     check_seen("in x f32[b,8]; ints one 1; ints zero 0; Shape x -> s; Gather s,one -> n; "
                "Slice x,zero,n,one -> y; out y f32",
                "[?, ?]");
+}
+
+/* Files after ONNX Runtime's quantizers call the batch of each layer by another name. */
+TEST(a_name_that_the_file_declares_is_kept)
+{
+    check_seen("in x f32[b,8]; Exp x -> y; out y f32[c,8]", "[c, 8]");
+    check_seen("in x f32[2,8]; Exp x -> y; out y f32[c,8]", "[2, 8]");
 }
 
 /* Bodies are rewritten by what ONNX hands them: a Scan the sizes of its states and of a step, a Loop none beside those that its body
