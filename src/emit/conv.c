@@ -83,13 +83,22 @@ static void emit_conv_workspaces(onv_emitter *e, const onv_conv_call *call, uint
     onv_emit_grad_workspace(e, w, of[ONV_CONV_BACKWARD_WEIGHT]);
 }
 
+/* Without gaps: of tokens that are a part of a sequence, the images lie apart. */
+static bool is_dense(const onv_eager_tensor *t)
+{
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < t->rank; i++) last += (uint64_t)((t->dims[i] - 1) * t->strides[i]);
+    return t->elems == 0 || last + 1 == t->elems;
+}
+
 /* Images whose channels come last: cuDNN takes them as they are, those of one channel a kernel too, and answers in their
- * order, with a copy of the weight in it. Everything else that is not contiguous is copied. */
+ * order, with a copy of the weight in it. Everything else that is not contiguous, in that order or by itself, is copied. */
 static uint64_t copied_bytes(const onv_emitter *e, uint32_t x, uint32_t w, bool is_last)
 {
     onv_eager_tensor t = onv_tensor_at(e, x), kernel = onv_tensor_at(e, w);
     if (!is_last) return onv_tensor_is_contiguous(&t) ? 0 : t.bytes;
-    return kernel.rank != t.rank || is_in_both_orders(&kernel) ? 0 : kernel.bytes;
+    bool copies_kernel = kernel.rank == t.rank && !is_in_both_orders(&kernel);
+    return onv_u64_plus(is_dense(&t) ? 0 : t.bytes, copies_kernel ? kernel.bytes : 0);
 }
 
 /* Each place of the result, of a transposed one of the input, takes all of a filter. */

@@ -411,6 +411,31 @@ TEST(images_of_tokens_stay_so)
     }
 }
 
+/* Images of all tokens but the first lie apart: cuDNN's convolution copies them, in their order. */
+TEST(images_of_a_part_of_the_tokens_are_copied)
+{
+    for (int is_part = 0; is_part < 2; is_part++) {
+        model *m = model_read(17, is_part ? "in x f32[2,17,8]" : "in x f32[2,16,8]", "ints first 1",
+                              "ints end 17", "ints axis 1", "ints image 2 8 4 4",
+                              "weight w f32[16,8,3,3]");
+        if (is_part) model_add(m, "s = Slice(x first end axis) part");
+        model_node(m, "Transpose", "turn", is_part ? "s" : "x", "t", "perm=[0,2,1]");
+        model_add(m, "i = Reshape(t image) image", "y = Conv(i w) conv pads=[1,1,1,1]",
+                  "out y f32");
+        onv_lower_options options = with(9000).lower;
+        OWNED_TRAINER t;
+        OWNED_EAGER eager;
+        trainer_open_model(&t, m);
+        trainer_lower(&t, &options, &eager);
+        uint64_t kernel = 16 * 8 * 9 * sizeof(float), images = 2 * 8 * 16 * sizeof(float);
+        for (size_t i = 0; i < eager.ops.count; i++)
+            if (strcmp(eager.ops.at[i].name, "conv") == 0)
+                assert_int_equal(eager.ops.at[i].forward_temp_bytes,
+                                 kernel + (is_part ? images : 0));
+        model_free(m);
+    }
+}
+
 /* torch/nn/modules/module.py: filters one after the other, the old one gone when the new one is there; then the batch. */
 TEST(filters_are_laid_out_anew_with_channels_last)
 {
