@@ -1,10 +1,12 @@
 #include "ckpt/front.h"
 
+#include <string.h>
+
 #include "base/fail.h"
 #include "base/heap.h"
 
-enum { MOST_GIVEN = 64, LEAST_GIVEN = 8, GIVEN_STEPS = 16000 };
-enum { PARTS = 128, MIN_PARTS = 8, FAR_PARTS = 32 };
+enum { MOST_GIVEN = 64, LEAST_GIVEN = 8, GIVEN_STEPS = 32000 };
+enum { PARTS = 1000, MIN_PARTS = 8, FAR_PARTS = 32 };
 
 /* Of equal ones the one that takes less with workspaces. torch.compile betters no eager plan: not every network compiles,
  * and its peaks are predicted less exactly. */
@@ -84,16 +86,15 @@ onv_status onv_front_give(const onv_ckpt_problem *problem, const onv_ckpt_plans 
 {
     onv_status status = ONV_OK;
     size_t most = most_given(problem->eager);
-    size_t n_given;
+    size_t n_given = front->at.count;
     bool *stays = onv_heap_calloc(front->at.count + 1, sizeof *stays);
     if (stays == NULL) return onv_fail_memory(err);
-    uint32_t parts = PARTS;
-    do {
+    memset(stays, true, n_given);
+    for (uint32_t parts = PARTS; n_given > most && parts > MIN_PARTS; parts -= parts / 4) {
         n_given = 0;
         for (size_t i = 0; i < front->at.count; i++)
             n_given += stays[i] = is_given(front, i, problem->others, parts, stays);
-        parts -= parts / 4;
-    } while (n_given > most && parts > MIN_PARTS);
+    }
     for (size_t i = 0; i < front->at.count && status == ONV_OK; i++) {
         onv_ckpt_plan plan = front->at.at[i];
         plan.name = name;
