@@ -131,13 +131,16 @@ static uint32_t *order_ends(const onv_part *part)
     return NULL;
 }
 
-onv_status onv_greedy_place(const onv_part *part, const uint32_t *rows, const uint32_t *ends,
-                            onv_fit fit, uint64_t most_work, onv_skyline *skyline,
-                            uint64_t *offsets, uint64_t *height, onv_error *err)
+/* Places all rows in the order given. In order of time `ends` has them by their ends, to take off what has ended: there all
+ * that is left shares a section with the next; else NULL. Ends where the plan is no lower than `bound`, and where it will
+ * take more than `most_work` units: the height is UINT64_MAX. */
+static onv_status place_rows(const onv_part *part, const uint32_t *rows, const uint32_t *ends,
+                             onv_fit fit, uint64_t bound, uint64_t most_work, onv_skyline *skyline,
+                             uint64_t *offsets, uint64_t *height, onv_error *err)
 {
     onv_skyline_clear(skyline);
     *height = 0;
-    for (uint32_t i = 0; i < part->n; i++) {
+    for (uint32_t i = 0; i < part->n && *height < bound; i++) {
         uint32_t row = rows[i];
         for (; ends != NULL && part->hi[*ends] <= part->lo[row]; ends++)
             onv_skyline_remove(skyline, part->lo[*ends], part->hi[*ends], offsets[*ends]);
@@ -174,8 +177,8 @@ onv_status onv_greedy_run(const onv_planner *self, const onv_part *part, onv_lay
         status = onv_fail_memory(err);
     if (status == ONV_OK) status = onv_order_rows(part, (onv_order)self->order, rows, err);
     if (status == ONV_OK)
-        status = onv_greedy_place(part, rows, ends, (onv_fit)self->fit, most_work, &skyline,
-                                  offsets, &height, err);
+        status = place_rows(part, rows, ends, (onv_fit)self->fit, layout->height, most_work,
+                            &skyline, offsets, &height, err);
     if (status == ONV_OK && height == UINT64_MAX) layout->heavy = true;
     if (status == ONV_OK) onv_layout_offer(layout, effort, offsets, part->n, height, self->name);
     onv_effort_book(effort, skyline.work);

@@ -20,11 +20,4 @@ typedef enum onv_order {
 /* Writes the part's rows in that order; ties go by a second measure, then by row. */
 onv_status onv_order_rows(const onv_part *part, onv_order order, uint32_t *rows, onv_error *err);
 
-/* Places all rows in the order given. In order of time `ends` has them by their ends, to take off what has ended: there all
- * that is left shares a section with the next; else NULL. Gives up where that will take more than `most_work` units: the
- * height is UINT64_MAX. */
-onv_status onv_greedy_place(const onv_part *part, const uint32_t *rows, const uint32_t *ends,
-                            onv_fit fit, uint64_t most_work, onv_skyline *skyline,
-                            uint64_t *offsets, uint64_t *height, onv_error *err);
-
 #endif

@@ -34,11 +34,8 @@ enum {
 
 /* By size, lifetime, size x lifetime, load of their steps, time, or all of these; each in the lowest gap, or in the tightest. */
 GREEDY(size_first, "size-first", SIZE, FIRST);
-GREEDY(size_best, "size-best", SIZE, BEST);
 GREEDY(width_first, "width-first", WIDTH, FIRST);
-GREEDY(width_best, "width-best", WIDTH, BEST);
 GREEDY(area_first, "area-first", AREA, FIRST);
-GREEDY(area_best, "area-best", AREA, BEST);
 GREEDY(load_first, "load-first", LOAD, FIRST);
 GREEDY(load_best, "load-best", LOAD, BEST);
 GREEDY(time_first, "time-first", TIME, FIRST);
@@ -50,8 +47,8 @@ GREEDY(steep, "steep", STEEP, FIRST);
 static const onv_planner exact = {.name = "exact", .run = onv_tighten_run, .improves = true};
 
 const onv_planner *const onv_planners[] = {
-    &size_first, &width_first, &area_first, &load_first, &size_best, &width_best, &area_best,
-    &load_best,  &time_first,  &time_best,  &pressure,   &steep,     &exact,
+    &size_first, &width_first, &area_first, &load_first, &load_best,
+    &time_first, &time_best,   &pressure,   &steep,      &exact,
 };
 const size_t onv_n_planners = sizeof onv_planners / sizeof onv_planners[0];
 

@@ -10,6 +10,8 @@
 
 #define WAITS UINT64_MAX
 
+enum { RUN = 32 };
+
 /* An end of a placed row. */
 typedef struct spot {
     uint64_t at;
@@ -19,20 +21,71 @@ typedef struct spot {
 struct onv_repair {
     const onv_part *part;
     onv_arena arena;
-    uint32_t *near_from, *near; /* as onv_part_conflicts lists them; NULL: there are too many */
-    uint32_t *rank;             /* by row: its place in the order by pressure */
-    uint32_t *failed;           /* by row: 1, and how often it found no place */
-    uint64_t *offset;           /* by row; WAITS */
-    uint32_t *waiting;          /* the last comes next */
+    /* Of each run of RUN rows: the rows before it that share a section with its first. */
+    uint32_t *crossing_from, *crossing;
+    uint32_t *until;   /* by row: the first row that begins after it has ended */
+    uint32_t *meets;   /* by row: how many rows share a section with it, itself included */
+    uint32_t *weight;  /* by row: `meets`, and as much for each time that it found no place */
+    uint32_t *rank;    /* by row: its place in the order by size */
+    uint64_t *offset;  /* by row; WAITS */
+    uint32_t *waiting; /* the last comes next */
     uint32_t n_waiting, fewest; /* since the ceiling was set */
-    uint64_t ceiling, floor;    /* under the floor a try failed; 0: none did */
+    uint64_t ceiling;
+    unsigned shift; /* of the next step down; 0: at first */
     spot *starts, *ends, *spare;
     uint32_t n_spots, *bucket; /* of placed rows near the one in question */
     uint64_t random;
     uint64_t work, patience; /* of a try, without getting any further */
-    bool found,
-        stuck; /* a plan since the goal was tried last; none until the goal was tried again */
 };
+
+/* Lists what crosses into each run; *too_many: more than are listed. */
+static bool list_crossing(onv_repair *r, bool *too_many)
+{
+    const onv_part *part = r->part;
+    uint64_t count = 0;
+    for (uint32_t row = 0; row < part->n; row++) count += (r->until[row] - 1) / RUN - row / RUN;
+    *too_many = count > ONV_PART_MAX_PAIRS;
+    if (*too_many) return true;
+    uint32_t runs = (part->n - 1) / RUN + 1;
+    r->crossing_from = ONV_ARENA_ARRAY(&r->arena, uint32_t, runs + (size_t)1);
+    r->crossing = ONV_ARENA_ARRAY(&r->arena, uint32_t, count);
+    if (r->arena.failed) return false;
+    uint32_t *live = r->waiting, n_live = 0, sum = 0;
+    for (uint32_t row = 0; row < part->n; live[n_live++] = row++) {
+        if (row % RUN != 0) continue;
+        uint32_t kept = 0;
+        for (uint32_t i = 0; i < n_live; i++)
+            if (part->hi[live[i]] > part->lo[row]) live[kept++] = live[i];
+        n_live = kept;
+        for (uint32_t i = 0; i < n_live; i++) r->crossing[sum++] = live[i];
+        r->crossing_from[row / RUN + 1] = sum;
+    }
+    return true;
+}
+
+static bool index_rows(onv_repair *r, bool *too_many)
+{
+    const onv_part *part = r->part;
+    uint32_t n = part->n, m = part->sections;
+    uint32_t *begun = ONV_ARENA_ARRAY(&r->arena, uint32_t, m + (size_t)1); /* before a section */
+    uint32_t *ended = ONV_ARENA_ARRAY(&r->arena, uint32_t, m + (size_t)1);
+    r->until = ONV_ARENA_ARRAY(&r->arena, uint32_t, n);
+    r->meets = ONV_ARENA_ARRAY(&r->arena, uint32_t, n);
+    if (r->arena.failed) return false;
+    for (uint32_t row = 0; row < n; row++) {
+        begun[part->lo[row] + 1]++;
+        ended[part->hi[row]]++;
+    }
+    for (uint32_t s = 0; s < m; s++) {
+        begun[s + 1] += begun[s];
+        ended[s + 1] += ended[s];
+    }
+    for (uint32_t row = 0; row < n; row++) {
+        r->until[row] = begun[part->hi[row]];
+        r->meets[row] = r->until[row] - ended[part->lo[row]];
+    }
+    return list_crossing(r, too_many);
+}
 
 onv_status onv_repair_new(const onv_part *part, onv_repair **repair, onv_error *err)
 {
@@ -44,19 +97,23 @@ onv_status onv_repair_new(const onv_part *part, onv_repair **repair, onv_error *
     r->patience = FIRST_PATIENCE;
     onv_arena_init(&r->arena, SIZE_MAX);
     r->rank = ONV_ARENA_ARRAY(&r->arena, uint32_t, n);
-    r->failed = ONV_ARENA_ARRAY(&r->arena, uint32_t, n);
+    r->weight = ONV_ARENA_ARRAY(&r->arena, uint32_t, n);
     r->offset = ONV_ARENA_ARRAY(&r->arena, uint64_t, n);
     r->waiting = ONV_ARENA_ARRAY(&r->arena, uint32_t, n);
     r->starts = ONV_ARENA_ARRAY(&r->arena, spot, n);
     r->ends = ONV_ARENA_ARRAY(&r->arena, spot, n);
     r->spare = ONV_ARENA_ARRAY(&r->arena, spot, n);
     r->bucket = ONV_ARENA_ARRAY(&r->arena, uint32_t, 2 * (size_t)n + 2);
-    bool few = onv_part_pairs(part) <= ONV_PART_MAX_PAIRS;
-    if (r->arena.failed || (few && !onv_part_conflicts(part, &r->arena, &r->near_from, &r->near)))
-        return onv_fail_memory(err);
-    ONV_TRY(onv_order_rows(part, ONV_ORDER_PRESSURE, r->waiting, err));
+    bool too_many;
+    if (r->arena.failed || !index_rows(r, &too_many)) return onv_fail_memory(err);
+    if (too_many) {
+        onv_repair_destroy(r);
+        *repair = NULL;
+        return ONV_OK;
+    }
+    ONV_TRY(onv_order_rows(part, ONV_ORDER_SIZE, r->waiting, err));
     for (uint32_t i = 0; i < n; i++) r->rank[r->waiting[i]] = i;
-    for (uint32_t row = 0; row < n; row++) r->failed[row] = 1;
+    memcpy(r->weight, r->meets, n * sizeof *r->weight);
     return ONV_OK;
 }
 
@@ -128,21 +185,19 @@ static void sort_spots(onv_repair *r, spot *spots)
 static void list_start(onv_repair *r, uint32_t row)
 {
     if (r->offset[row] != WAITS)
-        r->starts[r->n_spots++] = (spot){r->offset[row], row, r->failed[row]};
+        r->starts[r->n_spots++] = (spot){r->offset[row], row, r->weight[row]};
 }
 
 static void list_starts(onv_repair *r, uint32_t row)
 {
     const onv_part *part = r->part;
     r->n_spots = 0;
-    if (r->near != NULL) {
-        uint32_t from = r->near_from[row], end = r->near_from[row + 1];
-        for (uint32_t i = from; i < end; i++) list_start(r, r->near[i]);
-        r->work += end - from;
-    } else {
-        for (uint32_t i = 0; i < part->n && part->lo[i] < part->hi[row]; i++, r->work++)
-            if (part->hi[i] > part->lo[row]) list_start(r, i);
-    }
+    uint32_t run = row / RUN, from = r->crossing_from[run], end = r->crossing_from[run + 1];
+    for (uint32_t i = from; i < end; i++)
+        if (part->hi[r->crossing[i]] > part->lo[row]) list_start(r, r->crossing[i]);
+    for (uint32_t i = run * RUN; i < r->until[row]; i++)
+        if (part->hi[i] > part->lo[row]) list_start(r, i);
+    r->work += end - from + r->until[row] - run * RUN;
     sort_spots(r, r->starts);
 }
 
@@ -183,7 +238,7 @@ static void look_at(onv_repair *r, look *l, uint64_t offset, uint64_t size, choi
         *best = (choice){l->cost, offset, best->equal};
 }
 
-/* The place whose owners failed least often, on the ground or the end of another row, or right below one or the
+/* The place whose owners weigh least, on the ground or the end of another row, or right below one or the
  * ceiling. */
 static uint64_t find_cheapest(onv_repair *r, uint64_t size)
 {
@@ -223,7 +278,7 @@ static void place_next(onv_repair *r)
     list_starts(r, row);
     uint64_t offset = find_gap(r, size);
     if (offset == WAITS) {
-        r->failed[row]++;
+        if (r->weight[row] <= UINT32_MAX - r->meets[row]) r->weight[row] += r->meets[row];
         offset = find_cheapest(r, size);
         clear_place(r, row, offset);
     }
@@ -232,32 +287,27 @@ static void place_next(onv_repair *r)
 
 /* --- Ceilings ---------------------------------------------------------------------------------- */
 
-/* The goal itself first. After each failure half the way up from there to the plan, and once that is nearly nothing from
- * the goal again, with more patience. */
+/* A step down, from the best plan: an eighth of the way to the goal, after each failure half of that, and once that is
+ * nearly nothing an eighth again, with more patience. */
 static void choose_ceiling(onv_repair *r, uint64_t goal, uint64_t height)
 {
-    enum { NEARLY = 512 };
-    bool at_first = r->ceiling == 0;
-    if (r->floor < goal) r->floor = goal;
-    if (r->floor >= height || height - r->floor <= height / NEARLY) {
-        r->stuck = !r->found;
-        r->found = false;
+    enum { FIRST_SHIFT = 3, LAST_SHIFT = 6, NEARLY_SHIFT = 10 };
+    bool nearly = r->shift > LAST_SHIFT || (height - goal) >> r->shift <= height >> NEARLY_SHIFT;
+    if (r->shift > FIRST_SHIFT && nearly) {
         r->patience *= 2;
-        r->floor = goal;
+        r->shift = 0;
     }
-    set_ceiling(r, at_first ? goal : r->floor + (height - r->floor) / 2);
-}
-
-bool onv_repair_is_stuck(const onv_repair *r)
-{
-    return r->stuck;
+    if (r->shift == 0) r->shift = FIRST_SHIFT;
+    uint64_t step = (height - goal) >> r->shift;
+    set_ceiling(r, height - (step > 0 ? step : 1));
 }
 
 void onv_repair_run(onv_repair *r, uint64_t goal, onv_layout *layout, onv_effort *effort,
                     const char *name)
 {
     uint32_t n = r->part->n;
-    if (r->n_waiting == 0) memcpy(r->offset, layout->offsets, n * sizeof *r->offset);
+    memcpy(r->offset, layout->offsets, n * sizeof *r->offset);
+    r->n_waiting = 0;
     uint64_t last = r->work;
     choose_ceiling(r, goal, layout->height);
     for (uint64_t since = r->work; r->n_waiting > 0 && r->work - since < r->patience;) {
@@ -270,7 +320,7 @@ void onv_repair_run(onv_repair *r, uint64_t goal, onv_layout *layout, onv_effort
         last = r->work;
     }
     if (r->n_waiting > 0) {
-        r->floor = r->ceiling;
+        r->shift++;
         return;
     }
     uint64_t height = 0;
@@ -278,5 +328,4 @@ void onv_repair_run(onv_repair *r, uint64_t goal, onv_layout *layout, onv_effort
         if (r->offset[row] + r->part->size[row] > height)
             height = r->offset[row] + r->part->size[row];
     onv_layout_offer(layout, effort, r->offset, n, height, name);
-    r->found = true;
 }

@@ -1,8 +1,9 @@
 /* Repair: a plan of a large part is lowered by lowering the ceiling over it.
  *
- * What sticks out waits for a place. Who finds none under the ceiling takes the place whose owners failed least often so
- * far, and these wait in turn, the hardest to place first. Who fails counts for more from then on, so that rows that
- * stand in each other's way settle, and those that fit anywhere make way. Nothing is proved.
+ * Rows above the ceiling wait for a place. A row that finds none under the ceiling takes the place whose owners weigh
+ * least, and these wait in turn, the largest first. A row weighs as many as share a section with it, for a row that
+ * meets many is hard to place, and as much again for each time that it found no place: rows that compete for a place
+ * settle, and rows that fit anywhere give way. Nothing is proved.
  */
 #ifndef ONV_PLAN_REPAIR_H
 #define ONV_PLAN_REPAIR_H
@@ -11,16 +12,14 @@
 
 typedef struct onv_repair onv_repair;
 
-/* The part must outlive it; the repair is destroyed also after a failure. */
+/* The part must outlive it; the repair is destroyed also after a failure. NULL: so many rows share sections that not
+ * even each of them would have its turn. */
 onv_status onv_repair_new(const onv_part *part, onv_repair **repair, onv_error *err);
 void onv_repair_destroy(onv_repair *r);
 
-/* Tries one ceiling between `goal` and the layout's plan, which must be higher than the goal, from where the try before
- * it ended. What it finds is offered to the layout. */
+/* Tries one ceiling between `goal` and the layout's plan, which must be higher than the goal. A plan that it finds is
+ * offered to the layout. */
 void onv_repair_run(onv_repair *r, uint64_t goal, onv_layout *layout, onv_effort *effort,
                     const char *name);
-
-/* True once ceilings up to the plan were tried in vain. */
-bool onv_repair_is_stuck(const onv_repair *r);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct tightening {
     onv_search *search; /* NULL for parts that it does not take */
     onv_beam *beam;     /* NULL for parts that it does not take */
     onv_boxes *boxes;   /* likewise */
-    onv_repair *repair; /* NULL for small parts */
+    onv_repair *repair; /* NULL for parts that are small, full or too dense */
     uint64_t *offsets;
     bool large;
     uint64_t first_work; /* of a run: somewhat more than it takes to place all without a mistake */
@@ -123,6 +123,8 @@ typedef enum line {
     /* Down in steps: half the way to the bound at first, and half of that after some runs that failed, down to a
      * unit; then from the start again with longer runs. */
     LINE_STEPS,
+    /* Plans of large parts are lowered by repair. */
+    LINE_REPAIR,
     N_LINES
 } line;
 
@@ -187,9 +189,22 @@ static onv_status run_line(tightening *t, schedule *plan, line which)
     case LINE_BOXES: return onv_boxes_run(t->boxes, t->layout, t->effort, t->name, t->err);
     case LINE_SHARE: return run_share(t, plan);
     case LINE_STEPS: return run_step(t, plan);
+    case LINE_REPAIR:
+        onv_repair_run(t->repair, plan->goal, t->layout, t->effort, t->name);
+        return ONV_OK;
     default: break;
     }
     return probe(t, plan->goal, length_of_run(plan->runs[LINE_DIRECT]++), FRESH, &result);
+}
+
+/* The line that spent the least for its part of the work. */
+static line next_line(const tightening *t, const schedule *plan)
+{
+    if (t->search == NULL) return LINE_REPAIR;
+    line next = LINE_DIRECT;
+    for (line i = LINE_DIRECT; i < N_LINES; i++)
+        if (plan->parts[i] > 0 && plan->spent[i] < plan->spent[next]) next = i;
+    return next;
 }
 
 /* What a run does never depends on how much effort is left: more of it only adds runs. */
@@ -199,17 +214,17 @@ static onv_status tighten(tightening *t)
     static const uint32_t usual[N_LINES] = {[LINE_DIRECT] = 2, [LINE_STEPS] = 3, [LINE_SHARE] = 1};
     static const uint32_t full[N_LINES] = {
         [LINE_DIRECT] = 1, [LINE_BEAM] = 3, [LINE_BOXES] = 6, [LINE_STEPS] = 1};
-    schedule plan = {.parts = t->beam != NULL ? full : usual, .length = 1, .shift = 1};
+    static const uint32_t large[N_LINES] = {
+        [LINE_DIRECT] = 2, [LINE_STEPS] = 3, [LINE_SHARE] = 1, [LINE_REPAIR] = 6};
+    schedule plan = {.length = 1, .shift = 1};
+    plan.parts = t->beam != NULL ? full : t->repair != NULL ? large : usual;
+    /* Of large parts a run of the search may take longer than all repair, which begins: for half as much. */
+    for (line i = LINE_DIRECT; i < LINE_REPAIR && t->repair != NULL; i++)
+        plan.spent[i] = t->first_work / 2 / plan.parts[LINE_REPAIR];
     while (t->effort->left > 0 && layout->height > layout->target &&
            layout->height > layout->lower) {
         plan.goal = layout->target > layout->lower ? layout->target : layout->lower;
-        if (t->search == NULL || (t->repair != NULL && !onv_repair_is_stuck(t->repair))) {
-            onv_repair_run(t->repair, plan.goal, layout, t->effort, t->name);
-            continue;
-        }
-        line which = LINE_DIRECT;
-        for (line i = LINE_DIRECT; i < N_LINES; i++)
-            if (plan.parts[i] > 0 && plan.spent[i] < plan.spent[which]) which = i;
+        line which = next_line(t, &plan);
         uint64_t start = t->effort->spent;
         ONV_TRY(run_line(t, &plan, which));
         plan.spent[which] += (t->effort->spent - start) / plan.parts[which];
@@ -221,24 +236,24 @@ onv_status onv_tighten_run(const onv_planner *self, const onv_part *part, onv_la
                            onv_effort *effort, onv_error *err)
 {
     uint64_t pairs = onv_part_pairs(part);
-    bool searched = onv_search_takes(part), repaired = part->n > LARGE && !layout->heavy;
-    if (effort->left == 0 || !(searched || repaired)) return ONV_OK;
+    bool searched = onv_search_takes(part), large = part->n > LARGE;
+    if (effort->left == 0 || !(searched || large)) return ONV_OK;
     tightening t = {.part = part,
                     .layout = layout,
                     .effort = effort,
                     .name = self->name,
-                    .large = part->n > LARGE,
+                    .large = large,
                     .err = err};
     t.first_work = FIRST_WORK + pairs * (t.large ? WORK_PER_PAIR_LARGE : WORK_PER_PAIR);
     t.offsets = onv_heap_calloc(part->n, sizeof *t.offsets);
     onv_status status = t.offsets == NULL ? onv_fail_memory(err) : ONV_OK;
     if (status == ONV_OK && searched) status = onv_search_new(part, &t.search, err);
-    if (status == ONV_OK && onv_beam_takes(part) && !effort->are_boxes) {
+    if (status == ONV_OK && searched && onv_beam_takes(part) && !effort->are_boxes) {
         status = onv_boxes_new(part, &t.boxes, err);
         if (status == ONV_OK) status = onv_beam_new(part, &t.beam, err);
     }
-    if (status == ONV_OK && repaired) status = onv_repair_new(part, &t.repair, err);
-    if (status == ONV_OK) status = tighten(&t);
+    if (status == ONV_OK && large && t.beam == NULL) status = onv_repair_new(part, &t.repair, err);
+    if (status == ONV_OK && (t.search != NULL || t.repair != NULL)) status = tighten(&t);
     onv_repair_destroy(t.repair);
     onv_boxes_destroy(t.boxes);
     onv_beam_destroy(t.beam);

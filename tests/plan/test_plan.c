@@ -304,6 +304,17 @@ TEST(large_parts_with_holes_are_repaired)
     onv_vec_cleanup(&made);
 }
 
+/* Greedy placements give up at their work limit; repair does not depend on that. */
+TEST(dense_parts_are_repaired)
+{
+    instance made = {0};
+    make_uniform(&made, 5, 100000, 100000, 1000, 1000);
+    onv_plan plan = plan_with(made.at, made.count, NULL);
+    assert_true(plan.height - plan.max_load <= plan.max_load / 1000 * 35);
+    onv_plan_cleanup(&plan);
+    onv_vec_cleanup(&made);
+}
+
 /* More conflicts than the exact search takes, and than are listed. */
 TEST(large_graphs_of_long_lives_are_near_the_bound)
 {
@@ -312,7 +323,7 @@ TEST(large_graphs_of_long_lives_are_near_the_bound)
         make_training(&made, 1, 20000, 100, convnet != 0);
         onv_plan plan = plan_with(made.at, made.count, NULL);
         assert_int_equal(plan.nodes, 0);
-        assert_true(plan.height - plan.max_load <= plan.max_load / 10000 * (convnet ? 6 : 51));
+        assert_true(plan.height - plan.max_load <= plan.max_load / 10000 * (convnet ? 6 : 10));
         assert_true(plan.work < 800000000);
         onv_plan_cleanup(&plan);
         onv_vec_cleanup(&made);
