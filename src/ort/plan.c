@@ -78,10 +78,9 @@ static bool same_size(const onv_ort_planner *p, onv_value_id a, onv_value_id b)
 {
     if (!onv_ort_is_known(p, a) || !onv_ort_is_known(p, b)) return false;
     const onv_type *x = known_type(p, a), *y = known_type(p, b);
-    if (x->kind != ONV_TYPE_TENSOR || y->kind != ONV_TYPE_TENSOR || x->rank != y->rank)
+    uint32_t bits = onv_dtype_bits((onv_dtype)x->dtype);
+    if (x->rank != y->rank || bits == 0 || bits != onv_dtype_bits((onv_dtype)y->dtype))
         return false;
-    if (onv_dtype_bits((onv_dtype)x->dtype) != onv_dtype_bits((onv_dtype)y->dtype)) return false;
-    if (onv_dtype_bits((onv_dtype)x->dtype) == 0) return false;
     for (int i = 0; i < x->rank; i++)
         if (!onv_dim_same(x->dims[i], y->dims[i])) return false;
     return true;
@@ -117,7 +116,7 @@ static bool grow_freed(onv_ort_planner *p)
 /* Those that fit the value's shape in that graph. NULL: none ever do, or memory is short. */
 static onv_ort_freed *find_freed(onv_ort_planner *p, onv_value_id id, onv_graph_id graph)
 {
-    if (known_type(p, id)->rank < 0 || !same_size(p, id, id)) return NULL;
+    if (!same_size(p, id, id)) return NULL;
     if (2 * p->n_freed >= p->n_freed_slots && !grow_freed(p)) return NULL;
     uint32_t hash = hash_of(p, id, graph), at = hash & (p->n_freed_slots - 1);
     for (; onv_is_value(p->freed[at].shape); at = (at + 1) & (p->n_freed_slots - 1)) {

@@ -44,9 +44,8 @@ static bool is_sized(const onv_type *type)
 static const onv_dim *find_parts(const kernel *k, const onv_type *whole, const onv_value_id *parts,
                                  uint32_t n, bool *equal)
 {
-    int64_t axis = onv_node_int(k->node, "axis", 0);
-    if (axis < 0) axis += whole->rank;
-    if (axis < 0 || axis >= whole->rank) return NULL;
+    int64_t axis = onv_node_axis(k->node, 0, whole->rank);
+    if (axis < 0) return NULL;
     *equal = true;
     const onv_dim *first = &onv_model_value(k->model, parts[0])->type.dims[axis];
     for (uint32_t i = 1; i < n; i++)
@@ -195,9 +194,8 @@ static void arg_scratch(kernel *k)
     const onv_type *in = onv_ort_input(k, 0);
     bool goes[ONV_MAX_RANK] = {false};
     onv_ort_reduction r;
-    int64_t axis = onv_node_int(k->node, "axis", 0);
-    if (axis < 0) axis += in->rank;
-    if (!is_sized(in) || axis < 0 || axis >= in->rank) return;
+    int64_t axis = onv_node_axis(k->node, 0, in->rank);
+    if (!is_sized(in) || axis < 0) return;
     goes[axis] = true;
     if (!onv_ort_find_reduction(in->dims, in->rank, goes, &r) || (r.is_matrix && !r.is_first))
         return;

@@ -137,7 +137,14 @@ void onv_edit_remove(onv_edit *e, onv_node_id node)
     changed(e);
 }
 
-/* Nodes that wait to be removed are linked by the uses of their first output, which has none. */
+bool onv_edit_remove_unread(onv_edit *e, onv_node_id node)
+{
+    bool is_unread = onv_edit_is_unread(e, node);
+    if (is_unread) onv_edit_remove(e, node);
+    return is_unread;
+}
+
+/* A list, since chains may be as long as the model. */
 void onv_edit_remove_with_inputs(onv_edit *e, onv_node_id node)
 {
     ONV_VEC(onv_node_id) waiting = {0};
@@ -344,10 +351,9 @@ static void set_outputs(onv_edit *e, onv_node_id id, const onv_new_node *n)
             if (onv_is_value(n->outputs[k])) onv_edit_take_output(e, id, k, n->outputs[k]);
             continue;
         }
-        char suffix[32] = "_out";
         onv_graph_id graph = onv_edit_node_at(e, id)->graph;
         onv_value_id like = n->n_inputs > 0 ? n->inputs[0] : ONV_NO_VALUE;
-        onv_value_id made = onv_edit_add_value(e, graph, like, suffix);
+        onv_value_id made = onv_edit_add_value(e, graph, like, "_out");
         if (e->status == ONV_OK) onv_edit_take_output(e, id, k, made);
     }
 }

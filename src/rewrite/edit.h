@@ -170,8 +170,9 @@ const onv_type *onv_edit_seen(const onv_edit *e, onv_value_id value);
 /* Its outputs that nobody makes instead must not be read. */
 void onv_edit_remove(onv_edit *e, onv_node_id node);
 
-/* Whether nobody reads what it makes. */
+/* Whether nobody reads what it makes; and then it is removed. */
 bool onv_edit_is_unread(const onv_edit *e, onv_node_id node);
+bool onv_edit_remove_unread(onv_edit *e, onv_node_id node);
 
 /* Removes it, and what made its inputs for nobody else, and so on. */
 void onv_edit_remove_with_inputs(onv_edit *e, onv_node_id node);

@@ -94,11 +94,7 @@ bool onv_fuse_replace(onv_edit *e, onv_node_id last, const onv_node_id *nodes, u
     onv_edit_remove(e, last);
     for (bool again = true; again && e->status == ONV_OK;) {
         again = false;
-        for (uint32_t i = 0; i < n_nodes; i++) {
-            if (!onv_edit_is_unread(e, nodes[i])) continue;
-            onv_edit_remove(e, nodes[i]);
-            again = true;
-        }
+        for (uint32_t i = 0; i < n_nodes; i++) again |= onv_edit_remove_unread(e, nodes[i]);
     }
     return e->status == ONV_OK;
 }

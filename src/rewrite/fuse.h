@@ -53,6 +53,9 @@ onv_dim onv_fuse_dim(const onv_edit *e, onv_value_id value, int axis);
 bool onv_fuse_replace(onv_edit *e, onv_node_id last, const onv_node_id *nodes, uint32_t n_nodes,
                       onv_new_node made);
 
+/* The DequantizeLinear that makes input k; ONV_NO_NODE: none does (qdq.c). */
+onv_node_id onv_fuse_dequantize(const onv_edit *e, onv_node_id node, uint32_t k);
+
 /* (N), (1, N), (M, 1) or (M, N). */
 bool onv_fuse_is_gemm_bias(const onv_type *bias, onv_dim m, onv_dim n);
 

@@ -69,7 +69,7 @@ static onv_node_id swap_cast(onv_edit *e, onv_node_id cast, onv_node_id transpos
                  .attrs = before.attrs, .n_attrs = before.n_attrs);
     if (e->status != ONV_OK) return ONV_NO_NODE;
     onv_edit_remove(e, cast);
-    if (onv_edit_n_output_uses(e, transpose) == 0) onv_edit_remove(e, transpose);
+    onv_edit_remove_unread(e, transpose);
     return onv_edit_producer(e, out);
 }
 

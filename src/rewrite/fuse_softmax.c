@@ -41,9 +41,8 @@ bool onv_fuse_bias_softmax(onv_edit *e, onv_node_id add)
     onv_node_id node = m.nodes[0];
     bool is_13 = onv_edit_node_at(e, node)->version >= 13;
     int rank = s.rank[0] > s.rank[1] ? s.rank[0] : s.rank[1];
-    int64_t axis = onv_edit_int(e, node, "axis", is_13 ? -1 : 1);
-    if (axis < 0) axis += rank;
-    if (axis < 0 || axis >= rank || (is_13 && axis != rank - 1)) return false;
+    int64_t axis = onv_node_axis(onv_edit_node_at(e, node), is_13 ? -1 : 1, rank);
+    if (axis < 0 || (is_13 && axis != rank - 1)) return false;
     s.inner = rank - (int)axis;
     if (s.inner > s.rank[0] || s.inner > s.rank[1]) return false;
     for (int i = 1; i <= s.inner; i++)

@@ -163,24 +163,23 @@ static const history contrib_kernels[] = {
     {"QAttention", {TAKES(1, T(INT8))}},
     {"SparseAttentionIndexer", {HOST(1, ANY, IN12)}},
     {"Trilu", {HOST(1, ANY, IN1)}},
+    /* Those that take what they are given, all of it in the memory of the GPU. */
+    {"BiasAdd BiasGelu BiasSoftmax BiasSplitGelu BranchwiseRMSNorm CausalConvWithState "
+     "ComplexMul ComplexMulConj ConvTransposeWithDynamicPads DecoderMaskedMultiHeadAttention "
+     "DecoderMaskedSelfAttention DequantizeLinear DynamicSparseAttention DynamicTimeWarping "
+     "EmbedLayerNormalization EngramGate FastGelu FusedConv FusedMatMul GatedAdd GatedRMSNorm "
+     "GatedRelativePositionBias GatherBlockQuantized Gelu GemmFloat8 GemmaRotaryEmbedding "
+     "GreedySearch GridSample GroupNorm HyperConnectionPostMix HyperConnectionPreMix Inverse "
+     "Irfft LinearAttention LinearAttentionGate LongformerAttention "
+     "MatMulBlockQuantizedFp4Weight MatMulBnb4 MatMulNBits MoE NGramHashMapping "
+     "NGramRepeatBlock NhwcConv PackedAttention PackedMultiHeadAttention "
+     "PackedSparseAttentionIndexer PagedAttention QMoE QOrderedGelu QOrderedLayerNormalization "
+     "QOrderedMatMul QuantizeLinear QuantizeWithOrder QuickGelu RemovePadding RestorePadding "
+     "Rfft RotaryEmbedding ScaledSiLU SkipGroupNorm SkipLayerNormalization "
+     "SkipSimplifiedLayerNormalization SparseAttention SparsePagedAttention TransposeMatMul "
+     "UnfoldTensor VarlenCausalConvWithState VarlenNGramHashMapping",
+     {TAKES(1, ANY)}},
 };
-
-/* Those of com.microsoft that take what they are given, all of it in the memory of the GPU. */
-static const char plain_kernels[] =
-    "BiasAdd BiasGelu BiasSoftmax BiasSplitGelu BranchwiseRMSNorm CausalConvWithState "
-    "ComplexMul ComplexMulConj ConvTransposeWithDynamicPads DecoderMaskedMultiHeadAttention "
-    "DecoderMaskedSelfAttention DequantizeLinear DynamicSparseAttention DynamicTimeWarping "
-    "EmbedLayerNormalization EngramGate FastGelu FusedConv FusedMatMul GatedAdd GatedRMSNorm "
-    "GatedRelativePositionBias GatherBlockQuantized Gelu GemmFloat8 GemmaRotaryEmbedding "
-    "GreedySearch GridSample GroupNorm HyperConnectionPostMix HyperConnectionPreMix Inverse "
-    "Irfft LinearAttention LinearAttentionGate LongformerAttention "
-    "MatMulBlockQuantizedFp4Weight MatMulBnb4 MatMulNBits MoE NGramHashMapping "
-    "NGramRepeatBlock NhwcConv PackedAttention PackedMultiHeadAttention "
-    "PackedSparseAttentionIndexer PagedAttention QMoE QOrderedGelu QOrderedLayerNormalization "
-    "QOrderedMatMul QuantizeLinear QuantizeWithOrder QuickGelu RemovePadding RestorePadding "
-    "Rfft RotaryEmbedding ScaledSiLU SkipGroupNorm SkipLayerNormalization "
-    "SkipSimplifiedLayerNormalization SparseAttention SparsePagedAttention TransposeMatMul "
-    "UnfoldTensor VarlenCausalConvWithState VarlenNGramHashMapping";
 
 /* --- Finding ----------------------------------------------------------------------------------- */
 
@@ -219,8 +218,6 @@ static const onv_kernel *find_version(const history *h, const onv_node *node)
 
 static const onv_kernel *find_contrib(const onv_node *node)
 {
-    static const onv_kernel plain = TAKES(1, ANY);
-    if (onv_rewrite_names(plain_kernels, node->op_type)) return &plain;
     for (size_t i = 0; i < sizeof contrib_kernels / sizeof contrib_kernels[0]; i++)
         if (onv_rewrite_names(contrib_kernels[i].ops, node->op_type))
             return find_version(&contrib_kernels[i], node);

@@ -373,7 +373,7 @@ static void block_transpose(blocking *b, onv_node_id node, const image *known)
 static bool is_blocked_conv(const blocking *b, onv_value_id value)
 {
     onv_node_id node = onv_edit_producer(b->e, value);
-    return onv_is_node(node) && onv_edit_is_of(b->e, node, NCHWC_DOMAIN, ONV_OP_Conv);
+    return onv_edit_is_of(b->e, node, NCHWC_DOMAIN, ONV_OP_Conv);
 }
 
 /* A convolution applies functions of its own; others stay nodes, in blocks. */
@@ -411,10 +411,9 @@ static bool join_hard_swish(blocking *b, onv_node_id node, const onv_value_id in
         onv_node_id gate = onv_edit_producer(e, in[k]);
         onv_value_id x = in[1 - k];
         image *of = &b->images[x.index];
-        if (!onv_is_node(gate) || !onv_fuse_is(e, gate, ONV_OP_HardSigmoid) ||
-            onv_edit_in(e, gate, 0).index != x.index || b->images[in[k].index].uses != 1 ||
-            !is_blocked_conv(b, x) || of->uses != 2 || of->is_active ||
-            fabs(onv_edit_float(e, gate, "alpha", 0.2) * 6 - 1) > 1e-5 ||
+        if (!onv_fuse_is(e, gate, ONV_OP_HardSigmoid) || onv_edit_in(e, gate, 0).index != x.index ||
+            b->images[in[k].index].uses != 1 || !is_blocked_conv(b, x) || of->uses != 2 ||
+            of->is_active || fabs(onv_edit_float(e, gate, "alpha", 0.2) * 6 - 1) > 1e-5 ||
             onv_edit_float(e, gate, "beta", 0.5) != 0.5)
             continue;
         of->is_active = true;

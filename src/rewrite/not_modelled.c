@@ -6,17 +6,6 @@
 
 /* --- Quantized graphs ---------------------------------------------------------------------------- */
 
-static onv_node_id dequantize_of(const onv_edit *e, onv_node_id node, uint32_t k)
-{
-    onv_node_id dequantize = onv_edit_in_node(e, node, k);
-    return onv_fuse_is(e, dequantize, ONV_OP_DequantizeLinear) ? dequantize : ONV_NO_NODE;
-}
-
-static bool is_dequantized(const onv_edit *e, onv_node_id node, uint32_t k)
-{
-    return onv_is_node(dequantize_of(e, node, k));
-}
-
 static bool is_quantized(const onv_edit *e, onv_node_id node)
 {
     return onv_fuse_is(e, onv_edit_only_user(e, onv_edit_out(e, node, 0)), ONV_OP_QuantizeLinear);
@@ -25,7 +14,7 @@ static bool is_quantized(const onv_edit *e, onv_node_id node)
 /* What moves elements alone has a quantized neighbour on one side and none on the other. */
 bool onv_would_propagate_qdq(onv_edit *e, onv_node_id node)
 {
-    return is_dequantized(e, node, 0) != is_quantized(e, node);
+    return onv_is_node(onv_fuse_dequantize(e, node, 0)) != is_quantized(e, node);
 }
 
 static bool is_of_4_bits(const onv_edit *e, onv_value_id value)
@@ -37,7 +26,7 @@ static bool is_of_4_bits(const onv_edit *e, onv_value_id value)
 /* A product with a weight of 4 bits in blocks becomes MatMulNBits. */
 bool onv_would_select_qdq(onv_edit *e, onv_node_id matmul)
 {
-    onv_node_id weight = dequantize_of(e, matmul, 1);
+    onv_node_id weight = onv_fuse_dequantize(e, matmul, 1);
     if (!onv_is_node(weight) || onv_edit_int(e, weight, "block_size", 0) < 16) return false;
     onv_value_id packed = onv_edit_in(e, weight, 0);
     return is_of_4_bits(e, packed) && onv_edit_is_constant(e, packed);

@@ -11,6 +11,12 @@
 #include "rewrite/fuse.h"
 #include "rewrite/rules.h"
 
+onv_node_id onv_fuse_dequantize(const onv_edit *e, onv_node_id node, uint32_t k)
+{
+    onv_node_id dq = onv_edit_in_node(e, node, k);
+    return onv_fuse_is(e, dq, ONV_OP_DequantizeLinear) ? dq : ONV_NO_NODE;
+}
+
 /* An operator with what is around it. */
 typedef struct group {
     onv_edit *e;
@@ -50,14 +56,13 @@ static bool find_group(onv_edit *e, onv_node_id node, group *g)
     if (at->n_outputs != 1 || !onv_is_value(out)) return false;
     for (uint32_t k = 0; k < at->n_inputs; k++) {
         if (!onv_is_value(at->inputs[k])) continue;
-        onv_node_id dq = dq_of(g, k);
-        bool is_dq = onv_is_node(dq) && onv_fuse_is(e, dq, ONV_OP_DequantizeLinear);
+        bool is_dq = onv_is_node(onv_fuse_dequantize(e, node, k));
         if (is_dq && onv_edit_only_user(e, at->inputs[k]).index != node.index) return false;
         g->n_dq += is_dq;
         g->is_all &= is_dq;
     }
     onv_node_id user = onv_edit_only_user(e, out);
-    if (onv_is_node(user) && onv_fuse_is(e, user, ONV_OP_QuantizeLinear)) g->q = user;
+    if (onv_fuse_is(e, user, ONV_OP_QuantizeLinear)) g->q = user;
     for (const onv_use *use = onv_edit_first_use(e, out); use != NULL && !onv_is_node(g->q);
          use = onv_edit_next_use(e, use))
         g->is_mixed |= onv_fuse_is(e, use->node, ONV_OP_QuantizeLinear);
@@ -91,10 +96,8 @@ static bool replace_group(const group *g, const char *op_type, const char *domai
                                        .version = domain == NULL ? 10 : 1, .inputs = inputs,
                                        .n_inputs = n, .attrs = at.attrs, .n_attrs = at.n_attrs)))
         return false;
-    for (uint32_t k = 0; k < at.n_inputs; k++) {
-        onv_node_id dq = onv_edit_producer(e, at.inputs[k]);
-        if (onv_is_value(at.inputs[k]) && onv_edit_is_unread(e, dq)) onv_edit_remove(e, dq);
-    }
+    for (uint32_t k = 0; k < at.n_inputs; k++)
+        onv_edit_remove_unread(e, onv_edit_producer(e, at.inputs[k]));
     return true;
 }
 
@@ -222,19 +225,18 @@ static bool has_same_params(onv_edit *e, onv_node_id a, onv_node_id b)
 static bool drop_pair(const group *g)
 {
     onv_edit *e = g->e;
-    onv_node_id dq = dq_of(g, 0);
+    onv_node_id dq = onv_fuse_dequantize(e, g->node, 0);
     const onv_node *at = onv_edit_node_at(e, g->node);
     bool is_old = at->code == ONV_OP_MaxPool && at->version < 12;
-    if (g->n_dq != 1 || !onv_is_node(dq) || !onv_fuse_is(e, dq, ONV_OP_DequantizeLinear) ||
-        is_old || !onv_is_node(g->q) || dtype_in(g, 0) != dtype_out(g) ||
-        !has_same_params(e, dq, g->q))
+    if (g->n_dq != 1 || !onv_is_node(dq) || is_old || !onv_is_node(g->q) ||
+        dtype_in(g, 0) != dtype_out(g) || !has_same_params(e, dq, g->q))
         return false;
     onv_value_id out = onv_edit_out(e, g->q, 0);
     onv_edit_set_input(e, g->node, 0, onv_edit_in(e, dq, 0));
     onv_edit_remove(e, g->q);
     onv_edit_take_output(e, g->node, 0, out);
     onv_edit_retype(e, g->node);
-    if (onv_edit_is_unread(e, dq)) onv_edit_remove(e, dq);
+    onv_edit_remove_unread(e, dq);
     return true;
 }
 
@@ -282,12 +284,6 @@ bool onv_rule_quantize_unsigned(onv_edit *e, onv_node_id q)
 
 /* --- WeightBiasQuantization -------------------------------------------------------------------- */
 
-static onv_node_id dequantize_of(const onv_edit *e, onv_node_id node, uint32_t k)
-{
-    onv_node_id dq = onv_edit_in_node(e, node, k);
-    return onv_fuse_is(e, dq, ONV_OP_DequantizeLinear) ? dq : ONV_NO_NODE;
-}
-
 static bool is_single(const onv_edit *e, onv_value_id value)
 {
     int rank = onv_fuse_rank(e, value);
@@ -311,8 +307,7 @@ static bool has_scale_of_each(const onv_edit *e, onv_node_id node, onv_node_id d
 {
     onv_value_id scale = onv_edit_in(e, dq, 1);
     int rank = onv_fuse_rank(e, onv_edit_in(e, dq, 0));
-    int64_t axis = onv_edit_int(e, dq, "axis", 1), expected = 0;
-    if (axis < 0) axis += rank;
+    int64_t axis = onv_node_axis(onv_edit_node_at(e, dq), 1, rank), expected = 0;
     if (onv_fuse_is(e, node, ONV_OP_Gemm)) expected = onv_edit_int(e, node, "transB", 0) == 0;
     return onv_fuse_rank(e, scale) == 1 && onv_dim_same(onv_fuse_dim(e, scale, 0), n_bias) &&
            onv_edit_int(e, dq, "block_size", 0) == 0 && axis == expected;
@@ -349,7 +344,7 @@ static void quantize_bias(onv_edit *e, onv_node_id node, onv_value_id w_scale, b
 /* Of a product between a pair: its weight of float32, and its bias. */
 bool onv_rule_quantize_weight(onv_edit *e, onv_node_id node)
 {
-    onv_node_id x_dq = dequantize_of(e, node, 0), w_dq = dequantize_of(e, node, 1);
+    onv_node_id x_dq = onv_fuse_dequantize(e, node, 0), w_dq = onv_fuse_dequantize(e, node, 1);
     onv_value_id w = onv_edit_in(e, node, 1), bias = onv_edit_in(e, node, 2);
     bool has_bias = onv_is_value(bias), has_pair = onv_is_node(w_dq);
     bool has_axis = has_pair && !is_single(e, onv_edit_in(e, w_dq, 1));

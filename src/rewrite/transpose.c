@@ -12,11 +12,6 @@ bool onv_push_is_inner(const onv_edit *e, onv_value_id value)
     return !onv_edit_is_result(e, value) && !onv_edit_is_read_inside(e, value);
 }
 
-void onv_push_remove_unread(onv_edit *e, onv_node_id node)
-{
-    if (onv_edit_is_unread(e, node)) onv_edit_remove(e, node);
-}
-
 /* The first n axes. */
 static onv_axes first_axes(uint32_t n)
 {
@@ -174,7 +169,7 @@ void onv_push_input(onv_edit *e, onv_node_id node, uint32_t k, const onv_perm *p
             source = add_transpose(e, source, &both, node);
         }
         onv_edit_set_input(e, node, k, source);
-        onv_push_remove_unread(e, before);
+        onv_edit_remove_unread(e, before);
         return;
     }
     if (share_transpose(e, node, k, perm)) return;
@@ -213,7 +208,7 @@ static void unsqueeze_input(onv_edit *e, onv_node_id node, uint32_t k, uint32_t 
     onv_node_id before = onv_edit_producer(e, in);
     if (onv_fuse_is(e, before, ONV_OP_Squeeze) && squeezes_first(e, before, n)) {
         onv_edit_set_input(e, node, k, onv_edit_in(e, before, 0));
-        onv_push_remove_unread(e, before);
+        onv_edit_remove_unread(e, before);
         return;
     }
     onv_value_id out = onv_fuse_squeeze(e, node, "Unsqueeze", in, axes.at, n, ONV_NO_VALUE);
@@ -367,7 +362,7 @@ static bool try_push(const walk *w, onv_node_id node, uint32_t k)
 {
     onv_edit *e = w->e;
     onv_push p = {.e = e, .node = node, .transpose = onv_edit_in_node(e, node, k)};
-    if (!onv_is_node(p.transpose) || !onv_fuse_is(e, p.transpose, ONV_OP_Transpose) ||
+    if (!onv_fuse_is(e, p.transpose, ONV_OP_Transpose) ||
         !onv_edit_is_beside(e, p.transpose, node) || !onv_perm_of(e, p.transpose, &p.perm))
         return false;
     const onv_pusher *how = p.how = onv_pusher_find(e, node);

@@ -98,7 +98,4 @@ uint32_t onv_move_transposes(onv_edit *e, onv_graph_id graph);
 
 bool onv_push_is_inner(const onv_edit *e, onv_value_id value);
 
-/* Removed where nobody reads it any more. */
-void onv_push_remove_unread(onv_edit *e, onv_node_id node);
-
 #endif

@@ -260,7 +260,7 @@ static void drop_both(onv_push *p)
         ONV_MAKE(e, p->node, "Identity", ONV_INPUTS(in), ONV_OUTPUTS(out));
         onv_edit_remove(e, p->node);
     }
-    onv_push_remove_unread(e, p->transpose);
+    onv_edit_remove_unread(e, p->transpose);
 }
 
 /* `node` works as a Transpose by `perm`. */
@@ -282,7 +282,7 @@ static bool merge(onv_push *p, const onv_perm *perm)
                  ONV_OUTPUTS(onv_edit_out(e, p->node, 0)), ONV_ATTRS(attr));
         onv_edit_remove(e, p->node);
     }
-    onv_push_remove_unread(e, p->transpose);
+    onv_edit_remove_unread(e, p->transpose);
     return true;
 }
 
@@ -419,7 +419,7 @@ static bool move_max_pool(onv_push *p)
     if (e->status != ONV_OK) return false;
     onv_edit_remove(e, p->node);
     onv_push_outputs(e, made, &p->perm);
-    onv_push_remove_unread(e, p->transpose);
+    onv_edit_remove_unread(e, p->transpose);
     return true;
 }
 
