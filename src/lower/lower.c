@@ -60,8 +60,12 @@ static void lower_node(onv_lowering *l, const onv_node *node)
         if (rule == NULL) rule = onv_lower_nn((onv_op_name)node->code);
         if (rule == NULL && onv_lower_pointwise(l, node)) return;
     }
-    if (node->op == NULL) l->emit.eager->opaque++;
+    bool is_foreign = node->code == ONV_OP_DeformConv;
+    if (node->op == NULL || is_foreign) l->emit.eager->opaque++;
     (rule != NULL ? rule : onv_lower_by_traits)(l, node);
+    if (is_foreign)
+        onv_say(l->said, ONV_SAID_foreign, node->name,
+                onv_tensor_at(&l->emit, onv_value_tensor(l, node->outputs[0])).bytes, node);
 }
 
 /* Constants that an exporter wrote a kernel with, as places and weights of an interpolation, are not there. */

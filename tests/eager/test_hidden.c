@@ -56,6 +56,15 @@ TEST(a_benchmark_of_kernels_has_a_range)
     train(m, &lower, "cudnn-benchmark", "from 0 to ");
 }
 
+/* What a kernel of another library makes on its way is not known: that is said. */
+TEST(kernels_of_other_libraries_are_named)
+{
+    model *m =
+        model_read(19, "in x f32[2,8,6,6]", "in o f32[2,18,6,6]", "weight w f32[4,8,3,3]",
+                   "role w PARAMETER", "y = DeformConv(x w o) deform pads=[1,1,1,1]", "out y f32");
+    train(m, &(onv_lower_options){.loss = ONV_LOSS_MSE}, "foreign-kernels", "1152 bytes");
+}
+
 /* Nothing tells that x * sigmoid(x) is one function, not even a module of its own. */
 TEST(products_with_a_sigmoid_may_be_apart)
 {
