@@ -167,13 +167,12 @@ static bool is_kept(const onv_ort_planner *p, const onv_graph *body, const onv_l
            (k < form->n_states && p->is_stacked[body->inputs[form->body_in + k].index]);
 }
 
-void onv_ort_place_result(onv_ort_planner *p, const onv_node *node, const onv_buffer *row)
+void onv_ort_place_result(onv_ort_planner *p, const onv_buffer *row)
 {
     onv_graph_id id = onv_model_value(p->model, row->value)->graph;
     const onv_graph *graph = onv_model_graph(p->model, id);
     const onv_node *owner = onv_model_node(p->model, graph->owner);
     onv_loop_form form;
-    (void)node;
     if (is_if(owner)) {
         place_in_branch(p, row, graph, id);
         return;

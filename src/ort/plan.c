@@ -210,7 +210,7 @@ void onv_ort_place_output(onv_ort_planner *p, const onv_node *node, const onv_bu
     p->is_placed[row->value.index] = true;
     if (p->is_host[row->value.index]) return;
     if (value->is_output && value->graph.index != 0) {
-        onv_ort_place_result(p, node, row);
+        onv_ort_place_result(p, row);
         return;
     }
     if (value->is_output) {

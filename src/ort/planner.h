@@ -57,7 +57,7 @@ void onv_ort_take(onv_ort_planner *p, const onv_buffer *row, uint32_t b);
 void onv_ort_place_output(onv_ort_planner *p, const onv_node *node, const onv_buffer *row);
 
 /* An output of a subgraph: what becomes of it is its owner's affair. */
-void onv_ort_place_result(onv_ort_planner *p, const onv_node *node, const onv_buffer *row);
+void onv_ort_place_result(onv_ort_planner *p, const onv_buffer *row);
 
 /* The main graph's inputs in the order in which Python feeds them; a failure is one of the arenas. */
 void onv_ort_list_feeds(onv_ort_planner *p);

@@ -162,27 +162,34 @@ void onv_edit_remove_with_inputs(onv_edit *e, onv_node_id node)
     onv_vec_cleanup(&waiting);
 }
 
+/* With new uses, since those of a node stand one after the other. */
+static void add_input(onv_edit *e, onv_node_id node, uint32_t k, onv_value_id value)
+{
+    onv_node *at = onv_edit_node_at(e, node);
+    onv_value_id *inputs =
+        onv_edit_checked(e, ONV_ARENA_ARRAY(&e->model->arena, onv_value_id, k + 1));
+    if (inputs == NULL) return;
+    for (uint32_t i = 0; i < k; i++) inputs[i] = onv_edit_in(e, node, i);
+    inputs[k] = value;
+    unlink_inputs(e, node);
+    at->inputs = inputs;
+    at->n_inputs = k + 1;
+    link_inputs(e, node);
+    changed(e);
+}
+
 void onv_edit_set_input(onv_edit *e, onv_node_id node, uint32_t k, onv_value_id value)
 {
     if (e->status != ONV_OK) return;
     onv_node *at = onv_edit_node_at(e, node);
+    if (k >= at->n_inputs) {
+        add_input(e, node, k, value);
+        return;
+    }
     uint32_t use = e->nodes.at[node.index].first_use + k;
     unlink_use(e, use, at->inputs[k]);
     at->inputs[k] = value;
     link_use(e, use, value);
-    changed(e);
-}
-
-void onv_edit_set_inputs(onv_edit *e, onv_node_id node, const onv_value_id *inputs, uint32_t n)
-{
-    if (e->status != ONV_OK) return;
-    onv_value_id *own =
-        onv_edit_checked(e, onv_arena_copy(&e->model->arena, inputs, n * sizeof *own));
-    if (own == NULL) return;
-    unlink_inputs(e, node);
-    onv_edit_node_at(e, node)->inputs = own;
-    onv_edit_node_at(e, node)->n_inputs = n;
-    link_inputs(e, node);
     changed(e);
 }
 

@@ -177,8 +177,8 @@ bool onv_edit_remove_unread(onv_edit *e, onv_node_id node);
 /* Removes it, and what made its inputs for nobody else, and so on. */
 void onv_edit_remove_with_inputs(onv_edit *e, onv_node_id node);
 
+/* A node may get more inputs than it had; those between are none. */
 void onv_edit_set_input(onv_edit *e, onv_node_id node, uint32_t k, onv_value_id value);
-void onv_edit_set_inputs(onv_edit *e, onv_node_id node, const onv_value_id *inputs, uint32_t n);
 
 /* All nodes that read `from` read `to`. */
 void onv_edit_replace(onv_edit *e, onv_value_id from, onv_value_id to);

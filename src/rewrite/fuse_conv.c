@@ -104,9 +104,8 @@ static bool absorb(onv_edit *e, onv_node_id conv, onv_op_name op)
                                 1, NULL);
     else if (is_norm || onv_is_value(b))
         b = weight_like(e, conv, is_norm ? onv_edit_in(e, next, 2) : b, dtype, true);
-    if (!is_sum) w = weight_like(e, conv, w, dtype, false);
-    onv_value_id inputs[] = {onv_edit_in(e, conv, 0), w, b};
-    onv_edit_set_inputs(e, conv, inputs, onv_is_value(b) ? 3 : 2);
+    if (!is_sum) onv_edit_set_input(e, conv, 1, weight_like(e, conv, w, dtype, false));
+    if (onv_is_value(b)) onv_edit_set_input(e, conv, 2, b);
     onv_edit_bypass(e, next, 0);
     return true;
 }

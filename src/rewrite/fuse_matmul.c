@@ -186,17 +186,14 @@ bool onv_fuse_nbits_bias(onv_edit *e, onv_node_id node)
 {
     enum { BIAS = 5 };
     onv_form_match m;
-    onv_value_id inputs[BIAS + 1];
     if (!onv_fuse_form(e, node, "^*Add(MatMulNBits(?)b)", &m)) return false;
     onv_node_id add = m.nodes[0];
     onv_value_id out = onv_edit_out(e, add, 0), bias = onv_form_value(&m, 'b');
     if (onv_is_value(onv_edit_in(e, node, BIAS)) || onv_fuse_rank(e, bias) != 1 ||
         !onv_dim_is(onv_fuse_dim(e, bias, 0), onv_edit_int(e, node, "N", -1)))
         return false;
-    for (uint32_t k = 0; k < BIAS; k++) inputs[k] = onv_edit_in(e, node, k);
-    inputs[BIAS] = bias;
     onv_edit_delay(e, node, add);
-    onv_edit_set_inputs(e, node, inputs, BIAS + 1);
+    onv_edit_set_input(e, node, BIAS, bias);
     onv_edit_remove(e, add);
     onv_edit_take_output(e, node, 0, out);
     return e->status == ONV_OK;

@@ -34,12 +34,11 @@ bool onv_rule_relu_clip(onv_edit *e, onv_node_id node)
     bool is_input = onv_edit_node_at(e, clip)->version >= 11;
     if (is_input && onv_is_value(min) && !onv_edit_scalar(e, min, &least)) return false;
     if (is_input && least < 0) {
-        onv_value_id inputs[] = {onv_edit_in(e, clip, 0), ONV_NO_VALUE, onv_edit_in(e, clip, 2)};
-        onv_dtype dtype = (onv_dtype)onv_edit_seen(e, inputs[0])->dtype;
+        onv_dtype dtype = (onv_dtype)onv_edit_seen(e, onv_edit_in(e, clip, 0))->dtype;
         const int64_t zero = 0;
-        inputs[1] = onv_edit_add_weight(e, onv_edit_node_at(e, node)->graph, "min_zero_constant",
-                                        dtype, NULL, 0, &zero);
-        onv_edit_set_inputs(e, clip, inputs, onv_is_value(inputs[2]) ? 3 : 2);
+        min = onv_edit_add_weight(e, onv_edit_node_at(e, node)->graph, "min_zero_constant", dtype,
+                                  NULL, 0, &zero);
+        onv_edit_set_input(e, clip, 1, min);
     }
     return onv_edit_remove_single(e, node);
 }
@@ -146,9 +145,11 @@ bool onv_rule_not_where(onv_edit *e, onv_node_id node)
         return false;
     onv_value_id out = onv_edit_out(e, not, 0);
     for (const onv_use *u; (u = onv_edit_first_use(e, out)) != NULL && e->status == ONV_OK;) {
-        const onv_node *where = onv_edit_node_at(e, u->node);
-        onv_value_id inputs[] = {onv_edit_in(e, not, 0), where->inputs[2], where->inputs[1]};
-        onv_edit_set_inputs(e, u->node, inputs, 3);
+        const onv_node_id where = u->node;
+        const onv_value_id first = onv_edit_in(e, where, 1);
+        onv_edit_set_input(e, where, 0, onv_edit_in(e, not, 0));
+        onv_edit_set_input(e, where, 1, onv_edit_in(e, where, 2));
+        onv_edit_set_input(e, where, 2, first);
     }
     onv_edit_remove(e, not );
     return true;

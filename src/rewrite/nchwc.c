@@ -434,10 +434,8 @@ static bool join_sum(blocking *b, onv_node_id node, const onv_value_id in[2])
         if (!is_blocked_conv(b, in[k]) || of->uses != 1 || of->is_active ||
             onv_edit_node_at(e, conv)->n_inputs > 3)
             continue;
-        const onv_value_id inputs[] = {onv_edit_in(e, conv, 0), onv_edit_in(e, conv, 1),
-                                       onv_edit_in(e, conv, 2), in[1 - k]};
         onv_edit_delay(e, conv, node);
-        onv_edit_set_inputs(e, conv, inputs, 4);
+        onv_edit_set_input(e, conv, 3, in[1 - k]);
         join(b, node, in[k]);
         return true;
     }

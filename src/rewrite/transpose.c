@@ -43,17 +43,7 @@ void onv_push_set_numbers(onv_edit *e, onv_node_id node, uint32_t k, onv_dtype d
     onv_value_id weight =
         onv_edit_add_weight(e, at->graph, "transposed_numbers", dtype, &dim, 1, numbers);
     if (e->status != ONV_OK) return;
-    at = onv_edit_node_at(e, node);
-    if (k < at->n_inputs) {
-        onv_edit_set_input(e, node, k, weight);
-        return;
-    }
-    onv_value_id inputs[ONV_MAX_RANK];
-    uint32_t n = at->n_inputs;
-    if (k >= ONV_MAX_RANK) return;
-    for (uint32_t i = 0; i <= k; i++) inputs[i] = i < n ? at->inputs[i] : ONV_NO_VALUE;
-    inputs[k] = weight;
-    onv_edit_set_inputs(e, node, inputs, k + 1);
+    onv_edit_set_input(e, node, k, weight);
 }
 
 /* A Transpose of a value, before `at`. */
