@@ -151,8 +151,10 @@ static bool add_bindings(onv_cli_figures *f, json_t *bindings)
     json_t *size;
     f->bindings = calloc(json_object_size(bindings) + 1, sizeof *f->bindings);
     if (f->bindings == NULL) return false;
-    json_object_foreach(bindings, name, size) if (json_is_integer(size))
-        f->bindings[f->baseline.n_bindings++] = (onv_dim_binding){name, json_integer_value(size)};
+    json_object_foreach(bindings, name, size)
+        if (json_is_integer(size))
+            f->bindings[f->baseline.n_bindings++] =
+                (onv_dim_binding){name, json_integer_value(size)};
     f->baseline.bindings = f->bindings;
     return true;
 }

@@ -92,8 +92,13 @@ static onv_cli_verdict apply(void *into, const onv_cli_row *row, const char *tex
 {
     char *field = (char *)into + row->at;
     if (row->read != NULL) return row->read(into, text);
-    if (row->arg == NULL || (row->output > 0 && row->at > 0)) *(bool *)field = true;
+    if (row->flag > 0) *(bool *)((char *)into + row->flag) = true;
+    if (row->constant != 0)
+        *(int *)(void *)field = row->constant;
+    else if (row->arg == NULL)
+        *(bool *)field = true;
     if (row->arg == NULL) return ONV_CLI_RUN;
+    if (row->outputs != NULL) return onv_cli_add_chosen(into, row, text);
     if (row->most > 0) return onv_cli_set_number((void *)field, row, text);
     if (row->is_wide) return onv_cli_set_wide((void *)field, row, text);
     if (row->is_power) return onv_cli_set_power((void *)field, row, text);

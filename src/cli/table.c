@@ -15,8 +15,16 @@
 #define SIZE(field, like) AT(field), .size = (like)
 #define OUTPUT(format)    .output = 1 + ONV_FORMAT_##format
 #define TOPIC(name, text) .topic = (name), .heading = (text)
+#define FLAG(field)       .flag = offsetof(onv_cli, field)
 #define NAMES(of)         .list = ONV_LIST_NAMES + ONV_NAMES_##of
 #define CHOICE(list)      .is_choice = true, .words = (list) /* as the enum is ordered */
+
+static const onv_format dumps[] = {ONV_FORMAT_DUMP_GRAPH,     ONV_FORMAT_DUMP_PROGRAM,
+                                   ONV_FORMAT_DUMP_INTERVALS, ONV_FORMAT_DUMP_PLAN,
+                                   ONV_FORMAT_DUMP_HEADER,    ONV_FORMAT_DUMP_TRACE,
+                                   ONV_FORMAT_DUMP_REPLAY};
+static const onv_format formulas[] = {ONV_FORMAT_FORMULA, ONV_FORMAT_FORMULA_PYTHON,
+                                      ONV_FORMAT_FORMULA_C};
 
 const onv_cli_row onv_cli_rows[] = {
     {'b', "batch", "N", "the batch size: the first dimension of the inputs",
@@ -56,23 +64,24 @@ const onv_cli_row onv_cli_rows[] = {
      "with --max-batch, the best batch: batch (the largest), or throughput (samples per second)",
      AT(analysis.objective), .words = "batch throughput"},
     {0, "max-dim", "NAME", "find the largest size of a symbolic dimension that fits the budget",
-     .read = onv_cli_set_max_dim},
+     AT(analysis.max_dim), FLAG(analysis.max_batch)},
     {0, "gpu", "NAME", "the GPU whose libraries take workspaces (that of --budget, or H100)",
      .read = onv_cli_set_gpu, .list = ONV_LIST_GPUS},
     {0, "list-gpus", NULL, "list the GPUs that --budget knows", .read = onv_cli_list_gpus},
     {'q', "quiet", NULL, "print the answer in a line; warnings go to standard error",
-     .read = onv_cli_be_quiet, TOPIC("text", "Report")},
+     AT(report.verbosity), .constant = -1, TOPIC("text", "Report")},
     {0, "strict", NULL,
      "warnings make exit status 5, unless it is another one; contradictions end the analysis",
      AT(analysis.strict)},
-    {'v', "verbose", NULL, "print every diagnostic and every row", .read = onv_cli_be_verbose},
+    {'v', "verbose", NULL, "print every diagnostic and every row", AT(report.verbosity),
+     .constant = 1},
     {0, "top", "N", "how many of the largest tensors to list (10)", COUNT(report.top, INT_MAX)},
     {0, "color", "WHEN", "auto, always or never", AT(color), CHOICE("auto always never")},
     {0, "format", "NAME", "format of the report: text, or markdown for a pull request",
      .read = onv_cli_set_format, .words = "text markdown", NEEDS(PAGE)},
     {0, "layers", "[=DEPTH]", "print a table per module", .read = onv_cli_add_layers},
     {0, "formula", "[=HOW]", "print peak and totals as functions of the free dims: text, python, c",
-     .read = onv_cli_add_formula, .words = "text python c"},
+     .outputs = formulas, FLAG(analysis.formulas), .words = "text python c"},
     {0, "baseline", "FILE", "compare with an earlier --json report", AT(baseline)},
     {0, "max-growth", "PERCENT", "exit status 3 if a figure grew by more since the baseline",
      .read = onv_cli_set_max_growth, NEEDS(BASELINE)},
@@ -96,10 +105,10 @@ const onv_cli_row onv_cli_rows[] = {
      OUTPUT(MODEL_EXPLORER)},
     {0, "onnx-out", "FILE",
      "write the model with shapes, bytes and steps of its values, nodes in the --order",
-     OUTPUT(ONNX), AT(analysis.onnx_out)},
+     OUTPUT(ONNX), FLAG(analysis.onnx_out)},
     {0, "dump", "WHAT",
      "print intermediate data: graph, program, intervals, plan, header, trace, replay",
-     .read = onv_cli_add_dump, .words = "graph program intervals plan header trace replay"},
+     .outputs = dumps, .words = "graph program intervals plan header trace replay"},
     {0, "align", "N",
      "round offsets of the runtime arena up to multiples of N bytes, a power of two",
      AT(analysis.align), .is_power = true},
@@ -191,7 +200,7 @@ const onv_cli_row onv_cli_rows[] = {
      AT(analysis.ort_advise)},
     {0, "ort-partition", "FILE",
      "write bytes by node for session.resource_cuda_partitioning_settings", OUTPUT(ORT_PARTITION),
-     AT(analysis.ort_partition)},
+     FLAG(analysis.ort_partition)},
     {0, "shape-trace", "FILE",
      "simulate requests to one session: a header with names of dims, then a line of sizes for each",
      AT(analysis.shape_trace)},

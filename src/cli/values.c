@@ -237,25 +237,11 @@ static bool choose_of(const onv_cli *cli, const char *option, const char *text, 
     return choose(onv_cli_row_named(cli->command, option), text, place);
 }
 
-onv_cli_verdict onv_cli_add_dump(onv_cli *cli, const char *what)
+onv_cli_verdict onv_cli_add_chosen(onv_cli *cli, const onv_cli_row *row, const char *text)
 {
-    static const onv_format formats[] = {ONV_FORMAT_DUMP_GRAPH,     ONV_FORMAT_DUMP_PROGRAM,
-                                         ONV_FORMAT_DUMP_INTERVALS, ONV_FORMAT_DUMP_PLAN,
-                                         ONV_FORMAT_DUMP_HEADER,    ONV_FORMAT_DUMP_TRACE,
-                                         ONV_FORMAT_DUMP_REPLAY};
-    size_t place;
-    if (!choose_of(cli, "dump", what, &place)) return ONV_CLI_USAGE;
-    return onv_cli_add_output(cli, formats[place], NULL);
-}
-
-onv_cli_verdict onv_cli_add_formula(onv_cli *cli, const char *how)
-{
-    static const onv_format formats[] = {ONV_FORMAT_FORMULA, ONV_FORMAT_FORMULA_PYTHON,
-                                         ONV_FORMAT_FORMULA_C};
     size_t place = 0;
-    if (how != NULL && !choose_of(cli, "formula", how, &place)) return ONV_CLI_USAGE;
-    cli->analysis.formulas = true;
-    return onv_cli_add_output(cli, formats[place], NULL);
+    if (text != NULL && !choose(row, text, &place)) return ONV_CLI_USAGE;
+    return onv_cli_add_output(cli, row->outputs[place], NULL);
 }
 
 onv_cli_verdict onv_cli_set_format(onv_cli *cli, const char *text)
@@ -404,13 +390,6 @@ onv_cli_verdict onv_cli_set_margin(onv_cli *cli, const char *text)
     return ONV_CLI_RUN;
 }
 
-onv_cli_verdict onv_cli_set_max_dim(onv_cli *cli, const char *text)
-{
-    cli->analysis.max_batch = true;
-    cli->analysis.max_dim = text;
-    return ONV_CLI_RUN;
-}
-
 /* --- Outputs and answers ----------------------------------------------------------------------- */
 
 onv_cli_verdict onv_cli_set_plan_out(onv_cli *cli, const char *file)
@@ -422,20 +401,6 @@ onv_cli_verdict onv_cli_set_plan_out(onv_cli *cli, const char *file)
         return onv_cli_reject("--plan-out: expected a file named .py or .json, found '%s'", file);
     return onv_cli_add_output(
         cli, has_table ? ONV_FORMAT_CHECKPOINTS_PYTHON : ONV_FORMAT_CHECKPOINTS, file);
-}
-
-onv_cli_verdict onv_cli_be_quiet(onv_cli *cli, const char *text)
-{
-    (void)text;
-    cli->report.verbosity = -1;
-    return ONV_CLI_RUN;
-}
-
-onv_cli_verdict onv_cli_be_verbose(onv_cli *cli, const char *text)
-{
-    (void)text;
-    cli->report.verbosity = 1;
-    return ONV_CLI_RUN;
 }
 
 onv_cli_verdict onv_cli_say_version(onv_cli *cli, const char *text)
