@@ -57,13 +57,31 @@ static onv_status replays_at(void *context, int64_t batch, onv_replays *replays,
 static onv_status replay(const onv_request *from, const onv_options *options,
                          onv_analysis *analysis, onv_error *err)
 {
-    other_batch other = {from, *options};
-    other.options.timelines = false;
-    other.options.snapshot = NULL;
+    other_batch other = {from, onv_options_again(options)};
+    other.options.replay = options->replay;
     if (analysis->replays.kind == NULL) return ONV_OK;
     onv_tell(options, "the replay on %s", analysis->replays.kind->name);
     return onv_replay_all(&analysis->replays, options, options->max_batch ? replays_at : NULL,
                           &other, err);
+}
+
+onv_options onv_options_again(const onv_options *options)
+{
+    onv_options again = *options;
+    again.replay = again.snapshot = NULL;
+    again.timelines = again.savings = again.remedies = again.example = false;
+    return again;
+}
+
+onv_status onv_analysis_try(const onv_request *from, const onv_options *options,
+                            onv_analysis **made, onv_error *err)
+{
+    onv_error why = {0};
+    onv_status status = onv_analysis_create(from, options, made, &why);
+    if (status == ONV_ERR_MODEL || status == ONV_ERR_USAGE || status == ONV_ERR_OVERFLOW)
+        return ONV_OK;
+    if (status != ONV_OK && err != NULL) *err = why;
+    return status;
 }
 
 /* The GPU whose libraries count, as it was named. NULL with ONV_OK: it was not. */

@@ -45,6 +45,13 @@ typedef struct onv_request {
 onv_status onv_analysis_create(const onv_request *from, const onv_options *options,
                                onv_analysis **result, onv_error *err);
 
+/* The options of a further analysis for its figures: what the first one alone keeps, shows or replays is left out. */
+onv_options onv_options_again(const onv_options *options);
+
+/* One that the model may not take: then `*made` is NULL, and that is no failure. */
+onv_status onv_analysis_try(const onv_request *from, const onv_options *options,
+                            onv_analysis **made, onv_error *err);
+
 /* The model before inference, and a copy of it where further analyses of it follow. */
 onv_status onv_analysis_load(const onv_request *from, const onv_options *options,
                              onv_analysis *analysis, onv_error *err);

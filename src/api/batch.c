@@ -164,14 +164,10 @@ static probes *begin(const onv_request *from, const onv_options *options, bool c
     probes *p = onv_heap_calloc(1, sizeof *p);
     if (p == NULL) return NULL;
     p->from = from;
-    p->options = *options;
+    p->options = onv_options_again(options);
     p->told = options;
     p->options.progress = NULL;
-    p->options.replay = NULL;
-    p->options.timelines = false;
-    p->options.snapshot = NULL;
     p->options.checkpoint = NULL;
-    p->options.savings = false;
     p->unit = 1;
     for (size_t i = 0; i <= ALL_RUNTIMES; i++)
         p->of[i].usable_bytes = onv_budget_usable(options->budget, options->margin_percent);

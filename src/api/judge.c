@@ -32,16 +32,13 @@ static void take(onv_device_fit *device, const onv_analysis *analysis)
 }
 
 /* The same model with the libraries of another device. */
-static onv_status judge_other(const onv_request *from, onv_options options,
+static onv_status judge_other(const onv_request *from, const onv_options *given,
                               const onv_budget *budget, onv_device_fit *device, onv_error *err)
 {
     onv_analysis *other;
+    onv_options options = onv_options_again(given);
     options.budget = budget->bytes;
     onv_take_gpu(&options, budget);
-    options.replay = NULL;
-    options.timelines = false;
-    options.snapshot = NULL;
-    options.remedies = false;
     onv_request request = *from;
     request.figures_alone = true;
     ONV_TRY(onv_analysis_create(&request, &options, &other, err));
@@ -65,7 +62,7 @@ onv_status onv_analysis_judge_usual(const onv_request *from, const onv_options *
     for (size_t i = 0; i < N_USUAL_GPUS; i++) {
         const onv_gpu *gpu = onv_gpu_find(usual_gpus[i]);
         onv_budget budget = {gpu->name, gpu->usable_bytes, 10u * gpu->cc_major + gpu->cc_minor};
-        ONV_TRY(judge_other(from, *options, &budget, &analysis->usual[i], err));
+        ONV_TRY(judge_other(from, options, &budget, &analysis->usual[i], err));
         analysis->usual[i].name = analysis->usual[i].gpu = gpu->name;
     }
     analysis->n_usual = N_USUAL_GPUS;
@@ -97,7 +94,7 @@ onv_status onv_analysis_judge(const onv_request *from, const onv_options *option
         if (i == 0)
             take(&devices[i], analysis);
         else
-            ONV_TRY(judge_other(from, *options, &budget, &devices[i], err));
+            ONV_TRY(judge_other(from, options, &budget, &devices[i], err));
         devices[i].fit.max_dim = analysis->fit.max_dim;
     }
     analysis->devices = devices;

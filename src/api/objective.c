@@ -87,7 +87,6 @@ static void take(comparison *c, int64_t batch, const onv_analysis *analysis)
 static onv_status look_at(comparison *c, int64_t batch, const onv_training_plan *plan,
                           uint32_t n_ops, onv_arena *arena, onv_error *err)
 {
-    onv_error local = {0};
     onv_analysis *made;
     onv_request from = *c->from;
     onv_known_plan alone;
@@ -98,11 +97,7 @@ static onv_status look_at(comparison *c, int64_t batch, const onv_training_plan 
     from.training_alone = c->options.checkpoint != NULL;
     from.known = plan != NULL ? &known : NULL;
     c->options.batch = batch;
-    onv_status status = onv_analysis_create(&from, &c->options, &made, &local);
-    if (status != ONV_OK) {
-        if (err != NULL) *err = local;
-        return status;
-    }
+    ONV_TRY(onv_analysis_create(&from, &c->options, &made, err));
     if (plan != NULL) made->training.plans[0].id = plan->id;
     if (plan == NULL || !made->training.plans[0].is_missing) take(c, batch, made);
     onv_analysis_destroy(made);
@@ -128,12 +123,9 @@ static onv_status compare(comparison *c, const onv_analysis *analysis, onv_arena
 onv_status onv_analysis_find_best(const onv_request *from, const onv_options *options,
                                   onv_analysis *analysis, onv_error *err)
 {
-    comparison c = {.from = from, .options = *options};
+    comparison c = {.from = from, .options = onv_options_again(options)};
     onv_arena arena;
     c.options.progress = NULL;
-    c.options.replay = NULL;
-    c.options.timelines = c.options.savings = c.options.remedies = false;
-    c.options.snapshot = NULL;
     c.best.objective = is_throughput(options) ? "throughput" : "batch";
     onv_arena_init(&arena, SIZE_MAX);
     onv_tell(options, "comparing batches");

@@ -62,18 +62,11 @@ static onv_status take(search *s, const onv_options *how, const onv_analysis *ma
 static onv_status try_options(search *s, const onv_options *how, trial *t, onv_error *err)
 {
     onv_analysis *made;
-    onv_error why = {0};
     *t = (trial){.is_there = false};
     onv_request from = *s->from;
     from.figures_alone = true;
-    onv_status status = onv_analysis_create(&from, how, &made, &why);
-    if (status == ONV_ERR_MODEL || status == ONV_ERR_USAGE || status == ONV_ERR_OVERFLOW)
-        return ONV_OK;
-    if (status != ONV_OK) {
-        if (err != NULL) *err = why;
-        return status;
-    }
-    status = take(s, how, made, t, err);
+    ONV_TRY(onv_analysis_try(&from, how, &made, err));
+    onv_status status = made != NULL ? take(s, how, made, t, err) : ONV_OK;
     onv_analysis_destroy(made);
     return status;
 }
@@ -280,7 +273,7 @@ onv_status onv_analysis_find_remedies(const onv_request *from, const onv_options
         return ONV_OK;
     }
     search s = {.from = from,
-                .options = *options,
+                .options = onv_options_again(options),
                 .analysis = analysis,
                 .arena = &analysis->model.arena,
                 .largest = &answer->rows[answer->largest]};
@@ -290,9 +283,7 @@ onv_status onv_analysis_find_remedies(const onv_request *from, const onv_options
     if (list[0] != '\0') s.options.runtimes = list;
     onv_tell(options, "ways to make it fit");
     s.options.progress = NULL;
-    s.options.replay = NULL;
-    s.options.timelines = s.options.savings = s.options.example = s.options.max_batch = false;
-    s.options.snapshot = NULL;
+    s.options.max_batch = false;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) ONV_TRY(all[i](&s, err));
     rank(s.found, s.count);
     answer->remedies = s.found;

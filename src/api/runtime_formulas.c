@@ -37,23 +37,20 @@ static onv_status analyse(void *context, const int64_t *sizes, uint64_t *values,
     asked_at *a = context;
     onv_analysis *made = NULL;
     onv_request from = *a->from;
-    onv_error local = {0};
+    *has = false;
     ONV_TRY(onv_watch_check(a->from->watch, err));
     for (uint32_t i = 0; i < a->n_dims; i++) a->free[i].size = sizes[i];
     for (uint32_t i = 0; i < a->n_sums; i++)
         a->sums[i].dim->size = sizes[a->sums[i].past] + sizes[a->sums[i].sequence];
     onv_tell(a->told, "the formula: %llu sizes", (unsigned long long)++a->n_analyses);
     from.figures_alone = true;
-    onv_status status = onv_analysis_create(&from, &a->options, &made, &local);
-    if (status == ONV_OK) status = onv_analysis_conclude(&a->options, made, &local);
+    ONV_TRY(onv_analysis_try(&from, &a->options, &made, err));
+    if (made == NULL) return ONV_OK;
+    onv_status status = onv_analysis_conclude(&a->options, made, err);
     *has = status == ONV_OK && made->live.unknown == 0 &&
            2 * made->answer.n_rows == a->sampled->n_figures;
     if (*has) take(&made->answer, values);
     onv_analysis_destroy(made);
-    if (status == ONV_OK || status == ONV_ERR_MODEL || status == ONV_ERR_USAGE ||
-        status == ONV_ERR_OVERFLOW)
-        return ONV_OK;
-    if (err != NULL) *err = local;
     return status;
 }
 
@@ -116,7 +113,8 @@ onv_status onv_analysis_find_formulas(const onv_request *from, const onv_options
     const onv_analysis *example = analysis->example;
     if (!options->formulas || options->runtimes == NULL || example == NULL) return ONV_OK;
     enum { MORE_DIMS = 2 * ONV_SAMPLED_DIMS };
-    asked_at a = {.from = from, .told = options, .options = *options, .sampled = s};
+    asked_at a = {
+        .from = from, .told = options, .options = onv_options_again(options), .sampled = s};
     a.dims = onv_heap_calloc(options->n_dims + MORE_DIMS, sizeof *a.dims);
     if (a.dims == NULL) return onv_fail_memory(err);
     if (options->n_dims > 0) memcpy(a.dims, options->dims, options->n_dims * sizeof *a.dims);
@@ -124,7 +122,6 @@ onv_status onv_analysis_find_formulas(const onv_request *from, const onv_options
     a.options.dims = a.dims;
     a.options.dims_found = NULL;
     a.options.progress = NULL;
-    a.options.example = a.options.savings = a.options.remedies = a.options.timelines = false;
     for (uint32_t i = 0; i < example->answer.n_rows && 2 * i + 1 < ONV_SAMPLED_FIGURES; i++)
         for (uint32_t end = 0; end < 2; end++)
             s->figures[s->n_figures++] =

@@ -24,16 +24,15 @@ int64_t onv_bound_batch(const onv_options *options, const char **name)
 }
 
 /* The model with another batch, and nothing but its lifetimes. */
-static onv_status analyse_part(const onv_request *from, onv_options how, const char *name,
-                               int64_t batch, onv_analysis **part, onv_error *err)
+static onv_status analyse_part(const onv_request *from, const onv_options *options,
+                               const char *name, int64_t batch, onv_analysis **part, onv_error *err)
 {
     onv_dim_binding *dims = NULL;
+    onv_options how = onv_options_again(options);
     how.runtimes = "ideal";
     how.align = 0;
     how.budget = 0;
-    how.replay = NULL;
-    how.savings = how.max_batch = how.timelines = false;
-    how.snapshot = NULL;
+    how.max_batch = false;
     if (name == NULL) how.batch = batch;
     if (name != NULL) {
         dims = onv_heap_copy(how.dims, how.n_dims * sizeof *dims);
@@ -83,7 +82,7 @@ static onv_status split_batch(const onv_request *from, const onv_options *option
         onv_analysis *part;
         onv_error why = {0};
         if (batch == 0 || batch % parts != 0) break;
-        onv_status status = analyse_part(from, *options, name, batch / parts, &part, &why);
+        onv_status status = analyse_part(from, options, name, batch / parts, &part, &why);
         if (status == ONV_ERR_MODEL || status == ONV_ERR_USAGE) break; /* it takes no such batch */
         if (status == ONV_ERR_LIMIT && onv_watch_forgive_memory(from->watch)) {
             onv_model_diag(&analysis->model, ONV_NOTE, "no-parts", NULL,

@@ -194,12 +194,10 @@ static onv_status trace_shapes(const onv_request *from, const onv_options *optio
                                onv_analysis *analysis, onv_error *err)
 {
     onv_arena *arena = &analysis->model.arena;
-    tracing t = {.from = from, .options = *options, .analysis = analysis};
+    tracing t = {.from = from, .options = onv_options_again(options), .analysis = analysis};
     t.options.runtimes = "ort";
     t.options.max_dim = NULL; /* bound among the dims by now */
-    t.options.timelines = false;
-    t.options.snapshot = NULL;
-    t.options.train = t.options.checkpoint = t.options.replay = NULL;
+    t.options.train = t.options.checkpoint = NULL;
     ONV_TRY(onv_requests_csv_read(options->shape_trace, arena, &t.table, err));
     if (replaces_batch(&t)) t.options.batch = 0;
     t.shapes = ONV_ARENA_ARRAY(arena, onv_ort_shape, MOST_SHAPES);
