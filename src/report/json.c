@@ -257,7 +257,7 @@ void onv_json_put_ratio(onv_json *json, const char *key, uint64_t part, uint64_t
     onv_write_format(json->out, "%" PRIu64 ".%06" PRIu64, ratio / million, ratio % million);
 }
 
-void onv_json_dim(onv_json *json, const onv_dims *pool, onv_arena *arena, onv_dim d)
+void onv_json_dim(onv_json *json, const onv_dims *pool, onv_dim d)
 {
     if (onv_dim_is_const(d)) {
         onv_json_i64(json, d.raw);
@@ -267,7 +267,7 @@ void onv_json_dim(onv_json *json, const onv_dims *pool, onv_arena *arena, onv_di
         onv_json_null(json);
         return;
     }
-    const char *text = onv_dim_text(pool, arena, d);
+    const char *text = onv_dim_text(pool, json->scratch, d);
     if (text == NULL) json->out_of_memory = true;
     onv_json_string(json, text);
 }

@@ -25,6 +25,7 @@ typedef enum onv_json_layout {
 
 typedef struct onv_json {
     onv_writer *out;
+    onv_arena *scratch; /* for texts of an element; NULL: there are none */
     bool out_of_memory; /* sticky, a string is missing */
     bool is_embedded;   /* in a page: nothing that HTML acts on, and no spaces at all */
     bool after_key;
@@ -151,7 +152,7 @@ static inline void onv_json_put_known(onv_json *json, const char *key, bool is_k
         onv_json_null(json);
 }
 
-/* A number, an expression as a string, or null if unknown. The text passes through `arena`. */
-void onv_json_dim(onv_json *json, const onv_dims *pool, onv_arena *arena, onv_dim d);
+/* A number, an expression as a string (through `scratch`), or null if unknown. */
+void onv_json_dim(onv_json *json, const onv_dims *pool, onv_dim d);
 
 #endif

@@ -61,11 +61,10 @@ static void write_remedies(onv_json *json, const onv_answer *answer)
     }
 }
 
-void onv_json_write_answer(const onv_json_part *job)
+void onv_json_write_answer(onv_json *json, const onv_view *view)
 {
-    const onv_answer *answer = &job->view->answer;
+    const onv_answer *answer = &view->answer;
     const onv_answer_row *row = answer->n_rows > 0 ? &answer->rows[answer->largest] : NULL;
-    onv_json *json = job->json;
     onv_json_put_string(json, "runtime", row != NULL ? row->runtime : NULL);
     put_gpu(json, answer->gpu, answer->is_assumed);
     onv_json_put_known(json, "low_bytes", row != NULL, row != NULL ? row->total.low : 0);

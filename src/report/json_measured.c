@@ -52,11 +52,11 @@ static void put_snapshot(onv_json *json, const onv_measured *m)
     put_singles(json, "only_predicted", m->only_predicted.at, m->only_predicted.count);
 }
 
-void onv_json_write_measured(const onv_json_part *job)
+void onv_json_write_measured(onv_json *json, const onv_view *view)
 {
-    const onv_measured *m = &job->view->measured;
-    onv_json_put_string(job->json, "runtime", m->row->runtime);
-    onv_json_put_bool(job->json, "is_outside", m->is_outside);
-    put_figures(job->json, m);
-    if (m->snapshot != NULL) put_snapshot(job->json, m);
+    const onv_measured *m = &view->measured;
+    onv_json_put_string(json, "runtime", m->row->runtime);
+    onv_json_put_bool(json, "is_outside", m->is_outside);
+    put_figures(json, m);
+    if (m->snapshot != NULL) put_snapshot(json, m);
 }

@@ -5,18 +5,17 @@
 #include "report/formula.h"
 #include "report/json_parts.h"
 
-static void write_free_dims(const onv_json_part *job)
+static void write_free_dims(onv_json *json, const onv_view *view)
 {
-    onv_json *json = job->json;
-    ONV_JSON_ROWS(json, "free_dims", i, job->view->infer.free_dims.count, INLINE) {
-        const onv_free_dim *dim = &job->view->infer.free_dims.at[i];
+    ONV_JSON_ROWS(json, "free_dims", i, view->infer.free_dims.count, INLINE) {
+        const onv_free_dim *dim = &view->infer.free_dims.at[i];
         const char *past, *sequence;
         ONV_JSON_FIELDS(json, dim, name, input);
         onv_json_key(json, "axis");
         onv_json_i64(json, dim->axis);
-        const onv_page page = {.arena = job->scratch};
+        const onv_page page = {.arena = json->scratch};
         onv_json_put_string(json, "option", onv_binding_option(&page, dim, -1));
-        if (onv_infer_is_total(&job->view->infer, dim->name, &past, &sequence)) {
+        if (onv_infer_is_total(&view->infer, dim->name, &past, &sequence)) {
             onv_json_put_open(json, "sum_of", '[', ONV_JSON_INLINE);
             onv_json_string(json, past);
             onv_json_string(json, sequence);
@@ -25,14 +24,15 @@ static void write_free_dims(const onv_json_part *job)
     }
 }
 
-static void put_dim(const onv_json_part *job, const char *key, onv_dim d)
+static void put_dim(onv_json *json, const onv_view *view, const char *key, onv_dim d)
 {
-    onv_json_key(job->json, key);
-    onv_json_dim(job->json, &job->view->model.dims, job->scratch, d);
+    onv_json_key(json, key);
+    onv_json_dim(json, &view->model.dims, d);
 }
 
 typedef struct postfix {
-    const onv_json_part *job;
+    onv_json *json;
+    const onv_view *view;
     bool is_free; /* every symbol is a free dim */
 } postfix;
 
@@ -42,25 +42,25 @@ static void put_op(void *context, onv_dim_op op, onv_dim d)
         [ONV_DIM_OP_ADD] = "+",    [ONV_DIM_OP_MULTIPLY] = "*", [ONV_DIM_OP_FLOOR_DIVIDE] = "//",
         [ONV_DIM_OP_MODULO] = "%", [ONV_DIM_OP_MIN] = "min",    [ONV_DIM_OP_MAX] = "max"};
     const postfix *p = context;
-    const onv_view *view = p->job->view;
+    const onv_view *view = p->view;
     if (op == ONV_DIM_OP_NUMBER) {
-        onv_json_i64(p->job->json, d.raw);
+        onv_json_i64(p->json, d.raw);
     } else if (op == ONV_DIM_OP_SYMBOL) {
         const char *name = onv_dim_symbol_name(&view->model.dims, d);
         uint32_t i = 0;
         while (strcmp(view->infer.free_dims.at[i].name, name) != 0) i++;
-        onv_json_open(p->job->json, '[', ONV_JSON_INLINE);
-        onv_json_u64(p->job->json, i);
-        onv_json_close(p->job->json);
+        onv_json_open(p->json, '[', ONV_JSON_INLINE);
+        onv_json_u64(p->json, i);
+        onv_json_close(p->json);
     } else {
-        onv_json_string(p->job->json, names[op]);
+        onv_json_string(p->json, names[op]);
     }
 }
 
 static void find_free(void *context, onv_dim symbol)
 {
     postfix *p = context;
-    const onv_view *view = p->job->view;
+    const onv_view *view = p->view;
     const char *name = onv_dim_symbol_name(&view->model.dims, symbol);
     bool is_found = false;
     for (size_t i = 0; i < view->infer.free_dims.count && !is_found; i++)
@@ -70,33 +70,30 @@ static void find_free(void *context, onv_dim symbol)
 
 /* The expression for programs: numbers, indices of free_dims in brackets, operations on what stands
  * before. Absent where it holds more than those. */
-static void put_postfix(const onv_json_part *job, onv_dim d)
+static void put_postfix(onv_json *json, const onv_view *view, onv_dim d)
 {
-    postfix p = {job, onv_dim_is_const(d) || onv_dim_is_expr(d)};
-    onv_dim_each_symbol(&job->view->model.dims, d, find_free, &p);
+    postfix p = {json, view, onv_dim_is_const(d) || onv_dim_is_expr(d)};
+    onv_dim_each_symbol(&view->model.dims, d, find_free, &p);
     if (!p.is_free) return;
-    ONV_JSON_LIST(job->json, "postfix", INLINE)
-        onv_dim_each_op(&job->view->model.dims, d, put_op, &p);
+    ONV_JSON_LIST(json, "postfix", INLINE) onv_dim_each_op(&view->model.dims, d, put_op, &p);
 }
 
-static void write_piece(const onv_json_part *job, const onv_piece *piece)
+static void write_piece(onv_json *json, const onv_view *view, const onv_piece *piece)
 {
-    onv_json *json = job->json;
-    put_dim(job, "bytes", piece->bytes);
-    put_postfix(job, piece->bytes);
+    put_dim(json, view, "bytes", piece->bytes);
+    put_postfix(json, view, piece->bytes);
     onv_json_put_u64(json, "step", piece->step);
     if (onv_dim_is_known(piece->decided_by)) {
-        put_dim(job, "decided_by", piece->decided_by);
+        put_dim(json, view, "decided_by", piece->decided_by);
         onv_json_put_u64(json, "from", (uint64_t)piece->from);
         onv_json_put_known(json, "until", piece->until != INT64_MAX, (uint64_t)piece->until);
     }
 }
 
 /* What runtimes hold, from analyses at points. */
-static void write_sampled(const onv_json_part *job)
+static void write_sampled(onv_json *json, const onv_view *view)
 {
-    onv_json *json = job->json;
-    const onv_sampled *s = &job->view->sampled;
+    const onv_sampled *s = &view->sampled;
     if (s->why_not != NULL) onv_json_put_string(json, "why_not", s->why_not);
     onv_json_put_u64(json, "analyses", s->n_points);
     ONV_JSON_ROWS(json, "for", i, s->n_dims, INLINE) {
@@ -114,46 +111,45 @@ static void write_sampled(const onv_json_part *job)
         ONV_JSON_LIST(json, "tensor_bytes_largest_of", INLINE)
             for (uint32_t k = 0; k < of->n_pieces; k++)
                 ONV_JSON_ROW(json, INLINE) {
-                    put_dim(job, "bytes", of->pieces[k]);
-                    put_postfix(job, of->pieces[k]);
+                    put_dim(json, view, "bytes", of->pieces[k]);
+                    put_postfix(json, view, of->pieces[k]);
                 }
     }
 }
 
-static void write_formula(const onv_json_part *job)
+static void write_formula(onv_json *json, const onv_view *view)
 {
-    onv_json *json = job->json;
-    const onv_formula *f = job->view->formula;
-    onv_json_put_u64(json, "weight_bytes", job->view->live.weight_bytes);
+    const onv_formula *f = view->formula;
+    onv_json_put_u64(json, "weight_bytes", view->live.weight_bytes);
     if (f->why_not != NULL) onv_json_put_string(json, "why_not", f->why_not);
     ONV_JSON_ROWS(json, "peak_bytes_largest_of", i, f->n_pieces, INLINE)
-        write_piece(job, &f->pieces[i]);
-    put_dim(job, "input_bytes", f->input_bytes);
-    put_dim(job, "output_bytes", f->output_bytes);
-    put_dim(job, "activation_bytes", f->activation_bytes);
-    put_dim(job, "macs", f->macs);
-    if (job->view->sampled.n_figures > 0)
-        ONV_JSON_PART(json, "runtimes", LINES) write_sampled(job);
+        write_piece(json, view, &f->pieces[i]);
+    put_dim(json, view, "input_bytes", f->input_bytes);
+    put_dim(json, view, "output_bytes", f->output_bytes);
+    put_dim(json, view, "activation_bytes", f->activation_bytes);
+    put_dim(json, view, "macs", f->macs);
+    if (view->sampled.n_figures > 0)
+        ONV_JSON_PART(json, "runtimes", LINES) write_sampled(json, view);
 }
 
-static void write_example(const onv_json_part *job)
+static void write_example(onv_json *json, const onv_view *view)
 {
-    const onv_json_part example = {job->json, job->view->example, job->scratch};
-    const onv_live *live = &example.view->live;
-    onv_json_write_bindings(&example);
-    onv_json_put_known(job->json, "macs", live->macs_known, live->macs);
-    ONV_JSON_PART(job->json, "answer", LINES) onv_json_write_answer(&example);
-    ONV_JSON_PART(job->json, "peak", INLINE) onv_json_write_peak(&example);
-    onv_json_write_runtimes(&example);
-    onv_json_write_timelines(&example, job->view);
+    const onv_view *example = view->example;
+    const onv_live *live = &example->live;
+    onv_json_write_bindings(json, example);
+    onv_json_put_known(json, "macs", live->macs_known, live->macs);
+    ONV_JSON_PART(json, "answer", LINES) onv_json_write_answer(json, example);
+    ONV_JSON_PART(json, "peak", INLINE) onv_json_write_peak(json, example);
+    onv_json_write_runtimes(json, example);
+    onv_json_write_timelines(json, example, view);
 }
 
-void onv_json_write_open(const onv_json_part *job)
+void onv_json_write_open(onv_json *json, const onv_view *view)
 {
-    if (job->view->infer.free_dims.count == 0) return;
-    write_free_dims(job);
-    if (job->view->live.unknown == 0) return;
-    ONV_JSON_PART(job->json, "formula", LINES) write_formula(job);
-    if (job->view->example != NULL)
-        ONV_JSON_PART(job->json, "example", LINES) write_example(job);
+    if (view->infer.free_dims.count == 0) return;
+    write_free_dims(json, view);
+    if (view->live.unknown == 0) return;
+    ONV_JSON_PART(json, "formula", LINES) write_formula(json, view);
+    if (view->example != NULL)
+        ONV_JSON_PART(json, "example", LINES) write_example(json, view);
 }

@@ -6,18 +6,10 @@
 #include "report/json.h"
 #include "report/report.h"
 
-/* Where a part writes: the members of the object of one model. `scratch` is emptied now and then,
- * so that a large model costs no more memory than a small one. */
-typedef struct onv_json_part {
-    onv_json *json;
-    const onv_view *view;
-    onv_arena *scratch;
-} onv_json_part;
-
-/* Members of a model's object, each where there is something to say: "answer", "bindings", "peak", "runtimes", "training",
- * "measured", "replay"; settings of ONNX Runtime and requests; what would be otherwise (json_what_if.c); "free_dims",
- * "formula" and "example" where a dim is free. */
-typedef void onv_json_part_fn(const onv_json_part *job);
+/* Each writes members into the object that is open. Bindings, runtimes, savings, sessions and free dims are members with
+ * keys of their own, and absent where there are none. They use the writer's `scratch`, which is emptied after each tensor,
+ * node or region, so that a large model needs no more memory than a small one. */
+typedef void onv_json_part_fn(onv_json *json, const onv_view *view);
 onv_json_part_fn onv_json_write_answer, onv_json_write_bindings, onv_json_write_peak,
     onv_json_write_runtimes, onv_json_write_training, onv_json_write_measured,
     onv_json_write_replays, onv_json_write_sessions, onv_json_write_quantized,
@@ -40,8 +32,8 @@ void onv_json_put_segments(onv_json *json, const onv_training_plan *plan, bool a
 void onv_json_put_memory_budget(onv_json *json, double budget);
 
 /* "timelines": what was kept to be drawn; nothing where nothing was. Names are those of the tensors and
- * nodes of `named`, of which the part's view may be an example. */
-void onv_json_write_timelines(const onv_json_part *job, const onv_view *named);
+ * nodes of `named`, of which the view may be an example. */
+void onv_json_write_timelines(onv_json *json, const onv_view *view, const onv_view *named);
 
 /* The whole report. */
 onv_status onv_json_write_document(const onv_report_job *job, onv_json *json);

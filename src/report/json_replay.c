@@ -53,10 +53,9 @@ static void write_max_batches(onv_json *json, const onv_replays *replays)
     }
 }
 
-void onv_json_write_replays(const onv_json_part *job)
+void onv_json_write_replays(onv_json *json, const onv_view *view)
 {
-    const onv_replays *replays = &job->view->replays;
-    onv_json *json = job->json;
+    const onv_replays *replays = &view->replays;
     uint64_t predicted, measured;
     const onv_device_info *device = &replays->device;
     onv_replays_largest(replays, &predicted, &measured);

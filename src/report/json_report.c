@@ -10,39 +10,37 @@
 #include "report/value.h"
 
 /* Text made for one element is dropped behind it. */
-static void end_element(const onv_json_part *job)
+static void end_element(onv_json *json)
 {
-    if (job->scratch->failed) job->json->out_of_memory = true;
-    if (job->scratch->held_bytes > 0) onv_arena_reset(job->scratch);
+    if (json->scratch->failed) json->out_of_memory = true;
+    if (json->scratch->held_bytes > 0) onv_arena_reset(json->scratch);
 }
 
-static void write_dims(const onv_json_part *job, onv_value_id id)
+static void write_dims(onv_json *json, const onv_view *view, onv_value_id id)
 {
-    const onv_type *type = &onv_model_value(&job->view->model, id)->type;
-    onv_json *json = job->json;
+    const onv_type *type = &onv_model_value(&view->model, id)->type;
     if (!onv_type_has_rank(type)) {
         onv_json_null(json);
         return;
     }
     onv_json_open(json, '[', ONV_JSON_INLINE);
     for (int i = 0; i < type->rank; i++) {
-        onv_dim d = onv_view_value_dim(job->view, id, i);
+        onv_dim d = onv_view_value_dim(view, id, i);
         if (onv_dim_is_known(d))
-            onv_json_dim(json, &job->view->model.dims, job->scratch, d);
+            onv_json_dim(json, &view->model.dims, d);
         else
             onv_json_string(json, "?");
     }
     onv_json_close(json);
 }
 
-static void write_names(const onv_json_part *job, const char *key, const onv_value_id *ids,
-                        uint32_t n)
+static void write_names(onv_json *json, const onv_view *view, const char *key,
+                        const onv_value_id *ids, uint32_t n)
 {
-    ONV_JSON_LIST(job->json, key, INLINE)
+    ONV_JSON_LIST(json, key, INLINE)
         for (uint32_t i = 0; i < n; i++)
-            onv_json_string(job->json, onv_is_value(ids[i])
-                                           ? onv_model_value(&job->view->model, ids[i])->name
-                                           : "");
+            onv_json_string(json, onv_is_value(ids[i]) ? onv_model_value(&view->model, ids[i])->name
+                                                       : "");
 }
 
 /* --- The model --------------------------------------------------------------------------------- */
@@ -58,37 +56,36 @@ static void list_first(const onv_infer_info *infer, bool dims, onv_strings *name
     }
 }
 
-void onv_json_write_bindings(const onv_json_part *job)
+void onv_json_write_bindings(onv_json *json, const onv_view *view)
 {
-    const onv_infer_info *infer = &job->view->infer;
+    const onv_infer_info *infer = &view->infer;
     onv_strings names;
-    onv_strings_init(&names, job->scratch);
-    bool *is_listed = ONV_ARENA_ARRAY(job->scratch, bool, infer->bounds.count);
-    onv_json_put_open(job->json, "bindings", '{', ONV_JSON_INLINE);
+    onv_strings_init(&names, json->scratch);
+    bool *is_listed = ONV_ARENA_ARRAY(json->scratch, bool, infer->bounds.count);
+    onv_json_put_open(json, "bindings", '{', ONV_JSON_INLINE);
     if (is_listed != NULL) list_first(infer, true, &names, is_listed);
     if (is_listed != NULL) list_first(infer, false, &names, is_listed);
-    for (size_t b = 0; b < infer->bounds.count && !job->scratch->failed; b++) {
+    for (size_t b = 0; b < infer->bounds.count && !json->scratch->failed; b++) {
         const onv_bound *bound = &infer->bounds.at[b];
         if (!is_listed[b]) continue;
-        onv_value_id input = onv_view_bound_input(job->view, bound);
-        onv_json_key(job->json, bound->name);
+        onv_value_id input = onv_view_bound_input(view, bound);
+        onv_json_key(json, bound->name);
         if (bound->size >= 0)
-            onv_json_i64(job->json, bound->size);
+            onv_json_i64(json, bound->size);
         else if (onv_is_value(input))
-            write_dims(job, input); /* a whole shape was given */
+            write_dims(json, view, input); /* a whole shape was given */
         else
-            onv_json_null(job->json);
+            onv_json_null(json);
     }
-    onv_json_close(job->json);
+    onv_json_close(json);
     onv_strings_cleanup(&names);
-    end_element(job);
+    end_element(json);
 }
 
-static void write_model(const onv_json_part *job)
+static void write_model(onv_json *json, const onv_view *view)
 {
-    const onv_model *model = &job->view->model;
-    const onv_live *live = &job->view->live;
-    onv_json *json = job->json;
+    const onv_model *model = &view->model;
+    const onv_live *live = &view->live;
     onv_json_put_string(json, "path", model->path != NULL ? model->path : "");
     onv_json_key(json, "ir_version");
     onv_json_i64(json, model->ir_version);
@@ -99,10 +96,10 @@ static void write_model(const onv_json_part *job)
         onv_json_i64(json, model->opsets.at[i].version);
     }
     onv_json_close(json);
-    onv_json_write_bindings(job);
-    if (job->view->in_force != NULL) {
+    onv_json_write_bindings(json, view);
+    if (view->in_force != NULL) {
         onv_json_key(json, "options");
-        onv_json_value(json, job->view->in_force);
+        onv_json_value(json, view->in_force);
     }
     ONV_JSON_PART(json, "parameters", INLINE) {
         onv_json_put_u64(json, "count", live->weight_elems);
@@ -113,21 +110,19 @@ static void write_model(const onv_json_part *job)
 
 /* --- Tensors and nodes ------------------------------------------------------------------------- */
 
-static void write_tensor(const onv_json_part *job, onv_value_id id)
+static void write_tensor(onv_json *json, const onv_view *view, onv_value_id id)
 {
-    const onv_view *view = job->view;
     const onv_value *value = onv_model_value(&view->model, id);
     const onv_buffer *interval = onv_view_interval(view, id);
-    onv_json *json = job->json;
     uint64_t bytes = 0;
     bool sized = onv_view_bytes(view, id, &bytes), live = interval != NULL;
     onv_json_put_string(json, "name", value->name);
     onv_json_put_string(json, "kind", onv_view_kind(view, id));
-    onv_json_put_string(json, "dtype", onv_view_dtype(job->scratch, &value->type));
+    onv_json_put_string(json, "dtype", onv_view_dtype(json->scratch, &value->type));
     if (value->packed != NULL && onv_value_is_weight(value))
         onv_json_put_string(json, "format", value->packed->format->name);
     onv_json_key(json, "shape");
-    write_dims(job, id);
+    write_dims(json, view, id);
     onv_json_put_known(json, "bytes", sized, bytes);
     if (onv_view_is_bound(view, id)) onv_json_put_bool(json, "bound", true);
     /* Weights have no lifetime. */
@@ -136,27 +131,26 @@ static void write_tensor(const onv_json_part *job, onv_value_id id)
     bool alias = live && interval->becomes != ONV_NO_BUFFER;
     onv_json_put_string(json, "alias_of",
                         alias ? view->live.timeline.buffers.at[interval->becomes].label : NULL);
-    end_element(job);
+    end_element(json);
 }
 
-static void write_tensors(const onv_json_part *job)
+static void write_tensors(onv_json *json, const onv_view *view)
 {
-    ONV_JSON_LIST(job->json, "tensors", LINES)
-        for (uint32_t i = 0; i < job->view->model.values.count && !job->json->out->failed; i++)
-            if (onv_view_is_there(job->view, (onv_value_id){i}))
-                ONV_JSON_ROW(job->json, INLINE) write_tensor(job, (onv_value_id){i});
+    ONV_JSON_LIST(json, "tensors", LINES)
+        for (uint32_t i = 0; i < view->model.values.count && !json->out->failed; i++)
+            if (onv_view_is_there(view, (onv_value_id){i}))
+                ONV_JSON_ROW(json, INLINE) write_tensor(json, view, (onv_value_id){i});
 }
 
-static void write_nodes(const onv_json_part *job)
+static void write_nodes(onv_json *json, const onv_view *view)
 {
-    const onv_live *live = &job->view->live;
-    const onv_model *model = &job->view->model;
-    onv_json *json = job->json;
+    const onv_live *live = &view->live;
+    const onv_model *model = &view->model;
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
     const uint32_t *unsized = NULL;
     if (live->unknown > 0) {
-        unsized = onv_view_count_unsized(job->view, &arena);
+        unsized = onv_view_count_unsized(view, &arena);
         if (unsized == NULL) json->out_of_memory = true;
     }
     ONV_JSON_ROWS(json, "nodes", s, live->timeline.steps.count, INLINE) {
@@ -165,51 +159,47 @@ static void write_nodes(const onv_json_part *job)
         onv_json_put_string(json, "name", node->name != NULL ? node->name : "");
         ONV_JSON_FIELDS(json, node, op_type, domain);
         if (onv_noted(node)->line != NULL) onv_json_put_string(json, "line", onv_noted(node)->line);
-        write_names(job, "inputs", node->inputs, node->n_inputs);
-        write_names(job, "outputs", node->outputs, node->n_outputs);
+        write_names(json, view, "inputs", node->inputs, node->n_inputs);
+        write_names(json, view, "outputs", node->outputs, node->n_outputs);
         onv_json_key(json, "macs");
-        onv_json_dim(json, &model->dims, job->scratch,
-                     onv_view_dim(job->view, onv_live_macs(model, live, s)));
+        onv_json_dim(json, &model->dims, onv_view_dim(view, onv_live_macs(model, live, s)));
         onv_json_put_known(json, "live_bytes", unsized == NULL || unsized[s] == 0,
                            live->live_bytes[s]);
-        end_element(job);
+        end_element(json);
     }
     onv_arena_cleanup(&arena);
 }
 
 /* Branches and bodies; steps are those of `nodes`. Without control flow the part is absent. */
-static void write_regions(const onv_json_part *job)
+static void write_regions(onv_json *json, const onv_view *view)
 {
-    const onv_timeline *t = &job->view->live.timeline;
-    onv_json *json = job->json;
+    const onv_timeline *t = &view->live.timeline;
     if (t->regions.count == 0) return;
     ONV_JSON_ROWS(json, "regions", i, t->regions.count, INLINE) {
         const onv_region *r = &t->regions.at[i];
         bool has_steps = r->end > r->first, has_parent = r->parent != ONV_NO_REGION;
         onv_json_put_string(json, "kind", onv_view_region_kind(r));
-        onv_json_put_string(json, "node", onv_view_region_owner(job->view, r, job->scratch));
+        onv_json_put_string(json, "node", onv_view_region_owner(view, r, json->scratch));
         onv_json_put_string(json, "attribute", r->label);
         onv_json_put_known(json, "first_step", has_steps, r->first);
         onv_json_put_known(json, "last_step", has_steps, has_steps ? r->end - 1 : 0);
         onv_json_put_known(json, "parent", has_parent, has_parent ? r->parent : 0);
         if (r->kind == ONV_REGION_LOOP) {
             onv_json_key(json, "trips");
-            onv_json_dim(json, &job->view->model.dims, job->scratch,
-                         onv_view_region_trips(job->view, r));
+            onv_json_dim(json, &view->model.dims, onv_view_region_trips(view, r));
         }
-        end_element(job);
+        end_element(json);
     }
 }
 
 /* --- Results ----------------------------------------------------------------------------------- */
 
 /* Where a size is unknown there is no peak, only what it is at least: the peak of the others. */
-void onv_json_write_peak(const onv_json_part *job)
+void onv_json_write_peak(onv_json *json, const onv_view *view)
 {
-    const onv_live *live = &job->view->live;
+    const onv_live *live = &view->live;
     const onv_node *node =
-        onv_model_node(&job->view->model, live->timeline.steps.at[live->peak_step].node);
-    onv_json *json = job->json;
+        onv_model_node(&view->model, live->timeline.steps.at[live->peak_step].node);
     onv_json_put_known(json, "bytes", live->unknown == 0, live->peak_bytes);
     if (live->unknown > 0) {
         onv_json_put_u64(json, "at_least_bytes", live->peak_bytes);
@@ -227,12 +217,10 @@ void onv_json_write_peak(const onv_json_part *job)
 }
 
 /* A plain limit of an API is passed by one buffer alone. */
-static void write_largest_buffer(const onv_json_part *job)
+static void write_largest_buffer(onv_json *json, const onv_view *view)
 {
-    onv_json *json = job->json;
-    const onv_largest *most = &job->view->largest;
-    onv_json_put_string(json, "name",
-                        onv_model_value(&job->view->model, most->by_bytes.value)->name);
+    const onv_largest *most = &view->largest;
+    onv_json_put_string(json, "name", onv_model_value(&view->model, most->by_bytes.value)->name);
     onv_json_put_u64(json, "bytes", most->by_bytes.bytes);
     onv_json_put_u64(json, "elements", most->by_bytes.elems);
     onv_json_put_u64(json, "over_webgpu_binding", most->n_over_binding);
@@ -240,10 +228,9 @@ static void write_largest_buffer(const onv_json_part *job)
 }
 
 /* Another order than the file's. */
-static void write_order(const onv_json_part *job)
+static void write_order(onv_json *json, const onv_view *view)
 {
-    const onv_order_result *order = &job->view->order;
-    onv_json *json = job->json;
+    const onv_order_result *order = &view->order;
     onv_json_put_string(json, "name", order->name);
     if (order->has_bound) ONV_JSON_FIELDS(json, order, lower_bound_bytes, proven);
 }
@@ -285,11 +272,10 @@ static void write_best(onv_json *json, const onv_fit_best *best)
     }
 }
 
-static void write_device(const onv_json_part *job, const onv_answer_device *device)
+static void write_device(onv_json *json, const onv_view *view, const onv_answer_device *device)
 {
-    const onv_answer *answer = &job->view->answer;
+    const onv_answer *answer = &view->answer;
     const onv_fit *fit = device->fit;
-    onv_json *json = job->json;
     if (device->name != NULL) onv_json_put_string(json, "device", device->name);
     ONV_JSON_FIELDS(json, fit, budget_bytes, margin_percent, usable_bytes);
     if (fit->max_dim != NULL) onv_json_put_string(json, "max_dim", fit->max_dim);
@@ -306,20 +292,19 @@ static void write_device(const onv_json_part *job, const onv_answer_device *devi
 }
 
 /* "fit" is the first device, "fits" lists all. */
-static void write_fit(const onv_json_part *job)
+static void write_fit(onv_json *json, const onv_view *view)
 {
-    const onv_answer *answer = &job->view->answer;
+    const onv_answer *answer = &view->answer;
     if (answer->n_devices == 0) return;
-    ONV_JSON_PART(job->json, "fit", LINES) write_device(job, &answer->devices[0]);
+    ONV_JSON_PART(json, "fit", LINES) write_device(json, view, &answer->devices[0]);
     if (answer->n_devices < 2) return;
-    ONV_JSON_ROWS(job->json, "fits", i, answer->n_devices, LINES)
-        write_device(job, &answer->devices[i]);
+    ONV_JSON_ROWS(json, "fits", i, answer->n_devices, LINES)
+        write_device(json, view, &answer->devices[i]);
 }
 
-static void write_gate(const onv_json_part *job)
+static void write_gate(onv_json *json, const onv_view *view)
 {
-    const onv_gate *gate = &job->view->gate;
-    onv_json *json = job->json;
+    const onv_gate *gate = &view->gate;
     ONV_JSON_FIELDS(json, gate, baseline, other_bindings, exceeds);
     if (gate->has_most) onv_json_put_ratio(json, "max_growth", gate->most_basis_points, 10000);
     ONV_JSON_LIST(json, "figures", LINES)
@@ -327,10 +312,9 @@ static void write_gate(const onv_json_part *job)
             ONV_JSON_OBJECT(json, &gate->rows[i], what, before_bytes, after_bytes, exceeds);
 }
 
-static void write_diagnostics(const onv_json_part *job)
+static void write_diagnostics(onv_json *json, const onv_view *view)
 {
-    const onv_model *model = &job->view->model;
-    onv_json *json = job->json;
+    const onv_model *model = &view->model;
     ONV_JSON_ROWS(json, "diagnostics", i, model->diags.count, INLINE) {
         const onv_diag *diag = &model->diags.at[i];
         onv_json_put_string(json, "severity", diag->severity == ONV_WARNING ? "warning" : "note");
@@ -343,43 +327,41 @@ static void write_diagnostics(const onv_json_part *job)
 }
 
 /* The object of a model. */
-static void write_model_object(const onv_json_part *job)
+static void write_model_object(onv_json *json, const onv_view *view)
 {
-    const onv_view *view = job->view;
-    onv_json *json = job->json;
-    ONV_JSON_PART(json, "answer", LINES) onv_json_write_answer(job);
-    write_model(job);
-    onv_json_write_open(job);
-    write_tensors(job);
-    write_nodes(job);
-    write_regions(job);
-    ONV_JSON_PART(json, "peak", INLINE) onv_json_write_peak(job);
+    ONV_JSON_PART(json, "answer", LINES) onv_json_write_answer(json, view);
+    write_model(json, view);
+    onv_json_write_open(json, view);
+    write_tensors(json, view);
+    write_nodes(json, view);
+    write_regions(json, view);
+    ONV_JSON_PART(json, "peak", INLINE) onv_json_write_peak(json, view);
     if (onv_is_value(view->largest.by_bytes.value))
-        ONV_JSON_PART(json, "largest_buffer", INLINE) write_largest_buffer(job);
+        ONV_JSON_PART(json, "largest_buffer", INLINE) write_largest_buffer(json, view);
     if (view->quantized.format != NULL)
-        ONV_JSON_PART(json, "quantization", LINES) onv_json_write_quantized(job);
+        ONV_JSON_PART(json, "quantization", LINES) onv_json_write_quantized(json, view);
     if (view->cache.mode != ONV_KV_NOT_ASKED)
-        ONV_JSON_PART(json, "kv_cache", LINES) onv_json_write_kv_cache(job);
-    onv_json_write_savings(job);
+        ONV_JSON_PART(json, "kv_cache", LINES) onv_json_write_kv_cache(json, view);
+    onv_json_write_savings(json, view);
     if (strcmp(view->order.name, "model") != 0)
-        ONV_JSON_PART(json, "order", INLINE) write_order(job);
+        ONV_JSON_PART(json, "order", INLINE) write_order(json, view);
     if (view->best_order.name != NULL) { /* what it would reach, where the file's was taken */
         onv_json_key(json, "best_order");
         ONV_JSON_OBJECT(json, &view->best_order, peak_bytes, lower_bound_bytes, proven);
     }
-    onv_json_write_runtimes(job);
-    write_fit(job);
+    onv_json_write_runtimes(json, view);
+    write_fit(json, view);
     if (view->gate.baseline != NULL)
-        ONV_JSON_PART(json, "growth", LINES) write_gate(job);
-    onv_json_write_sessions(job);
+        ONV_JSON_PART(json, "growth", LINES) write_gate(json, view);
+    onv_json_write_sessions(json, view);
     if (onv_view_trains(view))
-        ONV_JSON_PART(json, "training", LINES) onv_json_write_training(job);
+        ONV_JSON_PART(json, "training", LINES) onv_json_write_training(json, view);
     if (view->measured.n_figures > 0)
-        ONV_JSON_PART(json, "measured", LINES) onv_json_write_measured(job);
+        ONV_JSON_PART(json, "measured", LINES) onv_json_write_measured(json, view);
     if (view->replays.kind != NULL)
-        ONV_JSON_PART(json, "replay", LINES) onv_json_write_replays(job);
-    onv_json_write_timelines(job, view);
-    write_diagnostics(job);
+        ONV_JSON_PART(json, "replay", LINES) onv_json_write_replays(json, view);
+    onv_json_write_timelines(json, view, view);
+    write_diagnostics(json, view);
 }
 
 static void open_document(onv_json *json)
@@ -395,12 +377,6 @@ static void write_command(const onv_report_options *options, onv_json *json)
 {
     if (options->n_command > 0 && json->is_embedded)
         onv_json_put_texts(json, "command", options->command, options->n_command);
-}
-
-static void write_object(onv_json *json, const onv_view *view, onv_arena *scratch)
-{
-    const onv_json_part part = {json, view, scratch};
-    ONV_JSON_ROW(json, LINES) write_model_object(&part);
 }
 
 /* By onv_status. */
@@ -434,14 +410,17 @@ static onv_status close_document(const onv_report_job *job, onv_json *json)
 
 onv_status onv_json_write_document(const onv_report_job *job, onv_json *json)
 {
+    json->scratch = job->arena;
     open_document(json);
-    for (size_t i = 0; i < job->count; i++) write_object(json, job->views[i], job->arena);
+    for (size_t i = 0; i < job->count; i++)
+        ONV_JSON_ROW(json, LINES) write_model_object(json, job->views[i]);
     return close_document(job, json);
 }
 
 onv_status onv_format_json_begin(const onv_report_job *job)
 {
     onv_json_init(&job->state->json, job->out);
+    job->state->json.scratch = job->arena;
     open_document(&job->state->json);
     return ONV_OK;
 }
@@ -451,7 +430,7 @@ onv_status onv_format_json_add(const onv_report_job *job)
     onv_report_state *state = job->state;
     onv_write_between(job, ",");
     onv_json_separate(&state->json, false);
-    write_object(&state->json, job->views[0], job->arena);
+    ONV_JSON_ROW(&state->json, LINES) write_model_object(&state->json, job->views[0]);
     return state->json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
 }
 

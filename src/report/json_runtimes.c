@@ -67,10 +67,8 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
     }
 }
 
-void onv_json_write_runtimes(const onv_json_part *job)
+void onv_json_write_runtimes(onv_json *json, const onv_view *view)
 {
-    onv_json *json = job->json;
-    const onv_view *view = job->view;
     if (view->n_runtimes == 0) return;
     ONV_JSON_PART(json, "runtimes", LINES)
         for (size_t i = 0; i < view->n_runtimes; i++)

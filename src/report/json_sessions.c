@@ -50,10 +50,8 @@ static void write_requests(const onv_shape_requests *r, onv_json *json)
     ONV_JSON_ROWS(json, "requests", i, r->n_requests, INLINE) write_request(r, i, json);
 }
 
-void onv_json_write_sessions(const onv_json_part *job)
+void onv_json_write_sessions(onv_json *json, const onv_view *view)
 {
-    const onv_view *view = job->view;
-    onv_json *json = job->json;
     if (view->advice.count > 0) write_advice(&view->advice, json);
     if (view->requests.n_requests > 0)
         ONV_JSON_PART(json, "shape_trace", LINES) write_requests(&view->requests, json);

@@ -356,21 +356,20 @@ static void write_modules(onv_json *json, naming *names, const onv_view *view)
 
 /* --- All of it --------------------------------------------------------------------------------- */
 
-void onv_json_write_timelines(const onv_json_part *job, const onv_view *named)
+void onv_json_write_timelines(onv_json *json, const onv_view *view, const onv_view *named)
 {
-    const onv_executions *executions = &job->view->executions;
+    const onv_executions *executions = &view->executions;
     if (executions->list.count == 0) return;
     const char *kinds[ONV_N_BUFFER_KINDS], *phases[ONV_N_PHASES];
     for (int i = 0; i < ONV_N_PHASES; i++) phases[i] = onv_phase_name((onv_phase)i);
     for (int i = 0; i < ONV_N_BUFFER_KINDS; i++)
         kinds[i] = onv_buffer_kind_name((onv_buffer_kind)i);
     naming names = {0};
-    onv_json *json = job->json;
     name_tensors(&names, named);
     onv_json_put_open(json, "timelines", '{', ONV_JSON_LINES);
     onv_json_put_texts(json, "phases", phases, ONV_N_PHASES);
     onv_json_put_texts(json, "kinds", kinds, ONV_N_BUFFER_KINDS);
-    if (!names.failed) write_modules(json, &names, job->view);
+    if (!names.failed) write_modules(json, &names, view);
     if (!names.failed) write_executions(json, &names, executions);
     ONV_JSON_LIST(json, "labels", LINES)
         for (size_t i = names.n_tensors; i < names.text.count; i++)

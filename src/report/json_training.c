@@ -146,10 +146,9 @@ static void write_units(onv_json *json, const onv_model *model, const onv_unit_l
     }
 }
 
-void onv_json_write_training(const onv_json_part *job)
+void onv_json_write_training(onv_json *json, const onv_view *view)
 {
-    const onv_training *t = &job->view->training;
-    onv_json *json = job->json;
+    const onv_training *t = &view->training;
     onv_json_put_string(json, "optimizer", t->optimizer->name);
     onv_json_put_string(json, "loss", t->loss);
     onv_json_put_string(json, "evidence", onv_program_evidence(t->model));

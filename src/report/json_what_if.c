@@ -3,10 +3,9 @@
 #include "report/json.h"
 #include "report/json_parts.h"
 
-void onv_json_write_quantized(const onv_json_part *job)
+void onv_json_write_quantized(onv_json *json, const onv_view *view)
 {
-    const onv_quantized *q = &job->view->quantized;
-    onv_json *json = job->json;
+    const onv_quantized *q = &view->quantized;
     onv_json_put_string(json, "format", q->format->name);
     onv_json_put_u64(json, "matrices", q->n_matrices);
     ONV_JSON_FIELDS(json, q, bytes_before, bytes);
@@ -20,20 +19,18 @@ static const char *name_of(const onv_model *model, onv_value_id id)
     return onv_is_value(id) ? onv_model_value(model, id)->name : NULL;
 }
 
-static void write_pair(const onv_json_part *job, const onv_kv_pair *pair)
+static void write_pair(onv_json *json, const onv_view *view, const onv_kv_pair *pair)
 {
-    const onv_model *model = &job->view->model;
-    onv_json *json = job->json;
+    const onv_model *model = &view->model;
     onv_json_put_string(json, "past", name_of(model, pair->past));
     onv_json_put_string(json, "present", name_of(model, pair->present));
     onv_json_put_known(json, "axis", pair->axis >= 0, (uint64_t)pair->axis);
     ONV_JSON_FIELDS(json, pair, past_bytes, present_bytes, token_bytes, in_place);
 }
 
-void onv_json_write_kv_cache(const onv_json_part *job)
+void onv_json_write_kv_cache(onv_json *json, const onv_view *view)
 {
-    const onv_kv_cache *cache = &job->view->cache;
-    onv_json *json = job->json;
+    const onv_kv_cache *cache = &view->cache;
     bool is_sized = cache->tokens > 0;
     onv_json_put_string(json, "mode", cache->mode == ONV_KV_SHARED ? "shared" : "copies");
     onv_json_put_u64(json, "layers", cache->n_layers);
@@ -45,14 +42,14 @@ void onv_json_write_kv_cache(const onv_json_part *job)
     onv_json_put_known(json, "fixed_bytes", is_sized, cache->fixed_bytes);
     onv_json_put_known(json, "bytes", is_sized, onv_kv_cache_bytes(cache));
     if (cache->longest >= 0) onv_json_put_u64(json, "longest_context", (uint64_t)cache->longest);
-    ONV_JSON_ROWS(json, "pairs", i, cache->n_pairs, INLINE) write_pair(job, &cache->pairs[i]);
+    ONV_JSON_ROWS(json, "pairs", i, cache->n_pairs, INLINE)
+        write_pair(json, view, &cache->pairs[i]);
 }
 
-void onv_json_write_savings(const onv_json_part *job)
+void onv_json_write_savings(onv_json *json, const onv_view *view)
 {
-    const onv_savings *savings = &job->view->savings;
-    const onv_model *model = &job->view->model;
-    onv_json *json = job->json;
+    const onv_savings *savings = &view->savings;
+    const onv_model *model = &view->model;
     if (savings->count == 0) return;
     ONV_JSON_ROWS(json, "savings", i, savings->count, INLINE) {
         const onv_saving *s = &savings->of[i];
