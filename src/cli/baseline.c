@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/read_text.h"
+
 /* JSON takes some ten times as much memory as its text. */
 enum { MOST_BYTES = 64 << 20 };
 
@@ -74,15 +76,14 @@ onv_cli_baseline *onv_cli_open_baseline(const char *file)
         b->file = file;
         return b;
     }
-    onv_error error = {.code = ONV_ERR_FORMAT};
+    onv_error error;
     if (from.file != NULL && from.left == 0)
-        snprintf(error.message, sizeof error.message, "a baseline has at most %d bytes",
-                 MOST_BYTES);
+        onv_cli_fail(&error, ONV_ERR_FORMAT, "a baseline has at most %d bytes", MOST_BYTES);
     else if (from.file != NULL)
-        snprintf(error.message, sizeof error.message, "is not a report of --json: line %d: %s",
-                 why.line, why.text);
+        onv_cli_fail(&error, ONV_ERR_FORMAT, "is not a report of --json: line %d: %s", why.line,
+                     why.text);
     else
-        snprintf(error.message, sizeof error.message, "the baseline cannot be opened");
+        onv_cli_fail(&error, ONV_ERR_FORMAT, "the baseline cannot be opened");
     onv_cli_complain(file, &error);
     onv_cli_close_baseline(b);
     return NULL;
@@ -163,7 +164,6 @@ bool onv_cli_baseline_of(const onv_cli_baseline *b, const char *path, bool train
                          onv_cli_figures *figures, onv_error *error)
 {
     *figures = (onv_cli_figures){.baseline = {.name = b->file, .figures = figures->at}};
-    *error = (onv_error){.code = ONV_ERR_FORMAT};
     if (b->report == NULL) {
         figures->at[0] = (onv_figure){trains ? "train" : "torch", b->snapshot.reserved_peak_bytes};
         figures->baseline.n_figures = 1;
@@ -176,13 +176,11 @@ bool onv_cli_baseline_of(const onv_cli_baseline *b, const char *path, bool train
         return true;
     }
     if (alike > 1)
-        snprintf(
-            error->message, sizeof error->message,
-            "expected one model '%.200s' in the baseline, found %zu: write it with --json=FILE "
-            "of the same paths",
-            base_name(path), alike);
-    else
-        snprintf(error->message, sizeof error->message,
-                 "the baseline has no model '%.200s'; write one with --json=FILE", base_name(path));
-    return false;
+        return onv_cli_fail(error, ONV_ERR_FORMAT,
+                            "expected one model '%.200s' in the baseline, found %zu: write it with "
+                            "--json=FILE of the same paths",
+                            base_name(path), alike);
+    return onv_cli_fail(error, ONV_ERR_FORMAT,
+                        "the baseline has no model '%.200s'; write one with --json=FILE",
+                        base_name(path));
 }

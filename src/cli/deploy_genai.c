@@ -13,6 +13,7 @@
 #include "cli/genai.h"
 #include "cli/guard.h"
 #include "cli/message.h"
+#include "cli/read_text.h"
 #include "cli/values.h"
 
 enum { MOST_DIMS = 64, MOST_EVENTS = 8192, MOST_RANK = 8, COLUMNS = 5, ROWS = 5 };
@@ -132,12 +133,11 @@ static bool bind_cache(folder *f, const char *input, const char *word, const cha
     for (size_t i = 0; i < f->n_dims; i++)
         if (strcmp(f->dims[i].name, word) == 0) found = f->dims[i].size;
     if (found == size) return true;
-    *error = (onv_error){.code = ONV_ERR_USAGE};
-    snprintf(error->message, sizeof error->message,
-             "its input '%.80s' has %" PRId64
-             " for '%.40s', and \"%s\" of genai_config.json is %" PRId64 ": make them equal",
-             input, found, word, key, size);
-    return false;
+    return onv_cli_fail(error, ONV_ERR_USAGE,
+                        "its input '%.80s' has %" PRId64
+                        " for '%.40s', and \"%s\" of genai_config.json is %" PRId64
+                        ": make them equal",
+                        input, found, word, key, size);
 }
 
 /* The dims of inputs as a decoder names them: batch, tokens that are read, all tokens, tokens of the cache. */
@@ -201,9 +201,8 @@ static onv_analysis *analyse(folder *f, const char *path, const char *runtime, o
 
 static bool unsized(const char *role, onv_error *error)
 {
-    *error = (onv_error){.code = ONV_ERR_USAGE};
-    snprintf(
-        error->message, sizeof error->message,
+    return onv_cli_fail(
+        error, ONV_ERR_USAGE,
         "the %s has dimensions without a size: its own report names them; bind each with --dim",
         role);
     return false;
@@ -317,11 +316,9 @@ static bool find_kept(folder *f, request r, need *n, onv_error *error)
     if (!f->g.is_cpu && f->g.beams > 1) /* of the device, not of the arena: search_cuda.cpp */
         n->beside = times(scores, 4) + times(times(sequences, (uint64_t)f->g.beams), of_a_beam);
     if (f->n_events > MOST_EVENTS || f->kept > UINT64_MAX / 2 || n->beside > UINT64_MAX / 4) {
-        *error = (onv_error){.code = ONV_ERR_LIMIT};
-        snprintf(error->message, sizeof error->message,
-                 "it has more than %d inputs and outputs, or keeps more than any device",
-                 MOST_EVENTS);
-        return false;
+        return onv_cli_fail(error, ONV_ERR_LIMIT,
+                            "it has more than %d inputs and outputs, or keeps more than any device",
+                            MOST_EVENTS);
     }
     n->kept = f->kept;
     if (f->g.is_cpu) return true; /* no arena */
@@ -426,11 +423,10 @@ static bool find_all(folder *f, request r, need *n, onv_error *error)
     bool good = true;
     f->g.batch = r.batch;
     if (f->g.n_decoders > 1 && r.batch > 1) {
-        *error = (onv_error){.code = ONV_ERR_USAGE};
-        snprintf(error->message, sizeof error->message,
-                 "a decoder with a draft has a batch of 1, not of %" PRId64 ": leave out --batch",
-                 r.batch);
-        return false;
+        return onv_cli_fail(error, ONV_ERR_USAGE,
+                            "a decoder with a draft has a batch of 1, not of %" PRId64
+                            ": leave out --batch",
+                            r.batch);
     }
     for (size_t i = 0; good && i < f->g.n_decoders; i++)
         good = add_decoder(f, i, r, n, &handles, error);

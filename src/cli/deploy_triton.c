@@ -24,17 +24,11 @@ typedef struct repository {
     const onv_cli *cli;
     served *models; /* by name, then from the newest version on */
     size_t n_models;
-    size_t n_others; /* models of other backends, and instances on the CPU */
-    uint64_t on_cpu;
+    size_t n_others; /* models of other backends, or on the CPU alone */
     bool uses_tensorrt;
 } repository;
 
-static bool fail(onv_error *error, const char *message)
-{
-    *error = (onv_error){.code = ONV_ERR_FORMAT};
-    snprintf(error->message, sizeof error->message, "%s", message);
-    return false;
-}
+#define fail(error, ...) onv_cli_fail((error), ONV_ERR_FORMAT, __VA_ARGS__)
 
 /* --- Folders ----------------------------------------------------------------------------------- */
 
@@ -116,9 +110,8 @@ static bool add_model(repository *r, const char *folder, const char *name, onv_e
         onv_triton_parse(text != NULL ? text : "", text != NULL ? bytes : 0, &config, error);
     free(text);
     if (!good) {
-        char what[256];
-        snprintf(what, sizeof what, "%.100s/config.pbtxt: %.140s", name, error->message);
-        return fail(error, what);
+        const onv_error why = *error;
+        return fail(error, "%.100s/config.pbtxt: %.140s", name, why.message);
     }
     r->uses_tensorrt |= config.uses_tensorrt;
     if (!config.is_onnx || config.instances == 0) {

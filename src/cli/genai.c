@@ -1,7 +1,6 @@
 /* genai_config.json, as onnxruntime-genai reads it (src/config.h): what is missing has its defaults. */
 #include "cli/genai.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,17 +8,7 @@
 
 static const int64_t most_size = INT64_C(1) << 40;
 
-static bool fail(onv_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static bool fail(onv_error *error, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    *error = (onv_error){.code = ONV_ERR_FORMAT};
-    vsnprintf(error->message, sizeof error->message, format, list);
-    va_end(list);
-    return false;
-}
+#define fail(error, ...) onv_cli_fail((error), ONV_ERR_FORMAT, __VA_ARGS__)
 
 /* --- Values ------------------------------------------------------------------------------------ */
 

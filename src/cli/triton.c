@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/read_text.h"
+
 enum { DEEPEST = 16, WORD = 256 };
 
 typedef struct reader {
@@ -26,10 +28,7 @@ typedef struct reader {
 
 static bool fail(reader *r, const char *expected)
 {
-    *r->error = (onv_error){.code = ONV_ERR_FORMAT};
-    snprintf(r->error->message, sizeof r->error->message, "line %d: %s is expected", r->line,
-             expected);
-    return false;
+    return onv_cli_fail(r->error, ONV_ERR_FORMAT, "line %d: %s is expected", r->line, expected);
 }
 
 /* --- Words ------------------------------------------------------------------------------------- */
