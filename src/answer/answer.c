@@ -91,11 +91,9 @@ static onv_status fill_devices(const onv_answer_parts *parts, onv_answer *answer
     answer->n_devices = (uint32_t)parts->n_devices;
     answer->n_usual = (uint32_t)parts->n_usual;
     for (size_t i = 0; i < n; i++) {
-        bool is_asked = i < parts->n_devices;
-        const onv_device_fit *from =
-            is_asked ? &parts->devices[i] : &parts->usual[i - parts->n_devices];
-        fill_device(parts, answer, from, &answer->devices[i]);
-        answer->fits_some |= is_asked && answer->devices[i].verdict == ONV_VERDICT_FITS;
+        onv_answer_device *device = &answer->devices[i];
+        fill_device(parts, answer, &parts->devices[i], device);
+        answer->fits_some |= i < parts->n_devices && device->verdict == ONV_VERDICT_FITS;
     }
     if (answer->n_devices > 0) answer->verdict = answer->devices[0].verdict;
     return ONV_OK;

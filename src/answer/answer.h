@@ -74,11 +74,10 @@ typedef struct onv_answer_parts {
     onv_model *model; /* whose diagnostics count, and whose arena is used */
     const onv_runtime_result *results;
     size_t n_results;
-    const onv_device_fit *devices; /* that were given; they live as long as the answer */
-    size_t n_devices;
-    const onv_device_fit *usual; /* others, to be shown: likewise */
-    size_t n_usual;
-    const char *gpu; /* as named; NULL: the usual one is assumed */
+    const onv_device_fit *devices; /* they live as long as the answer */
+    size_t n_devices;              /* that were given */
+    size_t n_usual;                /* behind them: others, to be shown */
+    const char *gpu;               /* as named; NULL: the usual one is assumed */
 } onv_answer_parts;
 
 /* Fails without memory alone. */

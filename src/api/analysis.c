@@ -106,7 +106,6 @@ onv_status onv_analysis_conclude(const onv_options *options, onv_analysis *analy
                               .n_results = analysis->n_runtimes,
                               .devices = analysis->devices,
                               .n_devices = analysis->n_devices,
-                              .usual = analysis->usual,
                               .n_usual = analysis->n_usual};
     ONV_TRY(name_gpu(options, &analysis->model.arena, &parts.gpu, err));
     return onv_answer_make(&parts, &analysis->answer, err);

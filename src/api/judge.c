@@ -57,14 +57,15 @@ onv_status onv_analysis_judge_usual(const onv_request *from, const onv_options *
 {
     bool is_drawn = options->timelines && options->budget == 0 && options->checkpoint == NULL;
     if (!is_drawn || analysis->n_runtimes == 0 || !onv_watch_has_room(from->watch)) return ONV_OK;
-    analysis->usual = ONV_ARENA_ARRAY(&analysis->model.arena, onv_device_fit, N_USUAL_GPUS);
-    if (analysis->usual == NULL) return onv_fail_memory(err);
+    onv_device_fit *devices = ONV_ARENA_ARRAY(&analysis->model.arena, onv_device_fit, N_USUAL_GPUS);
+    if (devices == NULL) return onv_fail_memory(err);
     for (size_t i = 0; i < N_USUAL_GPUS; i++) {
         const onv_gpu *gpu = onv_gpu_find(usual_gpus[i]);
         onv_budget budget = {gpu->name, gpu->usable_bytes, 10u * gpu->cc_major + gpu->cc_minor};
-        ONV_TRY(judge_other(from, options, &budget, &analysis->usual[i], err));
-        analysis->usual[i].name = analysis->usual[i].gpu = gpu->name;
+        ONV_TRY(judge_other(from, options, &budget, &devices[i], err));
+        devices[i].name = devices[i].gpu = gpu->name;
     }
+    analysis->devices = devices;
     analysis->n_usual = N_USUAL_GPUS;
     return ONV_OK;
 }

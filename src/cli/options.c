@@ -88,35 +88,6 @@ static onv_cli_verdict add_model(void *cli, const char *text, const onv_cli_row 
 
 /* --- Parsing ----------------------------------------------------------------------------------- */
 
-static onv_cli_verdict apply(void *into, const onv_cli_row *row, const char *text)
-{
-    char *field = (char *)into + row->at;
-    if (row->read != NULL) return row->read(into, text);
-    if (row->flag > 0) *(bool *)((char *)into + row->flag) = true;
-    if (row->constant != 0)
-        *(int *)(void *)field = row->constant;
-    else if (row->arg == NULL)
-        *(bool *)field = true;
-    if (row->arg == NULL) return ONV_CLI_RUN;
-    if (row->outputs != NULL) return onv_cli_add_chosen(into, row, text);
-    if (row->most > 0) return onv_cli_set_number((void *)field, row, text);
-    if (row->is_wide) return onv_cli_set_wide((void *)field, row, text);
-    if (row->is_power) return onv_cli_set_power((void *)field, row, text);
-    if (row->size != NULL) return onv_cli_set_size((void *)field, row, text);
-    if (row->is_choice) return onv_cli_set_choice((void *)field, row, text);
-    if (text == NULL) text = row->fallback;
-    if (row->output > 0) return onv_cli_add_output(into, (onv_format)(row->output - 1), text);
-    if (row->count == 0) {
-        memcpy(field, &text, sizeof text);
-        return ONV_CLI_RUN;
-    }
-    const char **list;
-    size_t *count = (void *)((char *)into + row->count);
-    memcpy(&list, field, sizeof list);
-    list[(*count)++] = text;
-    return ONV_CLI_RUN;
-}
-
 /* An option with its value; NULL where none follows. */
 static onv_cli_verdict take(const onv_cli_reading *r, const onv_cli_row *row, const char *word,
                             const char *value)
@@ -128,7 +99,7 @@ static onv_cli_verdict take(const onv_cli_reading *r, const onv_cli_row *row, co
     if (row->read == onv_cli_say_help && value == NULL && r->command != &onv_cli_commands[0])
         value = r->command->name;
     if (r->given != NULL) r->given[row - onv_cli_rows] = true;
-    return apply(r->into, row, value);
+    return onv_cli_set(r->into, row, value);
 }
 
 static onv_cli_verdict take_long(const onv_cli_reading *r, char **argv, int *at,
@@ -200,7 +171,7 @@ static onv_cli_verdict bring(onv_cli *cli)
         size_t place = (size_t)(row - onv_cli_rows);
         if (cli->given[place]) continue;
         cli->given[place] = cli->brought[place] = true;
-        if (apply(cli, row, cli->command->brings[i][1]) != ONV_CLI_RUN) return ONV_CLI_USAGE;
+        if (onv_cli_set(cli, row, cli->command->brings[i][1]) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     }
     return ONV_CLI_RUN;
 }

@@ -195,7 +195,7 @@ onv_cli_verdict onv_cli_add_output(onv_cli *cli, onv_format format, const char *
     return ONV_CLI_RUN;
 }
 
-onv_cli_verdict onv_cli_set_power(uint64_t *to, const onv_cli_row *row, const char *text)
+static onv_cli_verdict set_power(uint64_t *to, const onv_cli_row *row, const char *text)
 {
     enum { MOST = 1 << 30 };
     bool good = onv_size_parse(text, to) && *to != 0 && *to <= MOST;
@@ -237,7 +237,7 @@ static bool choose_of(const onv_cli *cli, const char *option, const char *text, 
     return choose(onv_cli_row_named(cli->command, option), text, place);
 }
 
-onv_cli_verdict onv_cli_add_chosen(onv_cli *cli, const onv_cli_row *row, const char *text)
+static onv_cli_verdict add_chosen(onv_cli *cli, const onv_cli_row *row, const char *text)
 {
     size_t place = 0;
     if (text != NULL && !choose(row, text, &place)) return ONV_CLI_USAGE;
@@ -266,11 +266,6 @@ static onv_cli_verdict set_number(unsigned *to, const char *option, const char *
         return onv_cli_reject("--%s takes a number from %u to %u, not '%s'", option, least, most,
                               text);
     return onv_cli_reject("--%s takes a number of at least %u, not '%s'", option, least, text);
-}
-
-onv_cli_verdict onv_cli_set_number(unsigned *to, const onv_cli_row *row, const char *text)
-{
-    return set_number(to, row->name, text, row->least, row->most);
 }
 
 onv_cli_verdict onv_cli_add_layers(onv_cli *cli, const char *depth)
@@ -309,7 +304,7 @@ onv_cli_verdict onv_cli_set_limit(onv_cli *cli, const char *text)
                           onv_limit_name(place, NULL, NULL), value);
 }
 
-onv_cli_verdict onv_cli_set_wide(uint64_t *to, const onv_cli_row *row, const char *text)
+static onv_cli_verdict set_wide(uint64_t *to, const onv_cli_row *row, const char *text)
 {
     int64_t value;
     if (!parse_whole(text, &value) || value < 1)
@@ -318,14 +313,14 @@ onv_cli_verdict onv_cli_set_wide(uint64_t *to, const onv_cli_row *row, const cha
     return ONV_CLI_RUN;
 }
 
-onv_cli_verdict onv_cli_set_size(uint64_t *to, const onv_cli_row *row, const char *text)
+static onv_cli_verdict set_size(uint64_t *to, const onv_cli_row *row, const char *text)
 {
     if (onv_size_parse(text, to) && *to > row->least) return ONV_CLI_RUN;
     return onv_cli_reject("--%s takes a size above 0 like %s, not '%s'", row->name, row->size,
                           text);
 }
 
-onv_cli_verdict onv_cli_set_choice(unsigned *to, const onv_cli_row *row, const char *text)
+static onv_cli_verdict set_choice(unsigned *to, const onv_cli_row *row, const char *text)
 {
     size_t place;
     if (!choose(row, text, &place)) return ONV_CLI_USAGE;
@@ -414,4 +409,35 @@ onv_cli_verdict onv_cli_say_help(onv_cli *cli, const char *text)
 {
     (void)cli;
     return onv_cli_help(text) ? ONV_CLI_DONE : ONV_CLI_USAGE;
+}
+
+/* --- By the table ------------------------------------------------------------------------------ */
+
+onv_cli_verdict onv_cli_set(void *into, const onv_cli_row *row, const char *text)
+{
+    char *field = (char *)into + row->at;
+    if (row->read != NULL) return row->read(into, text);
+    if (row->flag > 0) *(bool *)((char *)into + row->flag) = true;
+    if (row->constant != 0)
+        *(int *)(void *)field = row->constant;
+    else if (row->arg == NULL)
+        *(bool *)field = true;
+    if (row->arg == NULL) return ONV_CLI_RUN;
+    if (row->outputs != NULL) return add_chosen(into, row, text);
+    if (row->most > 0) return set_number((void *)field, row->name, text, row->least, row->most);
+    if (row->is_wide) return set_wide((void *)field, row, text);
+    if (row->is_power) return set_power((void *)field, row, text);
+    if (row->size != NULL) return set_size((void *)field, row, text);
+    if (row->is_choice) return set_choice((void *)field, row, text);
+    if (text == NULL) text = row->fallback;
+    if (row->output > 0) return onv_cli_add_output(into, (onv_format)(row->output - 1), text);
+    if (row->count == 0) {
+        memcpy(field, &text, sizeof text);
+        return ONV_CLI_RUN;
+    }
+    const char **list;
+    size_t *count = (void *)((char *)into + row->count);
+    memcpy(&list, field, sizeof list);
+    list[(*count)++] = text;
+    return ONV_CLI_RUN;
 }

@@ -15,15 +15,8 @@ onv_cli_verdict onv_cli_add_model(onv_cli *cli, const char *text);
 /* One of these writes to a file; "-" or NULL: standard output. */
 onv_cli_verdict onv_cli_add_output(onv_cli *cli, onv_format format, const char *file);
 
-/* Within the limits of the row. */
-onv_cli_verdict onv_cli_set_number(unsigned *to, const onv_cli_row *row, const char *text);
-
-/* As the row says. */
-onv_cli_verdict onv_cli_set_wide(uint64_t *to, const onv_cli_row *row, const char *text);
-onv_cli_verdict onv_cli_set_size(uint64_t *to, const onv_cli_row *row, const char *text);
-onv_cli_verdict onv_cli_set_choice(unsigned *to, const onv_cli_row *row, const char *text);
-onv_cli_verdict onv_cli_set_power(uint64_t *to, const onv_cli_row *row, const char *text);
-onv_cli_verdict onv_cli_add_chosen(onv_cli *cli, const onv_cli_row *row, const char *text);
+/* Reads the text into the row's field: `into` is an onv_cli, or an onv_cli_tool. */
+onv_cli_verdict onv_cli_set(void *into, const onv_cli_row *row, const char *text);
 
 /* For the table: NULL where an optional value was left out. */
 typedef onv_cli_verdict onv_cli_reader(onv_cli *cli, const char *text);

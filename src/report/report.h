@@ -68,10 +68,8 @@ struct onv_analysis {
     onv_answer answer;
     onv_fit fit;             /* of the first budget */
     onv_gate gate;           /* beside a baseline */
-    onv_device_fit *devices; /* of all budgets */
-    size_t n_devices;
-    onv_device_fit *usual; /* where no budget was given, for a page */
-    size_t n_usual;
+    onv_device_fit *devices; /* of all budgets; where none was given, usual ones for a page */
+    size_t n_devices, n_usual;
     onv_ort_node_stats node_stats; /* these three: of ONNX Runtime */
     onv_ort_advice advice;
     onv_shape_requests requests;

@@ -35,7 +35,7 @@ TEST(the_larger_upper_end_decides)
     onv_model_init(&model, SIZE_MAX);
     make_results(results);
     const onv_device_fit devices[] = {device(NULL, 499, results), device("T4", 500, results)};
-    onv_answer_parts parts = {&model, results, N_RESULTS, devices, 2, NULL, 0, NULL};
+    onv_answer_parts parts = {&model, results, N_RESULTS, devices, 2, 0, NULL};
     assert_int_equal(onv_answer_make(&parts, &answer, NULL), ONV_OK);
     assert_int_equal(answer.n_rows, 2);
     assert_string_equal(answer.rows[0].runtime, "torch");
@@ -65,7 +65,7 @@ TEST(theory_has_no_gpu)
     make_results(results);
     for (size_t i = 0; i < N_RESULTS; i++) results[i].is_judged = i == IDEAL;
     const onv_device_fit devices[] = {device("T4", 900, results)};
-    onv_answer_parts parts = {&model, results, N_RESULTS, devices, 1, NULL, 0, "T4"};
+    onv_answer_parts parts = {&model, results, N_RESULTS, devices, 1, 0, "T4"};
     assert_int_equal(onv_answer_make(&parts, &answer, NULL), ONV_OK);
     assert_null(answer.gpu);
     assert_null(answer.devices[0].gpu);
@@ -83,7 +83,7 @@ TEST(usual_devices_are_no_verdict)
     onv_model_init(&model, SIZE_MAX);
     make_results(results);
     const onv_device_fit usual[] = {device("T4", 10000, results)};
-    onv_answer_parts parts = {&model, results, N_RESULTS, NULL, 0, usual, 1, "A10G"};
+    onv_answer_parts parts = {&model, results, N_RESULTS, usual, 0, 1, "A10G"};
     assert_int_equal(onv_answer_make(&parts, &answer, NULL), ONV_OK);
     assert_int_equal(answer.verdict, ONV_VERDICT_NONE);
     assert_false(answer.fits_some);
@@ -105,7 +105,7 @@ TEST(warnings_count_once)
     onv_model_diag(&model, ONV_NOTE, "note", NULL, "b");
     onv_model_diag(&model, ONV_WARNING, "two", NULL, "c");
     onv_model_diag(&model, ONV_WARNING, "one", "node", "d");
-    onv_answer_parts parts = {&model, NULL, 0, NULL, 0, NULL, 0, NULL};
+    onv_answer_parts parts = {&model, NULL, 0, NULL, 0, 0, NULL};
     assert_int_equal(onv_answer_make(&parts, &answer, NULL), ONV_OK);
     assert_int_equal(answer.n_rows, 0);
     assert_int_equal(answer.n_warnings, 2);
