@@ -379,24 +379,19 @@ static onv_status parse_signed(parser *p, part *result)
 
 static onv_status parse_product(parser *p, part *result)
 {
-    part b;
+    static const struct {
+        const char *sign;
+        function function;
+    } signs[] = {{"//", F_FLOOR_DIVIDE}, {"*", F_MUL}, {"/", F_DIVIDE}, {"%", F_MOD}};
+    enum { N = sizeof signs / sizeof signs[0] };
     ONV_TRY(parse_signed(p, result));
     for (;;) {
-        if (take(p, "//")) {
-            ONV_TRY(parse_signed(p, &b));
-            *result = whole(round_part(p, divide(p, *result, b), false));
-        } else if (take(p, "*")) {
-            ONV_TRY(parse_signed(p, &b));
-            *result = multiply(p, *result, b);
-        } else if (take(p, "/")) {
-            ONV_TRY(parse_signed(p, &b));
-            *result = divide(p, *result, b);
-        } else if (take(p, "%")) {
-            ONV_TRY(parse_signed(p, &b));
-            *result = modulo(p, *result, b);
-        } else {
-            return ONV_OK;
-        }
+        size_t i = 0;
+        while (i < N && !take(p, signs[i].sign)) i++;
+        if (i == N) return ONV_OK;
+        part operands[2] = {*result};
+        ONV_TRY(parse_signed(p, &operands[1]));
+        *result = apply(p, signs[i].function, operands, 2);
     }
 }
 

@@ -337,63 +337,44 @@ static onv_status start_scan(onv_op_ctx *c, uint32_t first, onv_loop *loop, uint
     return ONV_OK;
 }
 
+/* Before opset 9 every input has a batch axis that the body does not see, and scanned ones lie along axis 1. */
 static onv_status infer_scan(onv_op_ctx *c)
 {
-    onv_loop loop = {.in_first = 0};
-    uint32_t scanned;
-    onv_dim trips = ONV_DIM_UNKNOWN;
-    ONV_TRY(start_scan(c, 0, &loop, &scanned));
-    ONV_TRY(check_axes(c, "scan_input_axes", scanned));
-    ONV_TRY(check_axes(c, "scan_output_axes", loop.n_out - loop.n_states));
-    for (uint32_t k = 0; k < scanned; k++) {
-        onv_dim length;
-        uint32_t at = loop.n_states + k;
-        ONV_TRY(drop_axis(c, onv_op_in(c, at), axis_of(c, "scan_input_axes", k), &length,
-                          &loop.in[at].type));
-        loop.in[at].bound = c->in[at].bound;
-        ONV_TRY(onv_tensor_unify(c, "the lengths of scanned inputs", &trips, length));
-    }
-    loop.most_trips = onv_dim_substitute_bounds(c->dims, trips);
-    ONV_TRY(onv_loop_settle(c, &loop));
-    ONV_TRY(set_results(c, &loop, trips));
-    for (uint32_t k = loop.n_states; k < c->n_out; k++)
-        ONV_TRY(
-            stack(c, k, &loop.out[k], trips, axis_of(c, "scan_output_axes", k - loop.n_states)));
-    set_trips(c, &loop, trips);
-    return ONV_OK;
-}
-
-/* Scan-8: every input has a batch axis that the body does not see; sequences lie along axis 1. */
-static onv_status infer_scan_8(onv_op_ctx *c)
-{
+    const bool is_batched = c->version < 9;
+    const uint32_t first = is_batched ? 1 : 0;
     onv_loop loop = {.in_first = 0};
     uint32_t scanned;
     onv_dim trips = ONV_DIM_UNKNOWN, batch = ONV_DIM_UNKNOWN, size;
-    ONV_TRY(start_scan(c, 1, &loop, &scanned));
+    ONV_TRY(start_scan(c, first, &loop, &scanned));
+    ONV_TRY(check_axes(c, "scan_input_axes", scanned));
+    ONV_TRY(check_axes(c, "scan_output_axes", loop.n_out - loop.n_states));
     for (uint32_t k = 0; k < loop.n_in; k++) {
-        onv_type type;
-        ONV_TRY(drop_axis(c, onv_op_in(c, k + 1), 0, &size, &loop.in[k].type));
-        ONV_TRY(onv_tensor_unify(c, "the batches", &batch, size));
-        loop.in[k].known = NULL;
+        onv_type type = *onv_op_in(c, first + k), *now = &loop.in[k].type;
+        if (is_batched) {
+            ONV_TRY(drop_axis(c, &type, 0, &size, now));
+            ONV_TRY(onv_tensor_unify(c, "the batches", &batch, size));
+            loop.in[k].known = NULL;
+            type = *now;
+        }
         if (k < loop.n_states) continue;
-        type = loop.in[k].type;
-        ONV_TRY(drop_axis(c, &type, 0, &size, &loop.in[k].type));
+        int64_t axis = axis_of(c, "scan_input_axes", k - loop.n_states);
+        ONV_TRY(drop_axis(c, &type, axis, &size, now));
         ONV_TRY(onv_tensor_unify(c, "the lengths of scanned inputs", &trips, size));
+        loop.in[k].bound = c->in[first + k].bound;
     }
     loop.most_trips = onv_dim_substitute_bounds(c->dims, trips);
     ONV_TRY(onv_loop_settle(c, &loop));
     ONV_TRY(set_results(c, &loop, trips));
     for (uint32_t k = 0; k < c->n_out; k++) {
-        onv_op_value element = k < loop.n_states ? c->out[k] : loop.out[k];
-        if (k >= loop.n_states) {
-            ONV_TRY(stack(c, k, &element, trips, 0));
-            element = c->out[k];
-        }
-        if (!onv_op_has_out(c, k)) continue;
+        uint32_t stacked = k - loop.n_states;
+        if (k >= loop.n_states)
+            ONV_TRY(stack(c, k, &loop.out[k], trips, axis_of(c, "scan_output_axes", stacked)));
+        if (!is_batched || !onv_op_has_out(c, k)) continue;
+        onv_op_value element = c->out[k];
         c->out[k].known = NULL;
         ONV_TRY(stack(c, k, &element, batch, 0));
     }
-    set_trips(c, &loop, onv_dim_mul(c->dims, batch, trips));
+    set_trips(c, &loop, is_batched ? onv_dim_mul(c->dims, batch, trips) : trips);
     return ONV_OK;
 }
 
@@ -405,7 +386,7 @@ static const onv_op rows[] = {
     ONV_OP("If", 1, 1, 1, 1, MANY, infer_if, .flags = ONV_OP_SUBGRAPH),
     ONV_OP("Loop", 1, 3, MANY, 1, MANY, infer_loop, .flags = ONV_OP_SUBGRAPH),
     ONV_OP("Loop", 11, 2, MANY, 1, MANY, infer_loop, .flags = ONV_OP_SUBGRAPH),
-    ONV_OP("Scan", 8, 2, MANY, 1, MANY, infer_scan_8, .flags = ONV_OP_SUBGRAPH),
+    ONV_OP("Scan", 8, 2, MANY, 1, MANY, infer_scan, .flags = ONV_OP_SUBGRAPH),
     ONV_OP("Scan", 9, 1, MANY, 1, MANY, infer_scan, .flags = ONV_OP_SUBGRAPH),
 };
 

@@ -6,13 +6,7 @@
 #include "ops/fold.h"
 #include "ops/tensor.h"
 
-/* Output 0 has the shape that all inputs share, as before broadcasting came; fails where they
- * differ. */
-onv_status onv_math_same_as(onv_op_ctx *c, onv_dtype dtype);
-
-/* Broadcasting before opset 7: output 0 has the shape of the first input; the second one has the
- * same, or with `broadcast` set a part of it that starts at `axis`, or one element. */
-onv_status onv_math_legacy_as(onv_op_ctx *c, onv_dtype dtype);
+/* Broadcasting before opset 7. */
 onv_status onv_infer_legacy(onv_op_ctx *c);         /* with the inputs' dtype */
 onv_status onv_infer_legacy_compare(onv_op_ctx *c); /* bool */
 
