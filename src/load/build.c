@@ -6,7 +6,6 @@
 #include "base/fail.h"
 #include "base/heap.h"
 #include "base/quota.h"
-#include "load/notes.h"
 
 /* The newest IR version whose format proto/onnx.proto describes. */
 enum { NEWEST_IR = 14 };

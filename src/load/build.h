@@ -208,6 +208,13 @@ static inline const onv_name *onv_build_inputs(const onv_builder *b, const onv_s
 onv_status onv_build_identity(onv_builder *b, const onv_scope *scope, const char *name,
                               onv_value_id input, onv_value_id output);
 
+/* --- build_notes.c ----------------------------------------------------------------------------- */
+
+/* What the exporter notes of a node, whose operator and inputs stand already. */
+onv_status onv_build_notes(onv_builder *b, const onv_scan_node *record, onv_node *node);
+/* The parameters and buffers that a note of the main graph lists. */
+onv_status onv_build_signature(onv_builder *b, const onv_scan_graph *record);
+
 /* --- build_function.c -------------------------------------------------------------------------- */
 
 /* The table of local functions, and whether their expansion keeps the limits. */

@@ -4,8 +4,8 @@
 
 #include "base/fail.h"
 #include "base/quota.h"
+#include "load/build.h"
 #include "load/limits.h"
-#include "load/notes.h"
 
 uint64_t onv_build_cost(uint64_t items, bool in_function)
 {

@@ -1,12 +1,104 @@
-/* What PyTorch's exporter noted of a node. */
-#include "load/notes.h"
-#include "load/statements.h"
-
+/* What PyTorch's exporter notes of nodes and of the main graph. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "base/quota.h"
+#include "ir/notes.h"
+#include "load/build.h"
+#include "load/fields.h"
+#include "load/statements.h"
+
+/* A call as it is noted: `%mul : [num_users=1] = call_function[target=torch.ops.aten.mul.Tensor](args = (%sub_5, %rsqrt), kwargs = {})`. */
+typedef struct onv_noted_call {
+    onv_text text;
+    const onv_text *tensors;     /* its arguments that are tensors, without "%", in their order */
+    uint32_t n_tensors, n_plain; /* the first ones have no keyword */
+} onv_noted_call;
+
+/* The note of a kind, of those from `first` on, as it lies in the source, until something else is looked at there; at NULL: there is none. */
+static onv_status read_note(onv_builder *b, onv_record first, onv_note kind, onv_text *text)
+{
+    enum { PER_WORK = 4 }; /* bytes, which are read a number of times */
+    *text = (onv_text){NULL, 0};
+    ONV_EACH_RECORD(note, b->scan->notes, (onv_record_list){.first = first})
+    {
+        const unsigned char *at;
+        if (note->note != kind) continue;
+        ONV_WORK(1 + note->bytes / PER_WORK);
+        ONV_TRY(onv_source_view(b->scan->source, note->offset, note->bytes, &at, b->err));
+        *text = (onv_text){(const char *)at, note->bytes};
+    }
+    return ONV_OK;
+}
+
+/* --- The signature ------------------------------------------------------------------------------ */
+
+/* The parameters of the network that was exported: PyTorch's exporter lists them in a note of the graph, those
+ * too that no node reads, one line each:
+ *
+ *     p_layer1_weight: PARAMETER target='layer1.weight'
+ *
+ * The notes of calls name them so: "args = (%x, %p_layer1_weight)". */
+
+/* In the order in which their names are kept. */
+typedef enum kind { PARAMETER, BUFFER, ATTRIBUTE, UPDATED, N_KINDS } kind;
+
+/* One line of the list. */
+typedef struct entry {
+    kind kind;
+    onv_text called, name;
+} entry;
+
+static bool next_entry(onv_text *rest, entry *e)
+{
+    static const char *const kinds[N_KINDS] = {
+        "PARAMETER target='", "BUFFER target='", /* that is registered */
+        "CONSTANT_TENSOR target='",              /* that the network merely has an attribute for */
+        "BUFFER_MUTATION target='", /* that the pass writes, by a result of the export */
+    };
+    for (onv_text line; onv_next_part(rest, '\n', &line);) {
+        onv_text is = onv_text_behind(line, ": ");
+        for (kind k = 0; k < N_KINDS; k++) {
+            if (!onv_text_begins(is, kinds[k])) continue;
+            onv_text before = {line.at, (size_t)(is.at - line.at) - strlen(": ")};
+            *e = (entry){k, onv_text_last_word(before),
+                         onv_text_until(onv_text_skip(is, strlen(kinds[k])), "'")};
+            return true;
+        }
+    }
+    return false;
+}
+
+onv_status onv_build_signature(onv_builder *b, const onv_scan_graph *record)
+{
+    onv_model *model = b->model;
+    onv_text text;
+    entry e;
+    size_t ends[N_KINDS + 1] = {0}, at[N_KINDS] = {0};
+    ONV_TRY(read_note(b, record->notes, ONV_NOTED_SIGNATURE, &text));
+    for (onv_text rest = text; next_entry(&rest, &e);) ends[e.kind + 1]++;
+    for (kind k = 0; k < N_KINDS; k++) ends[k + 1] += at[k] = ends[k];
+    const char **names = ONV_ARENA_ARRAY(&model->arena, const char *, ends[N_KINDS]), *called;
+    if (names == NULL) return onv_fail_memory(b->err);
+    for (onv_text rest = text; next_entry(&rest, &e);) {
+        ONV_TRY(onv_build_text(b, e.name, &names[at[e.kind]++]));
+        if (e.kind != PARAMETER) continue;
+        ONV_TRY(onv_build_text(b, e.called, &called));
+        if (!onv_ptr_map_set(&b->signature, called, (uint32_t)at[PARAMETER] - 1))
+            return onv_fail_memory(b->err);
+    }
+    model->listed = (onv_listed){
+        .parameters = names,
+        .n_parameters = ends[BUFFER],
+        .buffers = names + ends[BUFFER],
+        .n_buffers = ends[UPDATED] - ends[BUFFER],
+        .n_registered = ends[ATTRIBUTE] - ends[BUFFER],
+        .updated = names + ends[UPDATED],
+        .n_updated = ends[N_KINDS] - ends[UPDATED],
+    };
+    return ONV_OK;
+}
 
 /* --- Modules ----------------------------------------------------------------------------------- */
 
@@ -155,6 +247,136 @@ static onv_status read_trace(onv_builder *b, const onv_scan_node *record, onv_te
     return onv_statements_read(b->model, trace, folded, notes, b->err);
 }
 
+/* --- Merged calls ------------------------------------------------------------------------------- */
+
+/* The exporter merges calls that are equal. Of `mul(%sub_5)` the argument was the result of a sixth `sub`, where the
+ * node reads that of an equal one.
+ *
+ *     %mul : [num_users=1] = call_function[target=torch.ops.aten.mul.Tensor](args = (%sub_5, %rsqrt), kwargs = {}) */
+
+enum { MAX_ARGUMENTS = 8, MAX_NAME = 60 };
+
+/* What a node reads, and what its call had for arguments. */
+typedef struct reads {
+    onv_text inputs[MAX_ARGUMENTS], names[MAX_ARGUMENTS];
+    uint32_t n_inputs, n; /* of them; those beyond are not looked at */
+    uint32_t all_inputs;
+} reads;
+
+static reads list_reads(const onv_builder *b, const onv_scan_node *record,
+                        const onv_noted_call *call)
+{
+    reads r = {.all_inputs = record->n_inputs};
+    const onv_name *inputs = onv_build_inputs(b, record);
+    for (; r.n_inputs < record->n_inputs && r.n_inputs < MAX_ARGUMENTS; r.n_inputs++)
+        r.inputs[r.n_inputs] = onv_text_of(onv_build_name(b, inputs[r.n_inputs]));
+    for (; r.n < call->n_plain && r.n < MAX_ARGUMENTS; r.n++) r.names[r.n] = call->tensors[r.n];
+    return r;
+}
+
+/* The operation's name in a call's: without the number of the call. */
+static onv_text operation(onv_text name)
+{
+    size_t length = name.length;
+    while (length > 0 && onv_is_digit(name.at[length - 1])) length--;
+    bool is_numbered = length > 1 && length < name.length && name.at[length - 1] == '_';
+    return (onv_text){name.at, is_numbered ? length - 1 : name.length};
+}
+
+/* "clone_3" of "clone". */
+static bool is_call_of(onv_text name, onv_text op)
+{
+    return onv_text_same(name, op) || onv_text_same(operation(name), op);
+}
+
+static uint32_t count_same(const onv_text *texts, uint32_t n, onv_text wanted)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < n; i++) found += onv_text_same(texts[i], wanted);
+    return found;
+}
+
+static onv_status intern_short(onv_builder *b, onv_text name, const char **interned)
+{
+    return name.length <= MAX_NAME ? onv_build_text(b, name, interned) : ONV_OK;
+}
+
+/* An argument is a call of the same operation as an input of the node, which no input is: as the one in its place, where there
+ * are as many; and the node reads that input more often than the call has it as an argument: for another one, too. */
+static onv_status find_merged(onv_builder *b, const reads *r, const char **name)
+{
+    for (uint32_t i = 0; i < r->n && *name == NULL; i++) {
+        onv_text op = operation(r->names[i]);
+        bool is_like = false;
+        for (uint32_t k = 0; k < r->n_inputs; k++)
+            is_like |= (r->n != r->all_inputs || k == i) && is_call_of(r->inputs[k], op) &&
+                       count_same(r->inputs, r->n_inputs, r->inputs[k]) >
+                           count_same(r->names, r->n, r->inputs[k]);
+        /* A number is what the host has. */
+        if (is_like && !onv_text_begins(r->names[i], "scalar_tensor") &&
+            count_same(r->inputs, r->n_inputs, r->names[i]) == 0)
+            ONV_TRY(intern_short(b, r->names[i], name));
+    }
+    return ONV_OK;
+}
+
+static bool is_made_up(onv_text input)
+{
+    return onv_text_begins(input, "val_");
+}
+
+/* Each argument is an input, but for a convolution's bias of zeros, which the exporter drops; and axes, which it adds. */
+static bool has_all_inputs(const reads *r, onv_text call)
+{
+    if (r->n == r->all_inputs) return r->n < MAX_ARGUMENTS;
+    if (r->n == 1 && r->all_inputs == 2) return is_made_up(r->inputs[1]);
+    return r->n == r->all_inputs + 1 && r->n < MAX_ARGUMENTS && onv_text_has(call, "aten.conv") &&
+           onv_text_begins(r->names[r->n - 1], "p_");
+}
+
+/* `x + 0`, as sum() begins, and `x * 1`: the exporter removes them, so that the node reads x where its call had the result of
+ * another operation. */
+static uint32_t find_neutral(const reads *r, onv_text call)
+{
+    static const char *const neutral[] = {"add", "mul", "sub", "div"};
+    uint32_t found = 0, n = r->n < r->all_inputs ? r->n : r->all_inputs;
+    if (!has_all_inputs(r, call)) return 0;
+    for (uint32_t i = 0; i < n; i++) {
+        onv_text base = operation(r->names[i]);
+        if (count_same(r->inputs, n, r->names[i]) > 0 || is_call_of(r->inputs[i], base) ||
+            is_made_up(r->inputs[i]))
+            continue;
+        for (size_t k = 0; k < sizeof neutral / sizeof neutral[0]; k++)
+            if (onv_text_is(base, neutral[k])) found |= UINT32_C(1) << i;
+    }
+    return found;
+}
+
+/* What a linear layer or a batch norm has for a weight, where that is no parameter: "div" of `linear(%x, %div)`. Its node
+ * reads what the exporter computed of that and called "val_5". */
+static onv_status find_weight(onv_builder *b, const reads *r, onv_text call, const char **name)
+{
+    static const char *const inputs[] = {"p_", "b_", "c_"};
+    if (r->n < 2 || r->all_inputs < 2 ||
+        (!onv_text_has(call, "aten.linear.default" ONV_NOTE_ARGS) &&
+         !onv_text_has(call, "aten._native_batch_norm_legit.no_stats" ONV_NOTE_ARGS)))
+        return ONV_OK;
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
+        if (onv_text_begins(r->names[1], inputs[i])) return ONV_OK;
+    return intern_short(b, r->names[1], name);
+}
+
+/* What arguments tell of calls that are not in the file: one that the exporter merged with one that the node reads, and those that
+ * changed nothing. */
+static onv_status read_merged(onv_builder *b, const onv_scan_node *record,
+                              const onv_noted_call *call, onv_notes *notes)
+{
+    reads r = list_reads(b, record, call);
+    notes->neutral = find_neutral(&r, call->text);
+    ONV_TRY(find_weight(b, &r, call->text, &notes->weight_call));
+    return find_merged(b, &r, &notes->merged_call);
+}
+
 /* --- The call ---------------------------------------------------------------------------------- */
 
 /* Argument k of those that begin there; empty where there are fewer. */
@@ -259,6 +481,28 @@ static onv_status list_tensors(onv_builder *b, onv_noted_call *call)
     return ONV_OK;
 }
 
+/* Those that the call of a node names. */
+static onv_status read_parameters(onv_builder *b, const onv_noted_call *call, onv_notes *notes)
+{
+    enum { MAX_PARAMETERS = 64 };
+    const char *names[MAX_PARAMETERS], *called;
+    uint32_t n = 0, place;
+    if (b->model->listed.n_parameters == 0) return ONV_OK;
+    for (uint32_t i = 0; i < call->n_plain && n < MAX_PARAMETERS; i++) {
+        notes->takes_buffer |= onv_text_begins(call->tensors[i], "b_");
+        if (!onv_text_begins(call->tensors[i], "p_")) continue;
+        ONV_TRY(onv_build_text(b, call->tensors[i], &called));
+        if (!onv_ptr_map_get(&b->signature, called, &place)) continue;
+        const char *name = onv_listed_parameter(&b->model->listed, place);
+        if (name != NULL) names[n++] = name;
+    }
+    if (n == 0) return ONV_OK;
+    notes->takes_buffer = false;
+    notes->parameters = onv_arena_copy(&b->model->arena, names, n * sizeof *names);
+    notes->n_parameters = n;
+    return notes->parameters != NULL ? ONV_OK : onv_fail_memory(b->err);
+}
+
 static onv_status read_call(onv_builder *b, const onv_scan_node *record, onv_text text,
                             onv_notes *notes)
 {
@@ -274,27 +518,12 @@ static onv_status read_call(onv_builder *b, const onv_scan_node *record, onv_tex
     notes->smooths_labels = number(argument(args, 5)) > 0;
     notes->clones = left_out(b, record, &call, "clone");
     notes->detached = left_out(b, record, &call, "detach");
-    ONV_TRY(onv_build_parameters(b, &call, notes));
+    ONV_TRY(read_parameters(b, &call, notes));
     ONV_TRY(read_padding(b, &call, notes));
-    return onv_build_merged(b, record, &call, notes);
+    return read_merged(b, record, &call, notes);
 }
 
 /* --- All notes --------------------------------------------------------------------------------- */
-
-onv_status onv_build_note(onv_builder *b, onv_record first, onv_note kind, onv_text *text)
-{
-    enum { PER_WORK = 4 }; /* bytes, which are read a number of times */
-    *text = (onv_text){NULL, 0};
-    ONV_EACH_RECORD(note, b->scan->notes, (onv_record_list){.first = first})
-    {
-        const unsigned char *at;
-        if (note->note != kind) continue;
-        ONV_WORK(1 + note->bytes / PER_WORK);
-        ONV_TRY(onv_source_view(b->scan->source, note->offset, note->bytes, &at, b->err));
-        *text = (onv_text){(const char *)at, note->bytes};
-    }
-    return ONV_OK;
-}
 
 onv_status onv_build_notes(onv_builder *b, const onv_scan_node *record, onv_node *node)
 {
@@ -303,16 +532,16 @@ onv_status onv_build_notes(onv_builder *b, const onv_scan_node *record, onv_node
     onv_notes *notes = onv_arena_copy(&b->model->arena, &onv_no_notes, sizeof onv_no_notes);
     if (notes == NULL) return onv_fail_memory(b->err);
     node->notes = notes;
-    ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_SCOPES, &text));
+    ONV_TRY(read_note(b, record->notes, ONV_NOTED_SCOPES, &text));
     ONV_TRY(without_slices(b, &text));
     ONV_TRY(read_list(b, text, &notes->scope, &notes->source_op, &notes->calls));
-    ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_CLASSES, &text));
+    ONV_TRY(read_note(b, record->notes, ONV_NOTED_CLASSES, &text));
     ONV_TRY(read_list(b, text, &notes->module_class, &notes->aten_op, &notes->call_classes));
-    ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_TRACE, &text));
+    ONV_TRY(read_note(b, record->notes, ONV_NOTED_TRACE, &text));
     if (text.at != NULL) ONV_TRY(read_trace(b, record, text, notes));
-    ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_CALL, &text));
+    ONV_TRY(read_note(b, record->notes, ONV_NOTED_CALL, &text));
     if (text.at != NULL) ONV_TRY(read_call(b, record, text, notes));
-    ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_RULES, &text));
+    ONV_TRY(read_note(b, record->notes, ONV_NOTED_RULES, &text));
     notes->has_pad = text.at != NULL; /* kept for it */
     return ONV_OK;
 }

@@ -1,5 +1,5 @@
-/* The scan at work: what its parts share. scan.c walks from field to field; scan_keep.c writes what is
- * kept of a field; scan_records.c opens and closes messages and makes the records of them. */
+/* The scan at work: what its parts share. scan.c walks from field to field and writes what is
+ * kept of each; scan_records.c opens and closes messages and makes the records of them. */
 #ifndef ONV_LOAD_SCAN_WALK_H
 #define ONV_LOAD_SCAN_WALK_H
 
@@ -70,47 +70,16 @@ static inline onv_frame *onv_walk_top(onv_walk *w)
     return &w->stack[w->depth - 1];
 }
 
-/* What is looked at or copied at a time where it may be long; a tag and a number behind it. */
-enum { ONV_PIECE_BYTES = 16 << 10, ONV_HEAD_BYTES = 2 * ONV_VARINT_MOST_BYTES };
-
-/* *at is the source from `from` on, as far as a tag and a number or a length reach within `end`. */
-static inline onv_status onv_walk_head(onv_walk *w, uint64_t from, uint64_t end,
-                                       const unsigned char **at, const unsigned char **stop)
-{
-    uint64_t bytes = end - from < ONV_HEAD_BYTES ? end - from : ONV_HEAD_BYTES;
-    ONV_TRY(onv_source_view(w->source, from, bytes, at, w->err));
-    *stop = *at + bytes;
-    return ONV_OK;
-}
-
 /* --- scan.c ------------------------------------------------------------------------------------ */
 
 /* "damaged at byte 17: NodeProto.input is not UTF-8 text". */
 onv_status onv_walk_damaged(onv_walk *w, const onv_item *it, const char *what);
 const char *onv_walk_field_name(const onv_item *it);
 
-/* --- scan_keep.c ------------------------------------------------------------------------------- */
-
 onv_status onv_walk_put(onv_walk *w, onv_bytes *out, const void *data, size_t bytes);
 onv_status onv_walk_put_varint(onv_walk *w, onv_bytes *out, uint64_t value);
 onv_status onv_walk_put_field(onv_walk *w, onv_bytes *out, uint32_t number, const void *data,
                               size_t bytes);
-
-/* A stretch of the source, in pieces: of what is kept some may be long. */
-onv_status onv_walk_put_stretch(onv_walk *w, onv_bytes *out, uint64_t from, uint64_t bytes);
-onv_status onv_walk_put_field_from(onv_walk *w, onv_bytes *out, uint32_t number, uint64_t from,
-                                   uint64_t bytes);
-
-/* Values of so many bytes, from w->at on. */
-onv_status onv_walk_string(onv_walk *w, const onv_item *it, uint64_t bytes);
-onv_status onv_walk_note(onv_walk *w, uint64_t bytes);
-onv_status onv_walk_varints(onv_walk *w, const onv_item *it, uint64_t bytes);
-onv_status onv_walk_floats(onv_walk *w, const onv_item *it, uint64_t bytes);
-/* Counts `more` elements of a list of an attribute, before anything is made of them; gives how many of them go
- * into the skeleton. Other messages have their numbers counted elsewhere. */
-uint64_t onv_walk_count_list(onv_walk *w, const onv_item *it, uint64_t more);
-onv_status onv_walk_chunk(onv_walk *w, const onv_item *it, uint64_t offset, uint64_t bytes,
-                          bool tagged);
 
 /* --- scan_records.c ---------------------------------------------------------------------------- */
 
