@@ -30,6 +30,7 @@ typedef struct found_run {
     onv_known_plan *plans;
     uint32_t n_plans;             /* 0: it is beyond all bounds */
     const onv_known_plan *chosen; /* that fits; NULL: none does */
+    const onv_known_plan *least;  /* takes the least */
 } found_run;
 
 typedef struct search {
@@ -42,6 +43,7 @@ typedef struct search {
     int64_t to_better
         [ONV_SIZE_GOALS]; /* 0: each is searched for; else what does not reach it is left */
     int64_t confirmed;    /* the largest size at which a run of its own was seen to fit */
+    int64_t closed;       /* that size, once no larger one up to the next run fits */
 } search;
 
 /* --- Analyses ---------------------------------------------------------------------------------- */
@@ -261,14 +263,17 @@ static onv_status look_at_run(search *all, int goal, int64_t size, onv_error *er
         found_run run = {.size = size};
         bool is_kept = made == NULL || keep_plans(all, &made->training, &run);
         onv_analysis_destroy(made);
-        if (!is_kept || !onv_vec_push(&all->runs, run)) return onv_fail_memory(err);
+        if (!is_kept) return onv_fail_memory(err);
         onv_size_fact least = {.size = size, .is_known = true, .of = {UINT64_MAX, UINT64_MAX}}, f;
         for (uint32_t k = 0; k < run.n_plans; k++) {
             ONV_TRY(fact_of(all, size, &run.plans[k].figures, &f, err));
-            if (f.of[ONV_FITS] < least.of[ONV_FITS]) least = f;
+            if (f.of[ONV_FITS] >= least.of[ONV_FITS]) continue;
+            least = f;
+            run.least = &run.plans[k];
         }
         least.reaches[ONV_FITS] = run.chosen != NULL;
-        if (!onv_size_add(&all->whole, least)) return onv_fail_memory(err);
+        if (!onv_vec_push(&all->runs, run) || !onv_size_add(&all->whole, least))
+            return onv_fail_memory(err);
     }
     return look_there(all, goal, &all->runs.at[i], err);
 }
@@ -286,19 +291,26 @@ static onv_status learn(search *all, int goal, int64_t size, onv_error *err)
     return find(all, first, err);
 }
 
-/* What is to be tried behind a run at `size`; 0: the answer is known. Plans that were made at one size are none that a run
- * at another one finds, so the answer is confirmed by a run of its own. */
-static int64_t next_run(search *all, int64_t size)
+/* The smallest run above the confirmed one that has no plan that fits; INT64_MAX: there is none. */
+static int64_t failed_above(const search *all)
 {
     int64_t above = INT64_MAX;
-    size_t which;
-    onv_size_narrow(&all->whole, ONV_FITS, 0);
-    all->confirmed = all->whole.found[ONV_FITS];
     for (size_t i = 0; i < all->runs.count; i++) {
         const found_run *run = &all->runs.at[i];
         if (run->chosen == NULL && run->size > all->confirmed && run->size < above)
             above = run->size;
     }
+    return above;
+}
+
+/* What is to be tried behind a run at `size`; 0: the answer is known, but for a gap. Plans that were made at one size are none
+ * that a run at another one finds, so the answer is confirmed by a run of its own. */
+static int64_t next_run(search *all, int64_t size)
+{
+    size_t which;
+    onv_size_narrow(&all->whole, ONV_FITS, 0);
+    all->confirmed = all->whole.found[ONV_FITS];
+    const int64_t above = failed_above(all);
     if (above < INT64_MAX && above - all->confirmed <= all->confirmed / GAP_PARTS) return 0;
     int64_t wanted = all->whole.wanted[ONV_FITS],
             middle = all->confirmed + (above - all->confirmed) / 2;
@@ -308,6 +320,43 @@ static int64_t next_run(search *all, int64_t size)
     if (above < INT64_MAX || size == ONV_MAX_BATCH) return wanted;
     int64_t most = most_found(all, ONV_FITS, &which);
     return most > size ? most : size + onv_size_grain(size);
+}
+
+/* Totals fall in places, so sizes between the confirmed run and the one above it that does not fit may fit: the largest one that
+ * the first one's smallest plan reaches is to be run; 0: there is none. It is looked at for that alone, as no run confirms
+ * what it reaches by release. */
+static onv_status look_in_gap(search *all, int64_t *size, onv_error *err)
+{
+    const int64_t low = all->confirmed, above = failed_above(all);
+    size_t i = 0;
+    onv_status status = ONV_OK;
+    while (i < all->runs.count && all->runs.at[i].size != low) i++;
+    if (low == all->closed || above == INT64_MAX || i == all->runs.count) return ONV_OK;
+    const onv_known_plan *plan = all->runs.at[i].least;
+    const onv_known_plans known = {&plan->plan, &plan->text, 1, plan->n_ops};
+    onv_size_facts facts = {.usable_bytes = all->sizing->usable_bytes};
+    onv_size_fact f = {.size = low, .is_known = true, .of = {UINT64_MAX, UINT64_MAX}};
+    f.reaches[ONV_FITS] = true;
+    bool is_kept = onv_size_add(&facts, f);
+    f.reaches[ONV_FITS] = false;
+    for (f.size = above; f.size > 0 && is_kept && status == ONV_OK;) {
+        onv_analysis *made = NULL;
+        onv_size_fact at = f;
+        if (f.size < above)
+            status = all->sizing->analyse(all->sizing->context, f.size, &known, &made, err);
+        if (status == ONV_OK && made != NULL && !made->training.plans[0].is_missing)
+            status = fact_of(all, f.size, &made->training.plans[0].figures, &at, err);
+        onv_analysis_destroy(made);
+        is_kept = onv_size_add(&facts, at);
+        onv_size_narrow(&facts, ONV_FITS, 0);
+        f.size = facts.wanted[ONV_FITS];
+    }
+    onv_vec_cleanup(&facts.at);
+    if (facts.found[ONV_FITS] > low)
+        *size = facts.found[ONV_FITS];
+    else
+        all->closed = low;
+    return is_kept || status != ONV_OK ? status : onv_fail_memory(err);
 }
 
 /* The first run is at a size that no plan so far reaches: its plans do with less. */
@@ -321,6 +370,7 @@ static onv_status find_whole(search *all, onv_error *err)
     for (int64_t past = PAST_PARTS; size > 0;) {
         ONV_TRY(learn(all, ONV_FITS, size, err));
         size = next_run(all, size);
+        if (size == 0) ONV_TRY(look_in_gap(all, &size, err));
         if (size > 0 || past < PAST_PARTS / 2 || all->confirmed == ONV_MAX_BATCH) continue;
         size = all->confirmed + all->confirmed / past; /* totals fall in places */
         past /= 2;

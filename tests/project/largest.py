@@ -22,7 +22,7 @@ RUNS = {"inference": ["--runtime", "ideal,arena,torch,ort,async"],
         "plans": ["--train", "momentum", "--checkpoint", "none,blocks"]}
 ALL_GPUS = ["T4", "A10G", "A100 40GB", "RTX 4090", "H100"]
 QUICK = [("resnet18-train", "A10G", "training"), ("resnet18-train", "A10G", "none"), ("resnet18-train", "T4", "plans"),
-         ("vit_b_16-dynamo", "A10G", "none"), ("mobilenet_v2", "A10G", "training"), ("lstm", "T4", "inference"), ("functions", "H100", "inference")]
+         ("vit_b_16-dynamo", "A10G", "none"), ("mobilenet_v2", "A10G", "training"), ("unet-train", "RTX 4090", "none"), ("lstm", "T4", "inference"), ("functions", "H100", "inference")]
 failures = []
 
 
