@@ -25,7 +25,7 @@
 
 /* --- Running a formula ------------------------------------------------------------------------- */
 
-enum { MAX_TENSORS = 16, MAX_DEPTH = 4, NO_TEMP = UINT32_MAX };
+enum { MAX_TENSORS = ONV_ATEN_MOST_TEMPS, MAX_DEPTH = ONV_ATEN_MOST_NESTED, NO_TEMP = UINT32_MAX };
 
 /* The tensors that formulas allocate, in their order. */
 typedef struct made {
@@ -40,12 +40,6 @@ static uint32_t make(made *m, uint64_t bytes)
     if (bytes == 0 || m->is_full) return NO_TEMP;
     m->at[m->n] = (onv_backward_temp){.bytes = bytes, .until = ONV_BACKWARD_TEMPS};
     return m->n++;
-}
-
-static uint64_t int64_bytes(uint64_t elems)
-{
-    uint64_t bytes;
-    return onv_u64_mul(elems, sizeof(int64_t), &bytes) ? bytes : UINT64_MAX;
 }
 
 typedef struct operands {
@@ -63,7 +57,7 @@ static uint64_t bytes_of(char letter, const operands *o)
     switch (letter) {
     case 'x': return o->self.bytes;
     case 'X': return o->self.elems;
-    case 'I': return int64_bytes(o->self.elems);
+    case 'I': return onv_u64_times(o->self.elems, sizeof(int64_t));
     case 'w': return in_dtype_of_result(o);
     case 'C': return o->self.dtype != o->result.dtype ? in_dtype_of_result(o) : 0;
     case 'c': return o->self.dtype != o->result.dtype ? o->self.bytes : 0;
@@ -71,8 +65,9 @@ static uint64_t bytes_of(char letter, const operands *o)
     case 'Y': return o->other.elems;
     case 'f': return o->result.bytes;
     case 'm': return o->result.elems;
-    case 'i': return int64_bytes(o->result.elems);
-    default: return onv_dtype_bits((onv_dtype)o->result.dtype) / 8;
+    case 'i': return onv_u64_times(o->result.elems, sizeof(int64_t));
+    case 's': return onv_dtype_bits((onv_dtype)o->result.dtype) / 8;
+    default: return UINT64_MAX; /* no letter of ONV_ATEN_TENSORS */
     }
 }
 

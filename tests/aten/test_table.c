@@ -179,6 +179,43 @@ TEST(finds_every_row)
     assert_int_equal(onv_aten_named(""), ONV_ATEN_NONE);
 }
 
+static bool is_sound(const char *temps)
+{
+    char open[ONV_ATEN_MOST_NESTED];
+    size_t starts[ONV_ATEN_MOST_NESTED], depth = 0, n = 0;
+    for (const char *c = temps; c != NULL && *c != '\0'; c++) {
+        if (strchr(ONV_ATEN_TENSORS, *c) != NULL) {
+            if (n++ == ONV_ATEN_MOST_TEMPS) return false;
+        } else if (*c == '[' || *c == '(') {
+            if (depth == ONV_ATEN_MOST_NESTED) return false;
+            starts[depth] = n;
+            open[depth++] = *c;
+        } else if (*c == ']' || *c == ')') {
+            if (depth == 0 || open[--depth] != (*c == ']' ? '[' : '(')) return false;
+            n = starts[depth] + (*c == ']' && n > starts[depth]);
+        } else if ((*c != '<' || c > temps) &&
+                   (*c != '^' || c[1] == '\0' || strchr(ONV_ATEN_TENSORS, c[1]) == NULL)) {
+            return false;
+        }
+    }
+    return depth == 0;
+}
+
+TEST(temporaries_have_known_letters)
+{
+    for (int i = 1; i < ONV_ATEN_N_IDS; i++) {
+        const onv_aten_op *op = &onv_aten_ops[i];
+        if (!is_sound(op->temps) || !is_sound(op->temps_of_second) || !is_sound(op->forward_temps))
+            fail_msg("%s: TEMPS have a letter, a bracket or more tensors at once than "
+                     "src/emit/derivative.c knows",
+                     op->name);
+    }
+    assert_true(is_sound("[ff](m)f^xy") && is_sound("<x"));
+    assert_false(is_sound("k") || is_sound("[f)") || is_sound("f]") || is_sound("(f") ||
+                 is_sound("x<") || is_sound("x^") || is_sound("[[[[[x]]]]]") ||
+                 is_sound("xxxxxxxxxxxxxxxxx"));
+}
+
 /* What the formulas of a row make has a place in a list of the tape: a tensor for each letter, and a sum for each input. */
 TEST(formulas_fit_their_list)
 {

@@ -8,12 +8,41 @@ static void run_cases(void **state)
     const onv_case *cases = *state;
     char message[2048];
     unsigned failed = 0;
+    if (cases->op == NULL) fail_msg("the table has no case");
     for (; cases->op != NULL; cases++) {
         if (onv_case_run(cases, message, sizeof message)) continue;
         print_error("%s\n", message);
         failed++;
     }
     if (failed > 0) fail_msg("%u cases do not hold", failed);
+}
+
+static const onv_case *const tables[] = {
+#define CASES(family) onv_cases_##family,
+#include "ops/cases.def"
+#undef CASES
+};
+
+static bool has_case(const onv_op_family *family)
+{
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+        for (const onv_case *at = tables[t]; at->op != NULL; at++) {
+            const char *colon = strchr(at->op, ':'), *name = colon != NULL ? colon + 1 : at->op;
+            size_t length = colon != NULL ? (size_t)(colon - at->op) : 0;
+            if (strncmp(at->op, family->domain, length) != 0 || family->domain[length] != '\0')
+                continue;
+            for (size_t i = 0; i < family->n_rows; i++)
+                if (strcmp(family->rows[i].name, name) == 0) return true;
+        }
+    return false;
+}
+
+/* A table that cases.def lacks is not run: the family that it is for has no cases then. */
+static void families_have_cases(void **state)
+{
+    for (size_t f = 0; f < onv_n_op_families; f++)
+        if (!has_case(onv_op_families[f]))
+            fail_msg("no case in cases.def for the family of %s", onv_op_families[f]->rows[0].name);
 }
 
 static void says_are_read(const onv_op *row)
@@ -155,6 +184,7 @@ int main(int argc, char **argv)
 {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(families_have_cases),
         cmocka_unit_test(rows_are_sound),
         cmocka_unit_test(rows_are_unique),
         cmocka_unit_test(rows_bear_odd_inputs),
