@@ -43,6 +43,14 @@ static inline bool onv_i64_mul(int64_t a, int64_t b, int64_t *product)
     return true;
 }
 
+/* The largest number where it does not fit. */
+static inline uint64_t onv_u64_times(uint64_t a, uint64_t b)
+{
+    uint64_t product = UINT64_MAX;
+    onv_u64_mul(a, b, &product);
+    return product;
+}
+
 /* `bytes` rounded up to a multiple of `quantum` (> 0); false if that does not fit. */
 static inline bool onv_u64_round_up(uint64_t bytes, uint64_t quantum, uint64_t *rounded)
 {

@@ -160,12 +160,6 @@ static bool is_view(const builder *b, const onv_eager_op *op)
 
 /* --- Recipes ----------------------------------------------------------------------------------- */
 
-static uint64_t times(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-    return onv_u64_mul(a, b, &product) ? product : UINT64_MAX;
-}
-
 /* The nth storage that the tape's operation makes for its backward; SIZE_MAX: there is none. */
 static uint64_t extra_bytes(const builder *b, uint32_t nth)
 {
@@ -208,15 +202,15 @@ static uint64_t size_of(const builder *b, char letter)
     case 'y': return op->n_in > 1 ? tensor_at(b, op->in[1].tensor)->bytes : x->bytes;
     case 'a': return result_bytes(b);
     case 'r': return row_bytes(b);
-    case 'R': return times(row_bytes(b), 2);
+    case 'R': return onv_u64_times(row_bytes(b), 2);
     case '0':
     case '1':
     case '2': return extra_bytes(b, (uint32_t)(letter - '0'));
     case 'b': return out->elems;
     case 'q': return onv_u64_plus(out->bytes, out->elems);
     case 'm': return x->elems;
-    case 'f': return times(out->elems, sizeof(float));
-    case 'i': return times(out->elems, sizeof(int64_t));
+    case 'f': return onv_u64_times(out->elems, sizeof(float));
+    case 'i': return onv_u64_times(out->elems, sizeof(int64_t));
     default: return sizeof(int64_t);
     }
 }

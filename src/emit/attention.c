@@ -31,10 +31,8 @@ static rows rows_of(const onv_eager_tensor *query)
  * where it is counted. */
 static uint64_t float_bytes(rows r, uint64_t step, uint64_t each)
 {
-    uint64_t bytes, count = onv_round_up(r.count, step);
-    bool fits = onv_u64_mul(r.groups, count, &bytes) && onv_u64_mul(bytes, each, &bytes) &&
-                onv_u64_mul(bytes, sizeof(float), &bytes);
-    return fits ? bytes : UINT64_MAX;
+    uint64_t all = onv_u64_times(r.groups, onv_round_up(r.count, step));
+    return onv_u64_times(onv_u64_times(all, each), sizeof(float));
 }
 
 typedef enum kernel { FLASH, CUDNN, EFFICIENT } kernel;
@@ -77,11 +75,10 @@ static uint64_t spread_bytes(const onv_emitter *e, uint32_t x, const onv_eager_t
 {
     enum { HEADS = 3 }; /* from the last */
     onv_eager_tensor t = onv_tensor_at(e, x);
-    uint64_t bytes;
     if (t.rank < HEADS || t.rank != query->rank) return 0;
     uint64_t heads = (uint64_t)t.dims[t.rank - HEADS], all = (uint64_t)query->dims[t.rank - HEADS];
     if (heads == all || heads == 0) return 0;
-    return onv_u64_mul(t.bytes / heads, all, &bytes) ? bytes : UINT64_MAX;
+    return onv_u64_times(t.bytes / heads, all);
 }
 
 /* Sums of the memory-efficient kernel's backward: the gradient of the query in tiles, with a lock for each; 8.6 and 8.9 have
@@ -89,20 +86,19 @@ static uint64_t spread_bytes(const onv_emitter *e, uint32_t x, const onv_eager_t
 static uint64_t tiles_bytes(const onv_emitter *e, rows r, uint64_t n_keys, bool low)
 {
     enum { TILE = 64, TILE_LOCK = 16 };
-    uint64_t bytes;
     uint32_t device = e->options->cuda.compute_capability;
     bool is_small = device == 86 || device == 89;
     uint64_t block = r.head <= TILE || (!low && is_small) ? TILE : 2 * TILE;
     uint64_t width = onv_round_up(r.head, r.head <= TILE || r.head > 128 ? TILE : 128);
-    uint64_t tiles = onv_round_up(r.count, block) / block, locks;
+    uint64_t tiles = onv_round_up(r.count, block) / block;
     if (!low || r.head > 128) tiles *= width / TILE;
-    bool fits = onv_u64_mul(r.groups, tiles, &locks) && onv_u64_mul(locks, TILE_LOCK, &locks) &&
-                onv_u64_add(float_bytes(r, block, width), locks, &bytes);
+    uint64_t locks = onv_u64_times(onv_u64_times(r.groups, tiles), TILE_LOCK);
+    uint64_t bytes = onv_u64_plus(float_bytes(r, block, width), locks);
     /* Heads that no block holds whole: tiles of the gradients of keys and values, too. */
     rows keys = {.groups = r.groups, .count = n_keys};
-    if (fits && low && r.head > (is_small ? 96 : 128))
-        fits = onv_u64_add(bytes, float_bytes(keys, 128, 2 * onv_round_up(r.head, 128)), &bytes);
-    return fits ? bytes : UINT64_MAX;
+    if (low && r.head > (is_small ? 96 : 128))
+        bytes = onv_u64_plus(bytes, float_bytes(keys, 128, 2 * onv_round_up(r.head, 128)));
+    return bytes;
 }
 
 /* In the order of PyTorch's flash_api.cpp, MHA.cpp and attention_backward.cu: gradients of each head's keys and values, where heads

@@ -8,12 +8,10 @@
 static uint64_t bilinear_temps(onv_emitter *e, const uint32_t in[3])
 {
     onv_eager_tensor x = onv_tensor_at(e, in[0]), y = onv_tensor_at(e, in[2]);
-    uint64_t inputs = (uint64_t)y.dims[y.rank - 1], all, matrix, made = 0, most = 0;
-    uint64_t elem = onv_dtype_bits((onv_dtype)x.dtype) / 8;
-    if (!onv_u64_mul(x.bytes, inputs, &all) ||
-        !onv_u64_mul((uint64_t)x.dims[x.rank - 1], inputs, &matrix) ||
-        !onv_u64_mul(matrix, elem, &matrix))
-        return UINT64_MAX;
+    uint64_t inputs = (uint64_t)y.dims[y.rank - 1], made = 0, most = 0;
+    uint64_t all = onv_u64_times(x.bytes, inputs),
+             matrix = onv_u64_times((uint64_t)x.dims[x.rank - 1], inputs);
+    matrix = onv_u64_times(matrix, onv_dtype_bits((onv_dtype)x.dtype) / 8);
     const uint64_t temps[] = {onv_u64_plus(all, x.bytes), onv_u64_plus(x.bytes, matrix),
                               onv_u64_plus(y.bytes, y.bytes)};
     for (uint32_t i = 0; i < 3; i++) {

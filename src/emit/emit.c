@@ -283,8 +283,8 @@ void onv_emit_save(onv_emitter *e, uint32_t tensor)
 
 void onv_emit_extra(onv_emitter *e, uint64_t count, uint64_t bytes_each, const char *label)
 {
-    onv_extra extra = {.label = label};
-    if (!onv_u64_mul(count, bytes_each, &extra.bytes)) fail_overflow(e);
+    onv_extra extra = {.bytes = onv_u64_times(count, bytes_each), .label = label};
+    if (extra.bytes == UINT64_MAX) fail_overflow(e);
     if (!onv_vec_push(&e->extra, extra)) onv_emit_fail_memory(e);
 }
 
@@ -352,9 +352,8 @@ static void copy_slices(onv_emitter *e)
     if (first->grad == ONV_GRAD_NONE || e->is_written_view == NULL ||
         e->op.aten == ONV_ATEN_copy_slices || !e->is_written_view(e, first->tensor))
         return;
-    uint64_t bytes = onv_tensor_at(e, first->tensor).bytes, twice;
-    if (!onv_u64_mul(bytes, 2, &twice)) twice = UINT64_MAX;
-    onv_emit_temps(e, 0, first->grad == ONV_GRAD_NEW ? twice : bytes);
+    uint64_t bytes = onv_tensor_at(e, first->tensor).bytes;
+    onv_emit_temps(e, 0, onv_u64_times(bytes, first->grad == ONV_GRAD_NEW ? 2 : 1));
     first->grad = ONV_GRAD_NEW;
 }
 

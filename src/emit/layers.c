@@ -34,8 +34,7 @@ uint32_t onv_emit_group_norm(onv_emitter *e, uint32_t x, uint32_t w, uint32_t b,
     if (x == ONV_NO_TENSOR || t.rank == 0) return ONV_NO_TENSOR;
     bool last = onv_tensor_is_channels_last(&t); /* a layout that the kernel knows */
     uint32_t out = onv_tensor_new(e, t.dtype, t.rank, t.dims, last ? t.strides : NULL);
-    uint64_t all;
-    if (!onv_u64_mul((uint64_t)groups, (uint64_t)t.dims[0], &all)) all = UINT64_MAX; /* refused */
+    uint64_t all = onv_u64_times((uint64_t)groups, (uint64_t)t.dims[0]); /* UINT64_MAX: refused */
     onv_emit_norm(e, "group_norm", x, w, b, all, true, out);
     if (e->status != ONV_OK || t.rank < 2) return out;
     /* Factors of each channel: two forward; two sums and a factor backward, and two for each group. */
@@ -46,9 +45,8 @@ uint32_t onv_emit_group_norm(onv_emitter *e, uint32_t x, uint32_t w, uint32_t b,
     op->backward_temp_bytes = 3 * channels + 2 * all * sizeof(float);
     /* The kernel works on a copy of another layout, which is not what autograd keeps. */
     if (last || onv_tensor_is_contiguous(&t)) return out;
-    if (!onv_u64_add(op->forward_temp_bytes, t.bytes, &op->forward_temp_bytes) ||
-        !onv_u64_add(op->backward_temp_bytes, t.bytes, &op->backward_temp_bytes))
-        op->forward_temp_bytes = op->backward_temp_bytes = UINT64_MAX; /* refused */
+    op->forward_temp_bytes = onv_u64_plus(op->forward_temp_bytes, t.bytes);
+    op->backward_temp_bytes = onv_u64_plus(op->backward_temp_bytes, t.bytes);
     return out;
 }
 

@@ -14,12 +14,6 @@ static const struct {
 
 enum { RESERVE_OF_MODULE = 256 }; /* beside the layers', however many there are */
 
-static uint64_t product_of(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-    return onv_u64_mul(a, b, &product) ? product : UINT64_MAX;
-}
-
 static uint64_t layers_of(const onv_rnn_layer *r)
 {
     return r->problem.layers > 1 ? r->problem.layers : 1;
@@ -30,15 +24,15 @@ static uint64_t layers_of(const onv_rnn_layer *r)
 static uint64_t reserve_of(onv_emitter *e, const onv_rnn_layer *r)
 {
     uint64_t out = onv_tensor_at(e, r->out).bytes, cells = out, layers = layers_of(r);
-    uint64_t each = product_of(out, kinds[r->problem.cell].reserve);
+    uint64_t each = onv_u64_times(out, kinds[r->problem.cell].reserve);
     if (r->width > 0 && r->problem.hidden > 0) {
-        cells = product_of(out / (uint64_t)r->problem.hidden, (uint64_t)r->width);
-        each = onv_u64_plus(product_of(cells, kinds[r->problem.cell].reserve + 1), out);
+        cells = onv_u64_times(out / (uint64_t)r->problem.hidden, (uint64_t)r->width);
+        each = onv_u64_plus(onv_u64_times(cells, kinds[r->problem.cell].reserve + 1), out);
     }
     uint64_t between = cells > out ? cells - out : 0;
     if (r->begins)
-        return onv_u64_plus(product_of(each, layers),
-                            product_of(onv_u64_plus(between, out), layers - 1));
+        return onv_u64_plus(onv_u64_times(each, layers),
+                            onv_u64_times(onv_u64_plus(between, out), layers - 1));
     return onv_u64_plus(each, between);
 }
 
@@ -50,16 +44,16 @@ static uint64_t layer_temps(onv_emitter *e, const onv_rnn_layer *r)
     const onv_rnn_problem *p = &r->problem;
     onv_eager_tensor t = onv_tensor_at(e, r->out);
     bool has_cell = p->cell == ONV_RNN_LSTM;
-    uint64_t state = p->steps > 0 ? product_of(t.bytes / (uint64_t)p->steps, layers_of(r)) : 0;
+    uint64_t state = p->steps > 0 ? onv_u64_times(t.bytes / (uint64_t)p->steps, layers_of(r)) : 0;
     uint64_t cell = state;
     if (r->width > 0 && p->hidden > 0)
-        cell = product_of(state / (uint64_t)p->hidden, (uint64_t)r->width);
-    uint64_t all = product_of(state, 2 - onv_tensor_needs_grad(e, r->h));
-    if (has_cell) all = onv_u64_plus(all, product_of(cell, 2 - onv_tensor_needs_grad(e, r->c)));
+        cell = onv_u64_times(state / (uint64_t)p->hidden, (uint64_t)r->width);
+    uint64_t all = onv_u64_times(state, 2 - onv_tensor_needs_grad(e, r->h));
+    if (has_cell) all = onv_u64_plus(all, onv_u64_times(cell, 2 - onv_tensor_needs_grad(e, r->c)));
     if (!r->lacks_bias || p->batch <= 0) return all;
     for (size_t i = 0; i < r->n_weights; i++)
         all = onv_u64_plus(all, onv_tensor_at(e, r->weights[i]).bytes);
-    return onv_u64_plus(all, product_of(cell / (uint64_t)p->batch, 2 * gates[p->cell]));
+    return onv_u64_plus(all, onv_u64_times(cell / (uint64_t)p->batch, 2 * gates[p->cell]));
 }
 
 uint32_t onv_amp_rnn(onv_emitter *e, uint32_t x)
@@ -190,9 +184,9 @@ uint64_t onv_emit_rnn_begin(onv_emitter *e, const onv_rnn_layer *r)
 {
     onv_emit_begin(e, kinds[r->problem.cell].name);
     if (r->drops)
-        e->recurrent.mask_bytes =
-            product_of(layers_of(r) - 1, onv_cudnn_rnn_dropout_bytes(onv_tensor_at(e, r->out).elems,
-                                                                     r->problem.bidirectional));
+        e->recurrent.mask_bytes = onv_u64_times(
+            layers_of(r) - 1,
+            onv_cudnn_rnn_dropout_bytes(onv_tensor_at(e, r->out).elems, r->problem.bidirectional));
     onv_emit_in(e, r->x, ONV_GRAD_NEW);
     onv_emit_in(e, r->h, ONV_GRAD_NEW);
     onv_emit_in(e, r->c, ONV_GRAD_NEW);
@@ -244,8 +238,7 @@ uint32_t onv_emit_cell(onv_emitter *e, const onv_cell *cell, const onv_shape *sh
     uint32_t out = onv_tensor_new(e, gates.dtype, shape->rank, shape->dims, NULL);
     *after =
         is_lstm ? onv_tensor_new(e, gates.dtype, shape->rank, shape->dims, NULL) : ONV_NO_TENSOR;
-    uint64_t workspace = UINT64_MAX;
-    bool fits = onv_u64_mul(onv_tensor_at(e, out).bytes, is_lstm ? 4 : 5, &workspace);
+    uint64_t workspace = onv_u64_times(onv_tensor_at(e, out).bytes, is_lstm ? 4 : 5);
     uint32_t both =
         is_lstm ? onv_emit_add_to(e, cell->input, cell->own, ONV_GRAD_ALIAS) : cell->input;
     onv_emit_begin(e, is_lstm ? "lstm_cell" : "gru_cell");
@@ -262,8 +255,7 @@ uint32_t onv_emit_cell(onv_emitter *e, const onv_cell *cell, const onv_shape *sh
     onv_emit_save(e, *after);
     bool has_state_grad =
         onv_tensor_needs_grad(e, cell->before); /* the kernel makes it in any case */
-    if (e->op.has_backward)
-        onv_emit_extra(e, workspace, fits ? 1 : UINT64_MAX, "workspace of a cell");
+    if (e->op.has_backward) onv_emit_extra(e, workspace, 1, "workspace of a cell");
     onv_emit_extras_come_first(e);
     onv_emit_temps(e, e->op.has_backward ? 0 : workspace,
                    has_state_grad ? 0 : onv_tensor_at(e, out).bytes);

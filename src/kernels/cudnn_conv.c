@@ -68,20 +68,15 @@ typedef struct conv {
     uint64_t elem;
 } conv;
 
-static uint64_t mul(uint64_t a, uint64_t b)
-{
-    return onv_u64_mul(a, b, &a) ? a : UINT64_MAX;
-}
-
 static uint64_t mul3(uint64_t a, uint64_t b, uint64_t c)
 {
-    return mul(mul(a, b), c);
+    return onv_u64_times(onv_u64_times(a, b), c);
 }
 
 static uint64_t product(const int64_t *dims, uint32_t rank)
 {
     uint64_t elems = 1;
-    for (uint32_t i = 0; i < rank; i++) elems = mul(elems, (uint64_t)dims[i]);
+    for (uint32_t i = 0; i < rank; i++) elems = onv_u64_times(elems, (uint64_t)dims[i]);
     return elems;
 }
 
@@ -124,9 +119,9 @@ static conv conv_of(const onv_conv_problem *p, onv_conv_pass pass)
     c.out = product(c.out_dims, c.rank);
     c.kernel = product(p->kernel, c.rank);
     c.stride = product(p->stride, c.rank);
-    c.pixels = mul(c.n, c.out);
-    c.filters = mul(c.k, c.groups);
-    c.taps = mul(c.c, c.kernel);
+    c.pixels = onv_u64_times(c.n, c.out);
+    c.filters = onv_u64_times(c.k, c.groups);
+    c.taps = onv_u64_times(c.c, c.kernel);
     c.elem = is_half(p->dtype) ? 2 : 4;
     return c;
 }
@@ -179,20 +174,23 @@ static uint64_t fft_bytes(const conv *c, uint64_t x, uint64_t y, uint64_t w)
     if (c->rank != 2) return 0;
     uint64_t side = 16, need = 0;
     for (uint32_t i = 0; i < 2; i++) {
-        uint64_t padded =
-            onv_u64_plus((uint64_t)c->in_dims[i], mul(2, (uint64_t)c->problem->pad_begin[i]));
+        uint64_t padded = onv_u64_plus((uint64_t)c->in_dims[i],
+                                       onv_u64_times(2, (uint64_t)c->problem->pad_begin[i]));
         if (padded > need) need = padded;
     }
     if (need > UINT32_MAX) return UINT64_MAX;
     while (side < need) side *= 2;
-    uint64_t spectrum = mul(16 * side, side / 2 + 1);
+    uint64_t spectrum = onv_u64_times(16 * side, side / 2 + 1);
     /* What each pass makes: the others are read. */
-    uint64_t sizes[] = {mul(c->n, c->k), mul(c->n, c->c), mul(c->c, c->k)}, made = sizes[c->pass];
+    uint64_t sizes[] = {onv_u64_times(c->n, c->k), onv_u64_times(c->n, c->c),
+                        onv_u64_times(c->c, c->k)},
+             made = sizes[c->pass];
     uint64_t read = onv_u64_plus(sizes[(c->pass + 1) % 3], sizes[(c->pass + 2) % 3]);
     uint64_t one = c->pass == ONV_CONV_BACKWARD_WEIGHT ? y : w;
     uint64_t copies = c->groups > GROUPS_AT_ONCE ? onv_u64_plus(w, onv_u64_plus(x, y)) : one;
-    uint64_t group = onv_u64_plus(copies / c->groups, mul(spectrum, made > read ? made : read));
-    return mul(groups_at_once(c), group);
+    uint64_t group =
+        onv_u64_plus(copies / c->groups, onv_u64_times(spectrum, made > read ? made : read));
+    return onv_u64_times(groups_at_once(c), group);
 }
 
 /* As fft_bytes, for tiles of 32 x 32: those of an image follow each other. */
@@ -200,8 +198,8 @@ static uint64_t tiles_fft_bytes(const conv *c, uint64_t copies)
 {
     enum { SPECTRUM = 8 * 32 * 17 };
     uint64_t images = mul3(2, c->n, onv_u64_plus(c->c, c->k));
-    uint64_t group = mul(SPECTRUM, onv_u64_plus(images, mul(c->c, c->k)));
-    return onv_u64_plus(mul(groups_at_once(c), group), c->groups > 1 ? copies : 0);
+    uint64_t group = onv_u64_times(SPECTRUM, onv_u64_plus(images, onv_u64_times(c->c, c->k)));
+    return onv_u64_plus(onv_u64_times(groups_at_once(c), group), c->groups > 1 ? copies : 0);
 }
 
 /* F(4 x 4, 3 x 3): 36 values for each tile of 4 x 4 outputs. */
@@ -210,14 +208,16 @@ static uint64_t winograd_bytes(const conv *c, uint64_t images)
     if (c->rank != 2) return 0;
     const int64_t *made = c->pass == ONV_CONV_BACKWARD_DATA ? c->in_dims : c->out_dims;
     uint64_t tiles = mul3(images, ceil_div((uint64_t)made[0], 4), ceil_div((uint64_t)made[1], 4));
-    uint64_t values = onv_u64_plus(mul(tiles, onv_u64_plus(c->c, c->k)), mul(c->c, c->k));
+    uint64_t values =
+        onv_u64_plus(onv_u64_times(tiles, onv_u64_plus(c->c, c->k)), onv_u64_times(c->c, c->k));
     return mul3(UINT64_C(36) * 4, values, groups_at_once(c));
 }
 
 /* Copies of so many groups with so many channels in and out. */
 static uint64_t copies_of(const conv *c, uint64_t groups, uint64_t in, uint64_t out, bool weights)
 {
-    uint64_t images = mul(c->n, onv_u64_plus(mul(in, c->in), mul(out, c->out)));
+    uint64_t images =
+        onv_u64_times(c->n, onv_u64_plus(onv_u64_times(in, c->in), onv_u64_times(out, c->out)));
     uint64_t group = weights ? mul3(in, out, c->kernel) : 0;
     return mul3(groups, onv_u64_plus(images, group), c->elem);
 }
@@ -244,29 +244,31 @@ static uint64_t base_bytes(const conv *c, conv_base base)
     if (base == BASE_NONE) return 0;
     uint64_t quantum = 16 / c->elem, power = base == BASE_POWER_X_Y_W ? power_of(c) : 0;
     uint64_t at_once = groups_at_once(c);
-    uint64_t wide = mul(ceil_div(c->c, quantum), quantum);
-    uint64_t tall = mul(ceil_div(c->k, quantum), quantum);
+    uint64_t wide = onv_u64_times(ceil_div(c->c, quantum), quantum);
+    uint64_t tall = onv_u64_times(ceil_div(c->k, quantum), quantum);
     bool padded = base >= BASE_PAD_X_Y_W && base <= BASE_PAD_W;
     uint64_t channels = padded ? wide : c->c, filters = padded ? tall : c->k;
-    uint64_t unit = mul(c->groups, c->elem);
-    uint64_t x = mul3(unit, mul(c->n, channels), c->in), y = mul3(unit, mul(c->n, filters), c->out);
-    uint64_t w = mul3(unit, mul(channels, filters), c->kernel);
+    uint64_t unit = onv_u64_times(c->groups, c->elem);
+    uint64_t x = mul3(unit, onv_u64_times(c->n, channels), c->in),
+             y = mul3(unit, onv_u64_times(c->n, filters), c->out);
+    uint64_t w = mul3(unit, onv_u64_times(channels, filters), c->kernel);
     if (base <= BASE_PAD_W) {
         uint8_t sum = sums[padded ? base - BASE_W : base];
         return onv_u64_plus(onv_u64_plus(sum & X ? x : 0, sum & Y ? y : 0), sum & W ? w : 0);
     }
     switch (base) {
-    case BASE_BATCH_W: return mul(c->n, w);
-    case BASE_X_X: return mul(2, x);
-    case BASE_Y_Y: return mul(2, y);
+    case BASE_BATCH_W: return onv_u64_times(c->n, w);
+    case BASE_X_X: return onv_u64_times(2, x);
+    case BASE_Y_Y: return onv_u64_times(2, y);
     case BASE_WINOGRAD: return winograd_bytes(c, c->n);
-    case BASE_WINOGRAD_SIXTEENS: return winograd_bytes(c, mul(16, ceil_div(c->n, 16)));
+    case BASE_WINOGRAD_SIXTEENS: return winograd_bytes(c, onv_u64_times(16, ceil_div(c->n, 16)));
     case BASE_FFT: return fft_bytes(c, x, y, w);
     case BASE_TILES_FFT: return tiles_fft_bytes(c, onv_u64_plus(x, y));
     case BASE_BATCH_W_W: return mul3(2, c->n, w);
     case BASE_WINOGRAD_W:
-        return c->rank == 2 && c->kernel == 9 ? mul3(UINT64_C(25) * 4, c->groups, mul(c->c, c->k))
-                                              : 0;
+        return c->rank == 2 && c->kernel == 9
+                   ? mul3(UINT64_C(25) * 4, c->groups, onv_u64_times(c->c, c->k))
+                   : 0;
     case BASE_EIGHT_X_Y: return copies_of(c, at_once, c->c, c->k, false);
     case BASE_EIGHT_X_Y_W: return copies_of(c, at_once, c->c, c->k, true);
     case BASE_EIGHT_PAD_X_Y_W: return copies_of(c, at_once, wide, tall, true);
@@ -275,10 +277,11 @@ static uint64_t base_bytes(const conv *c, conv_base base)
     case BASE_PACKED_X_Y_W:
     case BASE_PACKED_X_Y: {
         uint64_t each, together = packed_groups(c, &each);
-        uint64_t all = mul(ceil_div(c->groups, together), together);
+        uint64_t all = onv_u64_times(ceil_div(c->groups, together), together);
         return copies_of(c, all, each, each, base == BASE_PACKED_X_Y_W);
     }
-    case BASE_FLOAT_X_Y_W: return mul(sizeof(float) / c->elem, onv_u64_plus(onv_u64_plus(x, y), w));
+    case BASE_FLOAT_X_Y_W:
+        return onv_u64_times(sizeof(float) / c->elem, onv_u64_plus(onv_u64_plus(x, y), w));
     case BASE_TABLE: return mul3(6, c->out, at_once);
     default: return 0;
     }
@@ -294,9 +297,9 @@ static uint64_t slice_bytes(const conv *c, const onv_conv_form *form)
         if (channels < 64) channels = 64;
         filters = channels;
     } else if (t->across != 0) {
-        channels = mul(ceil_div(channels, quantum), quantum);
+        channels = onv_u64_times(ceil_div(channels, quantum), quantum);
     }
-    uint64_t columns = ceil_div(mul(channels, c->kernel), t->width);
+    uint64_t columns = ceil_div(onv_u64_times(channels, c->kernel), t->width);
     uint64_t count = mul3(groups, ceil_div(filters, t->height), columns);
     uint64_t each = (uint64_t)form->splits * ((uint64_t)t->height * t->width + 1) + 1;
     return mul3(count, each, sizeof(float));
@@ -307,7 +310,7 @@ static uint64_t slice_bytes(const conv *c, const onv_conv_form *form)
 static uint64_t splits_of(uint64_t most, uint64_t steps, bool rounds, uint64_t least, uint64_t each)
 {
     if (most < 2) return 1;
-    if (rounds && steps >= mul(3, least)) {
+    if (rounds && steps >= onv_u64_times(3, least)) {
         uint64_t part = ceil_div(steps, most);
         return ceil_div(steps, part > 4 ? part : 4);
     }
@@ -335,12 +338,12 @@ static uint64_t partial_bytes(const conv *c, const onv_conv_tiles *t)
     size_t type = c->elem == 4 ? 0 : c->problem->dtype == ONV_BFLOAT16 ? 2 : 1;
     uint64_t deep = types[type].deep;
     bool weights = c->pass == ONV_CONV_BACKWARD_WEIGHT, forward = c->pass == ONV_CONV_FORWARD;
-    uint64_t pixels = mul(c->n, forward ? c->out : c->in), made = forward ? c->k : c->c;
+    uint64_t pixels = onv_u64_times(c->n, forward ? c->out : c->in), made = forward ? c->k : c->c;
     uint64_t rows = ceil_div(weights ? c->k : pixels, t->height);
     uint64_t columns =
-        weights ? mul(c->kernel, ceil_div(c->c, t->width)) : ceil_div(made, t->width);
-    uint64_t steps = weights ? ceil_div(mul(c->n, c->out), deep)
-                             : mul(ceil_div(forward ? c->c : c->k, deep), c->kernel);
+        weights ? onv_u64_times(c->kernel, ceil_div(c->c, t->width)) : ceil_div(made, t->width);
+    uint64_t steps = weights ? ceil_div(onv_u64_times(c->n, c->out), deep)
+                             : onv_u64_times(ceil_div(forward ? c->c : c->k, deep), c->kernel);
     uint64_t cluster = (uint64_t)t->down * t->across, clusters = PARTS * (BLOCKS / cluster);
     uint64_t count = mul3(ceil_div(rows, t->down), ceil_div(columns, t->across), c->groups);
     uint64_t tail = count % clusters, area = (uint64_t)t->height * t->width;
@@ -358,9 +361,10 @@ static uint64_t split_bytes(const conv *c, conv_base base)
                                      [ONV_CONV_BACKWARD_DATA] = BASE_X,
                                      [ONV_CONV_BACKWARD_WEIGHT] = BASE_W};
     if (base == BASE_POWER_X_Y_W && c->pass == ONV_CONV_BACKWARD_WEIGHT)
-        return mul3(mul(power_of(c), power_of(c)), mul(c->groups, c->kernel), sizeof(float));
+        return mul3(onv_u64_times(power_of(c), power_of(c)), onv_u64_times(c->groups, c->kernel),
+                    sizeof(float));
     conv_base padding = base >= BASE_PAD_X_Y_W && base <= BASE_PAD_W ? BASE_W : BASE_NONE;
-    return mul(base_bytes(c, made[c->pass] + padding), sizeof(float) / c->elem);
+    return onv_u64_times(base_bytes(c, made[c->pass] + padding), sizeof(float) / c->elem);
 }
 
 /* A form that is far more for this problem than for any that was asked is not its form. */
@@ -370,7 +374,7 @@ static uint64_t form_bytes(const conv *c, const onv_conv_form *part, uint64_t mo
     bool are_slices = part->tiles.height > 0 && part->tiles.down == 0;
     uint64_t sums = are_slices               ? slice_bytes(c, part)
                     : part->tiles.height > 0 ? partial_bytes(c, &part->tiles)
-                    : part->splits > 0       ? mul(part->splits, split_bytes(c, base))
+                    : part->splits > 0       ? onv_u64_times(part->splits, split_bytes(c, base))
                                              : 0;
     uint64_t bytes = onv_u64_plus(onv_u64_plus(base_bytes(c, base), sums), part->tail);
     if (bytes <= most_mib << 20) return bytes;
@@ -429,9 +433,9 @@ static uint64_t feature(const void *context, uint32_t which)
     case 7: return c->stride;
     case 8: return largest(p->dilation, c->rank);
     case 9: return c->rank;
-    case 10: return mul3(c->n, mul(c->c, c->groups), c->in);
-    case 11: return mul(c->filters, c->pixels);
-    case 12: return mul(c->filters, c->taps);
+    case 10: return mul3(c->n, onv_u64_times(c->c, c->groups), c->in);
+    case 11: return onv_u64_times(c->filters, c->pixels);
+    case 12: return onv_u64_times(c->filters, c->taps);
     case 13: return c->pixels;
     case 14: return c->taps;
     case 15: return alignment(c->c);
@@ -439,17 +443,17 @@ static uint64_t feature(const void *context, uint32_t which)
     case 17: return alignment(c->out);
     case 18: return largest(p->kernel, c->rank);
     case 19: return mul3(c->pixels, c->filters, c->taps);
-    case 20: return mul(ceil_div(c->pixels, 128), ceil_div(c->k, 128));
+    case 20: return onv_u64_times(ceil_div(c->pixels, 128), ceil_div(c->k, 128));
     case 21: return alignment(c->in);
     case 22: return (uint64_t)c->in_dims[c->rank - 1];
     case 23: return largest(p->pad_begin, c->rank);
-    case 24: return mul(ceil_div(mul(c->n, c->in), 128), ceil_div(c->c, 128));
-    case 25: return mul(ceil_div(c->taps, 64), ceil_div(c->k, 64));
-    case 26: return mul(16, c->k) / c->c;
-    case 27: return mul(16, c->pixels) / c->taps;
-    case 28: return mul(16, c->pixels) / c->k;
+    case 24: return onv_u64_times(ceil_div(onv_u64_times(c->n, c->in), 128), ceil_div(c->c, 128));
+    case 25: return onv_u64_times(ceil_div(c->taps, 64), ceil_div(c->k, 64));
+    case 26: return onv_u64_times(16, c->k) / c->c;
+    case 27: return onv_u64_times(16, c->pixels) / c->taps;
+    case 28: return onv_u64_times(16, c->pixels) / c->k;
     case 29: return (uint64_t)c->out_dims[c->rank - 1];
-    case 30: return mul(c->n, c->in);
+    case 30: return onv_u64_times(c->n, c->in);
     case 31: return (uint64_t)p->kernel[c->rank - 1];
     case 32: return is_patches(c);
     default: return p->dtype == ONV_BFLOAT16;

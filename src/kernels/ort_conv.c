@@ -9,8 +9,7 @@ static uint64_t fallback_bytes(const onv_conv_problem *p)
     uint64_t bytes =
         4 * ((uint64_t)(p->transposed ? p->out_channels : p->in_channels) / (uint64_t)p->groups);
     for (uint32_t i = 0; i < p->spatial_rank; i++)
-        if (p->kernel[i] < 0 || !onv_u64_mul(bytes, (uint64_t)p->kernel[i], &bytes))
-            return UINT64_MAX;
+        bytes = p->kernel[i] < 0 ? UINT64_MAX : onv_u64_times(bytes, (uint64_t)p->kernel[i]);
     return bytes;
 }
 

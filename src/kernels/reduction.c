@@ -59,9 +59,7 @@ onv_column_sum onv_column_sum_of(uint64_t inputs, uint64_t outputs, uint64_t adj
     uint64_t shares = least(ceil_div(resident, grid), ceil_div(each, FEW));
     if (shares < ceil_div(each, MANY)) shares = ceil_div(each, MANY);
     if (shares < 2) return nothing;
-    onv_column_sum sum = {.counter_bytes = grid * sizeof(int)};
-    if (!onv_u64_mul(outputs, (uint64_t)part_bytes * width * vector, &sum.part_bytes) ||
-        !onv_u64_mul(sum.part_bytes, shares, &sum.part_bytes))
-        sum.part_bytes = UINT64_MAX;
-    return sum;
+    uint64_t part = onv_u64_times(outputs, (uint64_t)part_bytes * width * vector);
+    return (onv_column_sum){.part_bytes = onv_u64_times(part, shares),
+                            .counter_bytes = grid * sizeof(int)};
 }

@@ -132,9 +132,8 @@ static uint64_t multiplied_bytes(const onv_lowering *l, uint32_t value)
                 node->code == ONV_OP_Sub)
                 continue;
             uint32_t storage = onv_tensor_at(&l->emit, l->values[other.index].tensor).storage;
-            if (!l->emit.saved.at[storage] &&
-                !onv_u64_add(bytes, l->emit.eager->storages.at[storage].bytes, &bytes))
-                bytes = UINT64_MAX;
+            if (!l->emit.saved.at[storage])
+                bytes = onv_u64_plus(bytes, l->emit.eager->storages.at[storage].bytes);
         }
     }
     return bytes;
@@ -145,9 +144,9 @@ static uint64_t most_results(const onv_value *value, const note *of)
 {
     enum { MOST_FOLDED = 8192 }; /* elements */
     uint64_t each = value->tensor->elems > 0 ? value->tensor->bytes / value->tensor->elems : 0;
-    uint64_t most = each * MOST_FOLDED, bytes;
+    uint64_t most = each * MOST_FOLDED;
     if (value->tensor->bytes > most) most = value->tensor->bytes;
-    return onv_u64_mul(most, of->results + of->parameters, &bytes) ? bytes : UINT64_MAX;
+    return onv_u64_times(most, of->results + of->parameters);
 }
 
 void onv_folded_report_constants(onv_lowering *l, bool lacks)
@@ -159,8 +158,7 @@ void onv_folded_report_constants(onv_lowering *l, bool lacks)
         note of = read_note(l, value);
         if (!is_open(l, i, &of, lacks)) continue;
         onv_say(l->said, ONV_SAID_folded_layers, value->name, value->tensor->bytes, NULL);
-        if (!onv_u64_add(said->more, most_results(value, &of), &said->more))
-            said->more = UINT64_MAX;
+        said->more = onv_u64_plus(said->more, most_results(value, &of));
         said->rest = onv_u64_plus(said->rest, multiplied_bytes(l, i));
     }
 }

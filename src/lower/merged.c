@@ -149,12 +149,9 @@ void onv_merged_calls(onv_lowering *l)
     }
     onv_tally *merged = &l->said[ONV_SAID_merged].of;
     for (uint32_t k = 0; k < N_KINDS; k++) {
-        uint64_t bytes;
         uint32_t missing = s.of[k].found > 0 ? s.of[k].end - s.of[k].found : 0;
         merged->count += missing;
-        if (!onv_u64_mul(missing, s.of[k].most_bytes, &bytes) ||
-            !onv_u64_add(merged->bytes, bytes, &merged->bytes))
-            merged->bytes = UINT64_MAX;
+        merged->bytes = onv_u64_plus(merged->bytes, onv_u64_times(missing, s.of[k].most_bytes));
     }
     onv_ptr_map_cleanup(&s.seen);
     if (s.failed) onv_emit_fail_memory(&l->emit);

@@ -74,8 +74,7 @@ uint32_t onv_emit_unfolded_norm(onv_emitter *e, const onv_node *node, uint32_t x
         onv_storage_new(e, channels * sizeof(float), ONV_STORAGE_BUFFER, module);
     onv_storage_new(e, sizeof(int64_t), ONV_STORAGE_BUFFER, module);
     if (e->eager->restored_norms++ == 0) e->eager->first_restored = node;
-    if (!onv_u64_add(e->eager->restored_bytes, t.bytes, &e->eager->restored_bytes))
-        e->eager->restored_bytes = UINT64_MAX;
+    e->eager->restored_bytes = onv_u64_plus(e->eager->restored_bytes, t.bytes);
     e->part = module;
     onv_emit_norm(e, "batch_norm", x, w, bias, channels, true, out);
     e->part = NULL;
@@ -206,11 +205,9 @@ static void count_formula(onv_lowering *l, const onv_fusion *f, uint32_t x, uint
                           onv_said row)
 {
     const onv_node *node = onv_model_node(l->emit.model, f->last);
-    uint64_t bytes;
     if (x == ONV_NO_TENSOR || !onv_tensor_needs_grad(&l->emit, x) || onv_node_is_noted(node))
         return;
-    if (!onv_u64_mul(onv_tensor_at(&l->emit, x).bytes, more, &bytes)) bytes = UINT64_MAX;
-    onv_say(l->said, row, NULL, bytes, NULL);
+    onv_say(l->said, row, NULL, onv_u64_times(onv_tensor_at(&l->emit, x).bytes, more), NULL);
 }
 
 /* What notes, or a form, tell to be one call of up to three tensors. */

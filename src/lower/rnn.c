@@ -277,8 +277,7 @@ void onv_lower_cell(onv_lowering *l, const onv_fusion *f)
 void onv_cells_report(onv_lowering *l)
 {
     onv_tally *deep = &l->said[ONV_SAID_deep_calls].of;
-    if (!onv_u64_add(deep->bytes, onv_cudnn_dropout_state(&l->emit.options->cuda), &deep->bytes))
-        deep->bytes = UINT64_MAX;
+    deep->bytes = onv_u64_plus(deep->bytes, onv_cudnn_dropout_state(&l->emit.options->cuda));
     /* What the kernel keeps beside what the parts do, in halves of the state for each tanh: both gates, from the
      * input and the state, and a workspace of 5 (4) states; measured with PyTorch 2.15. */
     static const struct {
@@ -292,11 +291,8 @@ void onv_cells_report(onv_lowering *l)
         if (l->fusions->of_node[i] != 0) continue;
         for (size_t k = 0; k < 2; k++) {
             if (strcmp(onv_noted(node)->module_class, cells[k].class) != 0) continue;
-            uint64_t more;
             uint64_t state = onv_tensor_at(&l->emit, onv_value_tensor(l, node->outputs[0])).bytes;
-            if (!onv_u64_mul(state, cells[k].halves, &more) ||
-                !onv_u64_add(bytes, more / 2, &bytes))
-                bytes = UINT64_MAX;
+            bytes = onv_u64_plus(bytes, onv_u64_times(state, cells[k].halves) / 2);
             calls[k]++;
         }
     }

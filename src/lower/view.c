@@ -260,10 +260,9 @@ static void lower_gather_nd(onv_lowering *l, const onv_node *node)
     onv_eager_op *op = &l->emit.eager->ops.at[l->emit.eager->ops.count - 1];
     onv_eager_tensor t = onv_tensor_at(&l->emit, indices);
     if (!op->has_backward || t.rank == 0 || t.dims[t.rank - 1] == 0) return;
-    uint64_t n = t.elems / (uint64_t)t.dims[t.rank - 1], bytes;
-    if (!onv_u64_mul(n, 4 * sizeof(int64_t), &bytes) ||
-        !onv_u64_add(op->backward_temp_bytes, bytes, &op->backward_temp_bytes))
-        op->backward_temp_bytes = UINT64_MAX;
+    uint64_t n = t.elems / (uint64_t)t.dims[t.rank - 1];
+    op->backward_temp_bytes =
+        onv_u64_plus(op->backward_temp_bytes, onv_u64_times(n, 4 * sizeof(int64_t)));
 }
 
 /* Images whose channels all come last are joined so. */

@@ -37,7 +37,7 @@ static void note_expanded(onv_saying *said, const char *name, const onv_shape *s
     uint32_t sides = 0;
     for (uint32_t i = 0; i < shape->rank; i++) {
         sides += shape->dims[i] != 1;
-        if (!onv_u64_mul(bytes, (uint64_t)shape->dims[i], &bytes)) bytes = UINT64_MAX;
+        bytes = onv_u64_times(bytes, (uint64_t)shape->dims[i]);
     }
     if (sides > 1) onv_say(said, ONV_SAID_expanded, name, bytes, NULL);
 }

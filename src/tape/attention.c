@@ -187,8 +187,7 @@ static void count_mask(onv_tape *t, uint32_t mask, uint32_t query)
     onv_shape shape;
     if (!onv_tape_shape(t, mask, &shape)) return;
     uint64_t bytes = 1 + onv_dtype_bits((onv_dtype)onv_tensor_at(&t->emit, query).dtype) / 8;
-    for (uint32_t i = 0; i < shape.rank; i++)
-        if (!onv_u64_mul(bytes, (uint64_t)shape.dims[i], &bytes)) bytes = UINT64_MAX;
+    for (uint32_t i = 0; i < shape.rank; i++) bytes = onv_u64_times(bytes, (uint64_t)shape.dims[i]);
     onv_tape_count_mask(t, bytes);
 }
 

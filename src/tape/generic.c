@@ -227,11 +227,10 @@ static void emit_operands(onv_tape *t, const kept *k, bool in_place, uint32_t ba
 /* Backward copies the incoming gradient of the whole, clones the view of it, and has the gradient of that. */
 static void emit_slices(onv_tape *t, uint32_t base)
 {
-    uint64_t bytes = onv_tensor_at(&t->emit, t->operands.at[0].tensor).bytes, temps;
-    if (!onv_u64_mul(bytes, 2, &temps)) temps = UINT64_MAX;
-    if (!onv_tensor_needs_grad(&t->emit, base) &&
-        !onv_u64_add(temps, onv_tensor_at(&t->emit, base).bytes, &temps))
-        temps = UINT64_MAX;
+    uint64_t bytes = onv_tensor_at(&t->emit, t->operands.at[0].tensor).bytes;
+    uint64_t temps = onv_u64_times(bytes, 2);
+    if (!onv_tensor_needs_grad(&t->emit, base))
+        temps = onv_u64_plus(temps, onv_tensor_at(&t->emit, base).bytes);
     onv_emit_temps(&t->emit, 0, temps);
 }
 

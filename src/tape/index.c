@@ -31,12 +31,6 @@ void onv_tape_embedding_bag(onv_tape *t, const onv_program_call *c)
     onv_emit_end(&t->emit);
 }
 
-static uint64_t bytes_times(uint64_t n, uint64_t each)
-{
-    uint64_t bytes;
-    return onv_u64_mul(n, each, &bytes) ? bytes : UINT64_MAX;
-}
-
 /* A copy into a view of x. Autograd's node for that (CopySlices) copies the incoming gradient, and from that copy the part,
  * which is the gradient of what was written; zeros take its place where x has a gradient. */
 static void emit_copy_slices(onv_tape *t, const onv_program_call *c, uint32_t target, uint32_t base,
@@ -46,13 +40,13 @@ static void emit_copy_slices(onv_tape *t, const onv_program_call *c, uint32_t ta
     onv_eager_tensor s = onv_tensor_at(&t->emit, x);
     onv_eager_tensor view = onv_tensor_at(&t->emit, onv_tape_tensor(t, target));
     uint64_t temps = onv_tensor_needs_grad(&t->emit, x) ? view.bytes : s.bytes;
-    bool fits = onv_tensor_needs_grad(&t->emit, part) || onv_u64_add(temps, view.bytes, &temps);
+    if (!onv_tensor_needs_grad(&t->emit, part)) temps = onv_u64_plus(temps, view.bytes);
     uint32_t out = onv_tensor_on(&t->emit, s.storage, s.dtype, s.rank, s.dims, s.strides);
     onv_emit_begin(&t->emit, "copy_slices");
     t->emit.op.in_place = true;
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
     onv_emit_in(&t->emit, part, ONV_GRAD_NEW);
-    onv_emit_temps(&t->emit, 0, fits ? temps : UINT64_MAX);
+    onv_emit_temps(&t->emit, 0, temps);
     onv_emit_out(&t->emit, out);
     onv_emit_end(&t->emit);
     onv_tape_set_base_written(t, onv_call_result(c, 0), target, out);
@@ -102,6 +96,7 @@ void onv_tape_roll(onv_tape *t, const onv_program_call *c)
         dims->kind != ONV_ARGUMENT_INTS || dims->count < 2)
         return;
     onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
-    uint64_t all = bytes_times(onv_tensor_at(&t->emit, made->in[0].tensor).bytes, dims->count - 1);
+    uint64_t all =
+        onv_u64_times(onv_tensor_at(&t->emit, made->in[0].tensor).bytes, dims->count - 1);
     made->forward_temp_bytes = made->backward_temp_bytes = all;
 }

@@ -112,10 +112,8 @@ void onv_tape_instance_norm(onv_tape *t, const onv_program_call *c)
     gather(t, c, in);
     uint32_t x = onv_emit_contiguous(&t->emit, in[0]);
     onv_eager_tensor s = onv_tensor_at(&t->emit, x);
-    uint64_t groups = 1;
     if (x == ONV_NO_TENSOR) return;
-    if (s.rank > 1 && !onv_u64_mul((uint64_t)s.dims[0], (uint64_t)s.dims[1], &groups))
-        groups = UINT64_MAX;
+    uint64_t groups = s.rank > 1 ? onv_u64_times((uint64_t)s.dims[0], (uint64_t)s.dims[1]) : 1;
     in[1] = repeated(t, in[1], groups);
     in[2] = repeated(t, in[2], groups);
     uint32_t out = onv_tensor_new(&t->emit, s.dtype, s.rank, s.dims, NULL);

@@ -76,13 +76,11 @@ void onv_tape_loss(onv_tape *t, const onv_program_call *c)
     onv_eager_tensor y = onv_tensor_at(&t->emit, made->out[0]);
     bool is_weighted = made->aten == ONV_ATEN_bce_with_logits_weighted;
     bool is_logits = is_weighted || made->aten == ONV_ATEN_bce_with_logits;
-    uint64_t all = x.bytes;
     if (y.rank != 0 || x.rank == 0) {
         if (is_weighted) made->forward_temp_bytes = 2 * x.bytes;
         return;
     }
-    if (is_logits && !onv_u64_mul(x.bytes, is_weighted ? 3 : 2, &all)) all = UINT64_MAX;
-    made->forward_temp_bytes = all;
+    made->forward_temp_bytes = onv_u64_times(x.bytes, is_weighted ? 3 : is_logits ? 2 : 1);
     bool is_apart = is_logits || made->aten == ONV_ATEN_huber_loss || made->aten == ONV_ATEN_dist ||
                     made->aten == ONV_ATEN_dist_l1;
     if (!is_apart && !t->emit.options->on_cpu)

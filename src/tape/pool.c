@@ -29,8 +29,7 @@ static void emit_pool(onv_tape *t, const onv_program_call *c, onv_aten_id id, ui
     if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     uint32_t out = new_image(t, result, &from), indices = onv_call_result(c, 1);
     onv_eager_tensor y = onv_tensor_at(&t->emit, out);
-    uint64_t bytes;
-    if (!onv_u64_mul(y.elems, sizeof(int64_t), &bytes)) bytes = UINT64_MAX;
+    uint64_t bytes = onv_u64_times(y.elems, sizeof(int64_t));
     onv_emit_begin_op(&t->emit, id);
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
     onv_emit_save(&t->emit, x);
@@ -43,8 +42,8 @@ static void emit_pool(onv_tape *t, const onv_program_call *c, onv_aten_id id, ui
         onv_tape_set(t, indices, places);
     } else if (t->emit.op.has_backward) {
         onv_emit_extra(&t->emit, bytes, 1, "indices");
-    } else if (!onv_u64_add(forward, bytes, &forward)) {
-        forward = UINT64_MAX;
+    } else {
+        forward = onv_u64_plus(forward, bytes);
     }
     onv_emit_temps(&t->emit, forward, backward);
     onv_emit_end(&t->emit);
@@ -70,14 +69,10 @@ void onv_tape_adaptive_max_pool(onv_tape *t, const onv_program_call *c)
         emit_pool(t, c, onv_aten_as(t->row), 0, 0);
         return;
     }
-    uint64_t elems = 1, each, copies;
-    uint64_t elem = onv_dtype_bits((onv_dtype)x.dtype) / 8;
-    bool fits = true;
+    uint64_t copies = sizeof(int64_t) + onv_dtype_bits((onv_dtype)x.dtype) / 8;
     for (uint32_t i = 0; i < shape.rank; i++)
-        fits &= onv_u64_mul(elems, (uint64_t)shape.dims[i], &elems);
-    fits = fits && onv_u64_mul(elems, sizeof(int64_t) + elem, &each) &&
-           onv_u64_add(each, x.bytes, &copies);
-    emit_pool(t, c, onv_aten_as(t->row), x.bytes, fits ? copies : UINT64_MAX);
+        copies = onv_u64_times(copies, (uint64_t)shape.dims[i]);
+    emit_pool(t, c, onv_aten_as(t->row), x.bytes, onv_u64_plus(copies, x.bytes));
 }
 
 /* To one place it is a mean, whose result is viewed as an image. To others the kernel takes images whose channels come last as they

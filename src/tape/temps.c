@@ -6,12 +6,6 @@
 #include "kernels/cub.h"
 #include "tape/state.h"
 
-static uint64_t times(uint64_t n, uint64_t bytes)
-{
-    uint64_t product;
-    return onv_u64_mul(n, bytes, &product) ? product : UINT64_MAX;
-}
-
 /* Of a matrix, one element for each row. */
 static uint64_t column_bytes(const onv_eager_tensor *t)
 {
@@ -43,14 +37,14 @@ static void add_distances(onv_tape *t, onv_aten_id id, onv_eager_op *op)
     if (id == ONV_ATEN__cdist_forward || (id == ONV_ATEN_cdist && is_small)) {
         uint64_t swapped = onv_tensor_needs_grad(&t->emit, op->in[1].tensor) ? 2 : 0;
         add_temps(op, 0,
-                  onv_u64_plus(times((uint64_t)x.dims[x.rank - 1], out.bytes),
-                               times(swapped, out.bytes)));
+                  onv_u64_plus(onv_u64_times((uint64_t)x.dims[x.rank - 1], out.bytes),
+                               onv_u64_times(swapped, out.bytes)));
         return;
     }
     uint64_t sides = onv_u64_plus(x.bytes, y.bytes),
              columns = onv_u64_plus(column_bytes(&x), column_bytes(&y));
-    add_temps(op, onv_u64_plus(sides, times(2, columns)),
-              onv_u64_plus(out.bytes, onv_u64_plus(columns, times(2, sides))));
+    add_temps(op, onv_u64_plus(sides, onv_u64_times(2, columns)),
+              onv_u64_plus(out.bytes, onv_u64_plus(columns, onv_u64_times(2, sides))));
     op->workspace = op->in[0].workspace = op->in[1].workspace = onv_emit_cublas_product(&t->emit);
     op->workspace.stands_within = true;
 }
@@ -78,8 +72,8 @@ static void add_lookups(onv_tape *t, onv_eager_op *op)
     uint64_t n = places.elems, rows = table.rank == 2 ? (uint64_t)table.dims[0] : 0;
     if (op->in[0].grad != ONV_GRAD_NEW || n <= FEW || rows == 0) return;
     uint64_t segments = n < rows ? n : rows, sums = n / SUMMED + segments,
-             of_segments = times(segments, PLACE),
-             row = times((uint64_t)table.dims[1], sizeof(float));
+             of_segments = onv_u64_times(segments, PLACE),
+             row = onv_u64_times((uint64_t)table.dims[1], sizeof(float));
     const onv_backward_temp temps[N] = {{places.bytes, N, 0},
                                         {places.bytes, N, 0},
                                         {places.bytes, UNSORTED, 0},
@@ -91,8 +85,8 @@ static void add_lookups(onv_tape *t, onv_eager_op *op)
                                         {of_segments, N, 0},
                                         {of_segments, N, 0},
                                         {PLACE, N, 0},
-                                        {times(sums, PLACE), N, 0},
-                                        {times(sums, row), N, 0}};
+                                        {onv_u64_times(sums, PLACE), N, 0},
+                                        {onv_u64_times(sums, row), N, 0}};
     onv_emit_backward_temps(&t->emit, op, temps, N);
 }
 
@@ -113,7 +107,8 @@ void onv_tape_index(onv_tape *t, const onv_program_call *c)
     }
     if (made->n_in == 0 || made->in[0].grad != ONV_GRAD_NEW || is_mask || n == 0) return;
     onv_eager_tensor x = onv_tensor_at(&t->emit, made->in[0].tensor);
-    uint64_t slice = onv_tensor_at(&t->emit, made->out[0]).elems / n, bytes = times(n, PLACE);
+    uint64_t slice = onv_tensor_at(&t->emit, made->out[0]).elems / n,
+             bytes = onv_u64_times(n, PLACE);
     uint64_t largest = slice > 0 && x.elems > slice ? x.elems / slice - 1 : 0;
     const onv_backward_temp temps[N] = {{x.bytes, N, 1},
                                         {bytes, LINEAR + 1, 0},
@@ -133,8 +128,8 @@ void onv_tape_index(onv_tape *t, const onv_program_call *c)
 static uint64_t extreme_bytes(const onv_eager_tensor *base, const onv_eager_tensor *source,
                               bool trains_base)
 {
-    return onv_u64_plus(times(trains_base ? 3 : 4, base->bytes),
-                        onv_u64_plus(times(3, source->bytes), source->elems));
+    return onv_u64_plus(onv_u64_times(trains_base ? 3 : 4, base->bytes),
+                        onv_u64_plus(onv_u64_times(3, source->bytes), source->elems));
 }
 
 /* Of a product, without what share zeros have. Of the base's size: that without zeros and what it gives, what the source gives
@@ -143,9 +138,9 @@ static uint64_t extreme_bytes(const onv_eager_tensor *base, const onv_eager_tens
 static uint64_t product_bytes(const onv_eager_tensor *base, const onv_eager_tensor *source,
                               bool trains_base)
 {
-    return onv_u64_plus(
-        onv_u64_plus(times(trains_base ? 5 : 6, base->bytes), times(6, source->bytes)),
-        times(2, source->elems));
+    return onv_u64_plus(onv_u64_plus(onv_u64_times(trains_base ? 5 : 6, base->bytes),
+                                     onv_u64_times(6, source->bytes)),
+                        onv_u64_times(2, source->elems));
 }
 
 /* To a mean. Forward: ones like the source, how many were added, which are none. Backward: that again, the base's gradient,
@@ -153,9 +148,9 @@ static uint64_t product_bytes(const onv_eager_tensor *base, const onv_eager_tens
 static void add_mean(onv_eager_op *op, const onv_eager_tensor *base, const onv_eager_tensor *source,
                      bool trains_base)
 {
-    uint64_t gathered =
-        onv_u64_plus(times(2, source->bytes), times(trains_base ? 1 : 2, base->bytes));
-    uint64_t cleared = onv_u64_plus(source->bytes, times(trains_base ? 2 : 3, base->bytes));
+    uint64_t gathered = onv_u64_plus(onv_u64_times(2, source->bytes),
+                                     onv_u64_times(trains_base ? 1 : 2, base->bytes));
+    uint64_t cleared = onv_u64_plus(source->bytes, onv_u64_times(trains_base ? 2 : 3, base->bytes));
     add_temps(op, onv_u64_plus(source->bytes, onv_u64_plus(base->bytes, base->elems)),
               gathered > cleared ? gathered : cleared);
 }
@@ -208,7 +203,9 @@ void onv_tape_det(onv_tape *t, const onv_program_call *c)
     onv_emit_save(&t->emit, out);
     onv_emit_extra(&t->emit, a.bytes, 1, "LU");
     onv_emit_extra(&t->emit, rows, sizeof(int32_t), "pivots");
-    onv_emit_temps(&t->emit, 0, onv_u64_plus(times(3, a.bytes), times(rows, 2 * sizeof(int32_t))));
+    onv_emit_temps(
+        &t->emit, 0,
+        onv_u64_plus(onv_u64_times(3, a.bytes), onv_u64_times(rows, 2 * sizeof(int32_t))));
     onv_tape_set(t, result, onv_emit_out(&t->emit, out));
     onv_emit_end(&t->emit);
 }
@@ -227,5 +224,5 @@ void onv_tape_unfold(onv_tape *t, const onv_program_call *c)
     if (made->in[0].grad == ONV_GRAD_ALIAS) made->in[0].grad = ONV_GRAD_NEW;
     if (dim < 0 || dim >= (int64_t)x.rank || y.rank == 0) return;
     if (onv_call_int(t, c, "step", 1) < y.dims[y.rank - 1])
-        add_temps(made, 0, times((uint64_t)x.dims[dim], sizeof(int64_t)));
+        add_temps(made, 0, onv_u64_times((uint64_t)x.dims[dim], sizeof(int64_t)));
 }
