@@ -18,7 +18,7 @@ uint32_t onv_amp_low(onv_emitter *e, uint32_t x)
     if (!of_parameter || e->status != ONV_OK) return low;
     if (!onv_vec_push(&e->cast_parameters, t.storage)) onv_emit_fail_memory(e);
     e->low_precision.at[t.storage] = low;
-    e->eager->storages.at[onv_tensor_at(e, low).storage].is_cached = true;
+    onv_storage_of(e, low)->is_cached = true;
     return low;
 }
 
@@ -27,7 +27,7 @@ void onv_amp_end(onv_emitter *e)
     uint32_t n_ops = (uint32_t)e->eager->ops.count;
     for (size_t i = 0; i < e->cast_parameters.count; i++) {
         uint32_t *low = &e->low_precision.at[e->cast_parameters.at[i]];
-        onv_eager_storage *s = &e->eager->storages.at[onv_tensor_at(e, *low).storage];
+        onv_eager_storage *s = onv_storage_of(e, *low);
         s->is_cached = false;
         if (n_ops > 0 && s->held_until < n_ops - 1) s->held_until = n_ops - 1;
         *low = ONV_NO_TENSOR;

@@ -109,6 +109,17 @@ void *onv_emit_checked(onv_emitter *e, void *array);
     ((type *)onv_emit_checked(e, ONV_ARENA_ARRAY(&(e)->model->arena, type, count)))
 
 onv_eager_tensor onv_tensor_at(const onv_emitter *e, uint32_t tensor);
+/* The storage that it is on; the tensor is one. */
+static inline onv_eager_storage *onv_storage_of(const onv_emitter *e, uint32_t tensor)
+{
+    return &e->eager->storages.at[e->eager->tensors.at[tensor].storage];
+}
+/* The last operation, if there are more than `before` now; else NULL. */
+static inline onv_eager_op *onv_emit_made_since(const onv_emitter *e, size_t before)
+{
+    size_t n = e->eager->ops.count;
+    return e->status == ONV_OK && n > before ? &e->eager->ops.at[n - 1] : NULL;
+}
 /* False for ONV_NO_TENSOR. */
 bool onv_tensor_has_dims(const onv_emitter *e, uint32_t tensor, uint32_t rank, const int64_t *dims);
 uint32_t onv_storage_new(onv_emitter *e, uint64_t bytes, onv_storage_kind kind, const char *label);
@@ -158,6 +169,16 @@ void onv_emit_end(onv_emitter *e);
 /* An operation of one tensor, whose result is a new one in its dtype; without `strides` it is dense. */
 uint32_t onv_emit_of(onv_emitter *e, const char *name, uint32_t x, onv_grad grad, uint32_t rank,
                      const int64_t *dims, const int64_t *strides);
+/* Branches and bodies: from here on operations are of a region, which is given, until it ends. */
+uint32_t onv_emit_enter(onv_emitter *e, onv_region_kind kind, const char *label);
+void onv_emit_leave(onv_emitter *e, uint32_t region);
+/* Made inside: on an activation's storage, not one of those before `first_storage`. */
+bool onv_emit_is_made_inside(const onv_emitter *e, uint32_t tensor, uint32_t first_storage);
+/* If so, it stays to the end of the region, which is here. */
+void onv_emit_keep_to_end(onv_emitter *e, uint32_t tensor, uint32_t first_storage);
+/* `out` of the operation being built, of what two branches give for it: as large as either, which becomes it. */
+uint32_t onv_emit_join(onv_emitter *e, uint32_t out, const uint32_t given[2],
+                       uint32_t first_storage);
 /* Views and copies; each emits what PyTorch would run and returns the result. */
 uint32_t onv_emit_view(onv_emitter *e, const char *name, uint32_t x, uint32_t rank,
                        const int64_t *dims, const int64_t *strides, onv_grad grad);

@@ -66,7 +66,7 @@ static uint32_t new_targets(onv_emitter *e, uint8_t dtype, uint32_t rank, const 
 {
     uint32_t targets = onv_tensor_new(e, dtype, rank, dims, NULL);
     if (targets == ONV_NO_TENSOR) return targets;
-    onv_eager_storage *storage = &e->eager->storages.at[onv_tensor_at(e, targets).storage];
+    onv_eager_storage *storage = onv_storage_of(e, targets);
     storage->kind = ONV_STORAGE_INPUT;
     storage->label = "targets";
     return targets;
@@ -128,7 +128,7 @@ static uint32_t emit_mse(onv_emitter *e, uint32_t output)
     onv_eager_tensor t = onv_tensor_at(e, output);
     uint32_t targets = new_targets(e, t.dtype, t.rank, t.dims), loss = new_scalar(e, t.dtype);
     if (loss == ONV_NO_TENSOR) return loss;
-    if (!e->options->on_cpu) e->eager->storages.at[onv_tensor_at(e, loss).storage].bytes = t.bytes;
+    if (!e->options->on_cpu) onv_storage_of(e, loss)->bytes = t.bytes;
     onv_emit_begin(e, "mse_loss");
     onv_emit_in(e, output, ONV_GRAD_NEW);
     onv_emit_in(e, targets, ONV_GRAD_NONE);
@@ -303,7 +303,7 @@ static uint32_t list_targets(onv_emitter *e, const onv_loss_output *outputs, uin
     for (uint32_t i = 0; i < n_outputs && e->status == ONV_OK; i++) {
         uint32_t tensor = outputs[i].tensor;
         if (tensor == ONV_NO_TENSOR) continue;
-        e->eager->storages.at[onv_tensor_at(e, tensor).storage].is_output = true;
+        onv_storage_of(e, tensor)->is_output = true;
         if (!onv_tensor_needs_grad(e, tensor)) continue;
         targets[n++] = (target){.name = outputs[i].name,
                                 .output = i,
@@ -452,7 +452,7 @@ static void emit_all(onv_emitter *e, const target *targets, uint32_t n)
     if (sum == ONV_NO_TENSOR || e->status != ONV_OK) return;
     e->eager->loss_name = name;
     e->eager->loss = sum;
-    e->eager->storages.at[onv_tensor_at(e, sum).storage].is_output = true;
+    onv_storage_of(e, sum)->is_output = true;
 }
 
 void onv_emit_loss(onv_emitter *e, const onv_loss_output *outputs, uint32_t n_outputs)

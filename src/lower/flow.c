@@ -19,8 +19,7 @@
 
 /* A region, and what was around it. */
 typedef struct inside {
-    uint32_t region, outer;
-    uint32_t first_op, first_storage, outer_storage;
+    uint32_t region, first_op, first_storage, outer_storage;
 } inside;
 
 bool onv_node_has_graphs(const onv_node *node)
@@ -35,30 +34,17 @@ bool onv_node_has_graphs(const onv_node *node)
 
 static inside enter(onv_lowering *l, onv_region_kind kind, const char *label)
 {
-    inside in = {.region = (uint32_t)l->emit.eager->regions.count,
-                 .outer = l->emit.region,
+    inside in = {.region = onv_emit_enter(&l->emit, kind, label),
                  .first_op = (uint32_t)l->emit.eager->ops.count,
                  .first_storage = (uint32_t)l->emit.eager->storages.count,
                  .outer_storage = l->region.first_storage};
-    onv_region region = {.first = in.first_op,
-                         .end = in.first_op,
-                         .parent = l->emit.region,
-                         .kind = (uint8_t)kind,
-                         .trips = 1,
-                         .node = l->emit.node,
-                         .label = label};
-    if (l->emit.status == ONV_OK && !onv_vec_push(&l->emit.eager->regions, region))
-        l->emit.status = onv_fail_memory(l->emit.err);
-    l->emit.region = in.region;
     l->region.first_storage = in.first_storage;
     return in;
 }
 
 static void leave(onv_lowering *l, const inside *in)
 {
-    if (l->emit.status == ONV_OK)
-        l->emit.eager->regions.at[in->region].end = (uint32_t)l->emit.eager->ops.count;
-    l->emit.region = in->outer;
+    onv_emit_leave(&l->emit, in->region);
     l->region.first_storage = in->outer_storage;
 }
 
@@ -69,14 +55,6 @@ static void lower_body(onv_lowering *l, onv_graph_id id)
 }
 
 /* --- What goes in and out ---------------------------------------------------------------------- */
-
-static bool is_made_in(const onv_emitter *e, const inside *in, uint32_t tensor)
-{
-    if (tensor == ONV_NO_TENSOR) return false;
-    uint32_t storage = onv_tensor_at(e, tensor).storage;
-    return storage >= in->first_storage &&
-           e->eager->storages.at[storage].kind == ONV_STORAGE_ACTIVATION;
-}
 
 /* True the first time since the current mark was begun. */
 static bool mark_storage(onv_lowering *l, uint32_t storage)
@@ -106,23 +84,6 @@ static void read_outside(onv_lowering *l, const inside *in)
     }
 }
 
-/* A storage of the region stays to its end. */
-static void keep_to_end(const onv_emitter *e, uint32_t tensor)
-{
-    onv_eager_storage *storage = &e->eager->storages.at[onv_tensor_at(e, tensor).storage];
-    storage->stays_until = (uint32_t)e->eager->ops.count;
-}
-
-/* A new tensor for an output of the node: at least as large as what becomes it. */
-static uint32_t new_output(onv_lowering *l, onv_value_id id, uint64_t least_bytes)
-{
-    uint32_t out = onv_value_new(l, id, ONV_UNDEFINED);
-    if (out == ONV_NO_TENSOR) return out;
-    onv_eager_storage *storage = &l->emit.eager->storages.at[onv_tensor_at(&l->emit, out).storage];
-    if (storage->bytes < least_bytes) storage->bytes = least_bytes;
-    return out;
-}
-
 /* --- If ---------------------------------------------------------------------------------------- */
 
 static void refuse(onv_emitter *e, const char *what, const char *remedy)
@@ -140,7 +101,7 @@ static void lower_alternative(onv_lowering *l, const onv_node *node, onv_graph_i
     lower_body(l, id);
     for (uint32_t k = 0; k < node->n_outputs && l->emit.status == ONV_OK; k++) {
         given[k] = k < graph->n_outputs ? onv_value_tensor(l, graph->outputs[k]) : ONV_NO_TENSOR;
-        if (is_made_in(&l->emit, &in, given[k])) keep_to_end(&l->emit, given[k]);
+        onv_emit_keep_to_end(&l->emit, given[k], in.first_storage);
     }
     leave(l, &in);
 }
@@ -148,31 +109,10 @@ static void lower_alternative(onv_lowering *l, const onv_node *node, onv_graph_i
 /* Output k of an If, of what its branches give for it: an older tensor where all give the same. */
 static uint32_t join(onv_lowering *l, const inside *in, onv_value_id id, const uint32_t given[2])
 {
-    uint64_t bytes = 0;
-    uint32_t made = 0, of[2];
-    for (int b = 0; b < 2; b++) {
-        if (given[b] == ONV_NO_TENSOR) continue;
-        of[b] = onv_tensor_at(&l->emit, given[b]).storage;
-        if (!is_made_in(&l->emit, in, given[b])) continue;
-        made++;
-        if (l->emit.eager->storages.at[of[b]].bytes > bytes)
-            bytes = l->emit.eager->storages.at[of[b]].bytes;
-    }
-    if (given[0] == ONV_NO_TENSOR && given[1] == ONV_NO_TENSOR) return ONV_NO_TENSOR;
-    if (made == 0 && given[0] != ONV_NO_TENSOR && given[1] != ONV_NO_TENSOR && of[0] == of[1])
-        return given[0];
-    uint32_t out = new_output(l, id, bytes);
-    if (out == ONV_NO_TENSOR) return out;
-    onv_emit_out(&l->emit, out);
-    for (int b = 0; b < 2; b++) {
-        if (!is_made_in(&l->emit, in, given[b])) {
-            onv_emit_in(&l->emit, given[b], ONV_GRAD_NONE);
-            continue;
-        }
-        onv_eager_storage *storage = &l->emit.eager->storages.at[of[b]];
-        if (storage->becomes == UINT32_MAX) storage->becomes = onv_tensor_at(&l->emit, out).storage;
-    }
-    return out;
+    bool is_same =
+        onv_tensor_at(&l->emit, given[0]).storage == onv_tensor_at(&l->emit, given[1]).storage;
+    if (is_same && !onv_emit_is_made_inside(&l->emit, given[0], in->first_storage)) return given[0];
+    return onv_emit_join(&l->emit, onv_value_new(l, id, ONV_UNDEFINED), given, in->first_storage);
 }
 
 static void lower_alternatives(onv_lowering *l, const onv_node *node,
@@ -296,16 +236,13 @@ static void begin_loop(onv_lowering *l, const onv_node *node, const onv_loop_for
 /* Output k of the node, of what the body gives for the state. */
 static uint32_t state_out(onv_lowering *l, const inside *in, onv_value_id id, uint32_t given)
 {
-    if (given == ONV_NO_TENSOR) return given;
-    if (!is_made_in(&l->emit, in, given)) return given;
+    if (!onv_emit_is_made_inside(&l->emit, given, in->first_storage)) return given;
     onv_eager_tensor t = onv_tensor_at(&l->emit, given);
-    onv_eager_storage *storage = &l->emit.eager->storages.at[t.storage];
-    if (storage->becomes != UINT32_MAX) /* handed on twice */
-        return onv_tensor_on(&l->emit, storage->becomes, t.dtype, t.rank, t.dims, t.strides);
-    uint32_t from = t.storage, out = new_output(l, id, storage->bytes);
-    if (out == ONV_NO_TENSOR) return out;
-    l->emit.eager->storages.at[from].becomes = onv_tensor_at(&l->emit, out).storage;
-    return onv_emit_out(&l->emit, out);
+    uint32_t becomes = onv_storage_of(&l->emit, given)->becomes;
+    if (becomes != UINT32_MAX) /* handed on twice */
+        return onv_tensor_on(&l->emit, becomes, t.dtype, t.rank, t.dims, t.strides);
+    const uint32_t both[2] = {given, ONV_NO_TENSOR};
+    return onv_emit_join(&l->emit, onv_value_new(l, id, ONV_UNDEFINED), both, in->first_storage);
 }
 
 static void set_trips(const onv_emitter *e, const inside *in, const onv_graph *body)
@@ -329,7 +266,7 @@ static void lower_loop(onv_lowering *l, const onv_node *node, const onv_loop_for
     lower_body(l, form->body);
     for (uint32_t k = form->body_out; k < body->n_outputs && l->emit.status == ONV_OK; k++) {
         uint32_t given = onv_value_tensor(l, body->outputs[k]);
-        if (is_made_in(&l->emit, &in, given)) keep_to_end(&l->emit, given);
+        onv_emit_keep_to_end(&l->emit, given, in.first_storage);
     }
     leave(l, &in);
     onv_emit_begin(&l->emit, node->op_type);

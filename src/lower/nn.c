@@ -85,9 +85,7 @@ uint32_t onv_emit_unfolded_norm(onv_emitter *e, const onv_node *node, uint32_t x
 static uint32_t parameter(onv_lowering *l, const onv_node *node, uint32_t k)
 {
     uint32_t w = onv_node_in(l, node, k);
-    bool is_one =
-        w != ONV_NO_TENSOR && l->emit.eager->storages.at[onv_tensor_at(&l->emit, w).storage].kind ==
-                                  ONV_STORAGE_PARAMETER;
+    bool is_one = w != ONV_NO_TENSOR && onv_storage_of(&l->emit, w)->kind == ONV_STORAGE_PARAMETER;
     return is_one ? w : ONV_NO_TENSOR;
 }
 

@@ -103,7 +103,7 @@ static uint32_t cloned_base(onv_lowering *l, const onv_node *node, uint32_t base
 /* The batch is not written into, but a clone of it, which exports leave out. */
 static bool writes_clone(const onv_emitter *e, uint32_t base)
 {
-    return e->eager->storages.at[onv_tensor_at(e, base).storage].kind == ONV_STORAGE_INPUT;
+    return onv_storage_of(e, base)->kind == ONV_STORAGE_INPUT;
 }
 
 /* `is_new`: of what is written into. */
@@ -149,8 +149,7 @@ void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
     if (in_place && writes_clone(&l->emit, base)) base = onv_emit_clone(&l->emit, base);
     bool is_new = base != given;
     if (is_new && base != ONV_NO_TENSOR)
-        l->emit.eager->storages.at[onv_tensor_at(&l->emit, base).storage].is_given =
-            true; /* it has a name */
+        onv_storage_of(&l->emit, base)->is_given = true; /* it has a name */
     uint32_t out = new_result(l, node, base, in_place, is_new);
     onv_emit_begin(&l->emit, adds ? "index_add" : copies ? "index_copy" : "index_put");
     l->emit.op.in_place = in_place;

@@ -179,8 +179,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     uint32_t tensor =
         onv_tensor_new(&l->emit, value->tensor->type.dtype, shape.rank, shape.dims, NULL);
     if (tensor == ONV_NO_TENSOR) return tensor;
-    onv_eager_storage *storage =
-        &l->emit.eager->storages.at[onv_tensor_at(&l->emit, tensor).storage];
+    onv_eager_storage *storage = onv_storage_of(&l->emit, tensor);
     storage->label = value->name;
     storage->kind = use == ONV_WEIGHT_BUFFER ? ONV_STORAGE_BUFFER : ONV_STORAGE_CONSTANT;
     if (use == ONV_WEIGHT_BUFFER || use == ONV_WEIGHT_CONSTANT) return tensor;
@@ -196,7 +195,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     bool is_weight = read != NULL && read->place == ONV_PLACE_WEIGHT;
     if (use == ONV_WEIGHT_DERIVED && !is_weight && onv_folded_is_of_several(l, value) &&
         l->emit.status == ONV_OK) /* a layer's weight is scaled */
-        l->emit.eager->storages.at[onv_tensor_at(&l->emit, tensor).storage].is_assumed = true;
+        onv_storage_of(&l->emit, tensor)->is_assumed = true;
     if (layer != NULL && !onv_ptr_map_set(&l->weights.layers, layer, tensor))
         onv_emit_fail_memory(&l->emit);
     if (use == ONV_WEIGHT_TRAINED) return tensor;
@@ -209,8 +208,7 @@ void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor)
     l->values[id.index].tensor = tensor;
     l->values[id.index].is_known = true;
     if (tensor == ONV_NO_TENSOR || l->emit.status != ONV_OK) return;
-    onv_eager_storage *storage =
-        &l->emit.eager->storages.at[onv_tensor_at(&l->emit, tensor).storage];
+    onv_eager_storage *storage = onv_storage_of(&l->emit, tensor);
     storage->is_bound |= onv_model_value(l->emit.model, id)->bound_used;
     if (!onv_is_value(storage->value)) storage->value = id;
 }

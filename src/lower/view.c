@@ -25,7 +25,7 @@ static void lower_identity(onv_lowering *l, const onv_node *node)
     if (has_twin && !l->emit.options->least) {
         uint32_t twin = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, NULL);
         if (twin == ONV_NO_TENSOR) return;
-        onv_eager_storage *to = &l->emit.eager->storages.at[onv_tensor_at(&l->emit, twin).storage];
+        onv_eager_storage *to = onv_storage_of(&l->emit, twin);
         const onv_eager_storage *from = &l->emit.eager->storages.at[t.storage];
         *to = *from;
         l->emit.eager->tensors.at[twin].needs_grad = t.needs_grad;
@@ -255,9 +255,8 @@ static void lower_gather_nd(onv_lowering *l, const onv_node *node)
     uint32_t indices = onv_node_in(l, node, 1);
     size_t before = l->emit.eager->ops.count;
     onv_lower_by_traits(l, node);
-    if (l->emit.status != ONV_OK || l->emit.eager->ops.count == before || indices == ONV_NO_TENSOR)
-        return;
-    onv_eager_op *op = &l->emit.eager->ops.at[l->emit.eager->ops.count - 1];
+    onv_eager_op *op = onv_emit_made_since(&l->emit, before);
+    if (op == NULL || indices == ONV_NO_TENSOR) return;
     onv_eager_tensor t = onv_tensor_at(&l->emit, indices);
     if (!op->has_backward || t.rank == 0 || t.dims[t.rank - 1] == 0) return;
     uint64_t n = t.elems / (uint64_t)t.dims[t.rank - 1];

@@ -195,8 +195,7 @@ void onv_tape_attention(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0), in[4];
     onv_shape shape;
-    onv_tape_operands(t, c, t->row);
-    for (uint32_t k = 0; k < 4; k++) in[k] = onv_tape_operand_of(t, k);
+    onv_tape_inputs(t, c, in, 4);
     onv_amp_low_all(&t->emit, in, 4);
     if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || in[2] == ONV_NO_TENSOR ||
         !onv_tape_shape(t, result, &shape))

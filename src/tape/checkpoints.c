@@ -30,9 +30,13 @@ typedef struct run {
     bool is_function;
 } run;
 
-uint32_t onv_tape_module_below(const onv_tape *t, const onv_program_call *call, uint32_t nth)
+uint32_t onv_tape_module_of(const onv_tape *t, const onv_program_call *call, const char *line,
+                            bool below)
 {
-    uint32_t depth = 0, module = call->module;
+    static const char frame[] = ", in forward\n";
+    uint32_t depth = 0, module = call->module, nth = below;
+    for (const char *f = call->trace; (f = strstr(f, frame)) != NULL && f < line; f++) nth++;
+    if (nth-- == 0) return UINT32_MAX;
     for (uint32_t m = module; m < t->program->modules.count; m = t->program->modules.at[m].parent)
         depth++;
     if (depth <= nth) return UINT32_MAX;
@@ -54,17 +58,14 @@ static bool calls_module(const onv_tape *t, uint32_t module, const char *argumen
 
 static run run_of(const onv_tape *t, const onv_program_call *call)
 {
-    static const char frame[] = ", in forward\n";
     const char *at = find_word(call->trace);
     run r = {.module = UINT32_MAX};
-    uint32_t nth = 0;
     if (at == NULL) return r;
-    for (const char *f = call->trace; (f = strstr(f, frame)) != NULL && f < at; f++) nth++;
     r.trace = call->trace;
     r.length = (size_t)(at - call->trace) + strcspn(at, "\n");
-    r.module = onv_tape_module_below(t, call, nth);
+    r.module = onv_tape_module_of(t, call, at, true);
     r.is_function = !calls_module(t, r.module, at + sizeof word - 1);
-    if (r.is_function) r.module = nth > 0 ? onv_tape_module_below(t, call, nth - 1) : UINT32_MAX;
+    if (r.is_function) r.module = onv_tape_module_of(t, call, at, false);
     return r;
 }
 
@@ -138,7 +139,7 @@ static onv_tally find_rest(onv_tape *t)
         if (call->trace == NULL || !onv_work(1 + strlen(call->trace) / CHARS_BY_WORK) ||
             t->segment_of[op->node.index] != 0 || find_word(call->trace) == NULL)
             continue;
-        if (found.count++ == 0) found.first = call->name;
+        onv_tally_add(&found, call->name, 0);
         for (uint32_t k = 0; k < op->n_saved; k++) {
             const onv_eager_storage *storage = &t->emit.eager->storages.at[op->saved[k]];
             bool is_own =

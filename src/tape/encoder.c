@@ -10,20 +10,16 @@
 #define LAYER_CLASS     "torch.nn.modules.transformer.TransformerEncoderLayer"
 #define ATTENTION_CLASS "torch.nn.modules.activation.MultiheadAttention"
 
-static uint32_t argument(onv_tape *t, const onv_program_call *c, const char *name)
-{
-    return onv_call_tensor(t, c, name);
-}
-
 void onv_tape_encoder(onv_tape *t, const onv_program_call *c)
 {
     bool is_layer = onv_aten_id_of(t->row) == ONV_ATEN__transformer_encoder_layer_fwd;
     onv_encoder_call call = {
-        .products = {{argument(t, c, "qkv_weight"), argument(t, c, "qkv_bias"), true},
-                     {argument(t, c, "proj_weight"), argument(t, c, "proj_bias"), true}},
+        .products = {{onv_call_tensor(t, c, "qkv_weight"), onv_call_tensor(t, c, "qkv_bias"), true},
+                     {onv_call_tensor(t, c, "proj_weight"), onv_call_tensor(t, c, "proj_bias"),
+                      true}},
         .norm_first = onv_call_flag(c, "norm_first", false),
         .is_attention = !is_layer,
-        .mask = argument(t, c, "mask"),
+        .mask = onv_call_tensor(t, c, "mask"),
         .gives_weights = !is_layer && onv_call_flag(c, "need_weights", true),
         .gives_each = !onv_call_flag(c, "average_attn_weights", true),
         .heads = onv_call_int(t, c, is_layer ? "num_heads" : "num_head", 1)};
@@ -32,10 +28,10 @@ void onv_tape_encoder(onv_tape *t, const onv_program_call *c)
             {"ffn_weight_1", "ffn_bias_1", "norm_weight_1", "norm_bias_1"},
             {"ffn_weight_2", "ffn_bias_2", "norm_weight_2", "norm_bias_2"}};
         for (uint32_t i = 0; i < 2; i++) {
-            call.products[2 + i] = (onv_encoder_matrix){argument(t, c, names[i][0]),
-                                                        argument(t, c, names[i][1]), true};
-            call.norm_weight[i] = argument(t, c, names[i][2]);
-            call.norm_bias[i] = argument(t, c, names[i][3]);
+            call.products[2 + i] = (onv_encoder_matrix){onv_call_tensor(t, c, names[i][0]),
+                                                        onv_call_tensor(t, c, names[i][1]), true};
+            call.norm_weight[i] = onv_call_tensor(t, c, names[i][2]);
+            call.norm_bias[i] = onv_call_tensor(t, c, names[i][3]);
         }
     }
     uint32_t x = onv_call_tensor(t, c, is_layer ? "src" : "query"), weights = ONV_NO_TENSOR;

@@ -161,7 +161,7 @@ void onv_tape_report_masks(onv_tape *t)
         if (!t->left_out[i] || result == ONV_NO_PROGRAM_VALUE ||
             t->values[result].mask == ONV_MASK_PART)
             continue;
-        if (masks.count++ == 0) masks.first = t->program->calls.at[i].name;
+        onv_tally_add(&masks, t->program->calls.at[i].name, 0);
     }
     if (masks.count > 0)
         onv_model_diag(

@@ -33,16 +33,6 @@ static const char *find_call(const onv_tape *t, const onv_program_call *call)
     return is_one && (layers == NULL || layers > inner) ? last + sizeof frame - 1 : NULL;
 }
 
-/* The module whose forward() has the line, which ends at `end`. */
-static uint32_t module_of(const onv_tape *t, const onv_program_call *call, const char *end)
-{
-    uint32_t nth = 0;
-    for (const char *f = call->trace; (f = strstr(f, frame)) != NULL && f < end;
-         f += sizeof frame - 1)
-        nth++;
-    return nth > 0 ? onv_tape_module_below(t, call, nth - 1) : UINT32_MAX;
-}
-
 /* Numbers them: calls in a row that come by the same lines of the same module. Two calls of one line in a row are taken for one,
  * which keeps less. */
 static bool number(onv_tape *t)
@@ -58,7 +48,7 @@ static bool number(onv_tape *t)
         length = 0;
         if (at == NULL) continue;
         const char *end = at + strcspn(at, "\n");
-        uint32_t around = module_of(t, &calls[i], end);
+        uint32_t around = onv_tape_module_of(t, &calls[i], end, false);
         length = (size_t)(end - calls[i].trace);
         bool goes_on = length == before && around == module &&
                        memcmp(calls[i].trace, calls[i - 1].trace, length) == 0;
@@ -143,7 +133,7 @@ void onv_tape_end_function(onv_tape *t, uint32_t call)
     for (uint32_t i = first; i <= call; i++) add_given(t, i);
     for (uint32_t i = first; i <= call; i++) add_made(t, i);
     onv_emit_end(&t->emit);
-    if (t->functions.count++ == 0) t->functions.first = t->program->calls.at[first].name;
+    onv_tally_add(&t->functions, t->program->calls.at[first].name, 0);
     const onv_eager_op *op = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
     for (uint32_t k = 0; k < op->n_saved && t->emit.status == ONV_OK; k++)
         t->functions.bytes =

@@ -88,14 +88,20 @@ uint32_t onv_tape_operand_of(const onv_tape *t, uint32_t letter)
     return ONV_NO_TENSOR;
 }
 
+void onv_tape_inputs(onv_tape *t, const onv_program_call *call, uint32_t *in, uint32_t n)
+{
+    onv_tape_operands(t, call, t->row);
+    for (uint32_t k = 0; k < n; k++) in[k] = onv_tape_operand_of(t, k);
+}
+
 /* --- Results ----------------------------------------------------------------------------------- */
 
-static bool is_as_told(onv_tape *t, const onv_tape_operand *o)
+bool onv_tape_is_as_told(onv_tape *t, uint32_t value, uint32_t tensor)
 {
     int64_t strides[ONV_MAX_RANK];
-    onv_eager_tensor x = onv_tensor_at(&t->emit, o->tensor);
-    const onv_program_value *v = &t->program->values.at[o->value];
-    if (v->rank != x.rank || v->strides == NULL || !onv_tape_strides(t, o->value, strides))
+    onv_eager_tensor x = onv_tensor_at(&t->emit, tensor);
+    const onv_program_value *v = &t->program->values.at[value];
+    if (v->rank != x.rank || v->strides == NULL || !onv_tape_strides(t, value, strides))
         return true;
     for (uint32_t i = 0; i < x.rank; i++)
         if (x.dims[i] > 1 && x.strides[i] != strides[i]) return false;
@@ -109,15 +115,15 @@ static uint32_t new_result(onv_tape *t, uint32_t value, uint8_t form, uint8_t dt
     int64_t strides[ONV_MAX_RANK];
     const onv_program_value *v = &t->program->values.at[value];
     bool is_told = v->strides != NULL || v->rank == 0;
-    for (size_t i = 0; i < t->operands.count; i++) is_told &= is_as_told(t, &t->operands.at[i]);
+    for (size_t i = 0; i < t->operands.count; i++)
+        is_told &= onv_tape_is_as_told(t, t->operands.at[i].value, t->operands.at[i].tensor);
     if (is_told || (form != ONV_ATEN_POINTWISE && form != ONV_ATEN_SHARED))
         return onv_tape_new(t, value, dtype);
     if (!onv_tape_shape(t, value, &shape)) return ONV_NO_TENSOR;
     for (size_t i = 0; i < t->operands.count; i++) {
         onv_eager_tensor x = onv_tensor_at(&t->emit, t->operands.at[i].tensor);
-        bool is_full = x.rank == shape.rank;
-        for (uint32_t k = 0; is_full && k < x.rank; k++) is_full = x.dims[k] == shape.dims[k];
-        if (!is_full) continue;
+        if (!onv_tensor_has_dims(&t->emit, t->operands.at[i].tensor, shape.rank, shape.dims))
+            continue;
         onv_strides_like(&x, strides);
         return onv_tensor_new(&t->emit, dtype, shape.rank, shape.dims, strides);
     }
@@ -148,13 +154,23 @@ static uint32_t written_base(onv_tape *t, uint32_t value, bool any_grad)
     return any_grad || onv_tensor_needs_grad(&t->emit, base) ? base : ONV_NO_TENSOR;
 }
 
-uint32_t onv_tape_written(onv_tape *t, uint32_t value)
+uint32_t onv_tape_result(onv_tape *t, const onv_program_call *call, uint32_t target, uint8_t dtype)
 {
-    uint32_t x = onv_tape_tensor(t, value);
+    if (!t->overwrites) return onv_tape_new(t, onv_call_result(call, 0), dtype);
+    uint32_t x = onv_tape_tensor(t, target);
     onv_eager_tensor s = onv_tensor_at(&t->emit, x);
     return x == ONV_NO_TENSOR
                ? x
                : onv_tensor_on(&t->emit, s.storage, s.dtype, s.rank, s.dims, s.strides);
+}
+
+void onv_tape_give_result(onv_tape *t, const onv_program_call *call, uint32_t target,
+                          uint32_t tensor)
+{
+    if (t->overwrites)
+        onv_tape_set_written(t, onv_call_result(call, 0), target, tensor);
+    else
+        onv_tape_give(t, call, 0, tensor);
 }
 
 /* --- One call ---------------------------------------------------------------------------------- */
@@ -263,6 +279,14 @@ static void emit_results(onv_tape *t, const onv_program_call *call, const kept *
     }
 }
 
+onv_aten_id onv_tape_norm(double order)
+{
+    return order == 2     ? ONV_ATEN_vector_norm_2
+           : order == 1   ? ONV_ATEN_vector_norm_1
+           : isinf(order) ? ONV_ATEN_vector_norm_inf
+                          : ONV_ATEN_linalg_vector_norm;
+}
+
 /* What the derivative depends on, beside the operator. */
 static onv_aten_id variant_of(const onv_tape *t, const onv_program_call *call)
 {
@@ -288,11 +312,7 @@ static onv_aten_id variant_of(const onv_tape *t, const onv_program_call *call)
     if (id == ONV_ATEN_bce_with_logits && weights != NULL && weights->kind != ONV_ARGUMENT_NONE)
         return ONV_ATEN_bce_with_logits_weighted;
     if (id != ONV_ATEN_linalg_vector_norm) return id;
-    double order = onv_call_real(call, "p", onv_call_real(call, "ord", 2));
-    return order == 2     ? ONV_ATEN_vector_norm_2
-           : order == 1   ? ONV_ATEN_vector_norm_1
-           : isinf(order) ? ONV_ATEN_vector_norm_inf
-                          : id;
+    return onv_tape_norm(onv_call_real(call, "p", onv_call_real(call, "ord", 2)));
 }
 
 void onv_tape_by_row(onv_tape *t, const onv_program_call *call)
@@ -324,4 +344,11 @@ void onv_tape_by_row(onv_tape *t, const onv_program_call *call)
         onv_tape_set_written(t, onv_call_result(call, 0), target, out);
     else
         onv_tape_give(t, call, 0, out);
+}
+
+onv_eager_op *onv_tape_op_by_row(onv_tape *t, const onv_program_call *call)
+{
+    size_t before = t->emit.eager->ops.count;
+    onv_tape_by_row(t, call);
+    return onv_emit_made_since(&t->emit, before);
 }

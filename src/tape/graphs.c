@@ -42,8 +42,8 @@ static void enter_autocast(onv_tape *t, const onv_program_call *c)
         return;
     bool is_on = c->arguments[ENABLED].flag;
     t->emit.amp = is_on ? (onv_dtype)c->arguments[DTYPE].dtype : ONV_UNDEFINED;
-    if (!is_on && strcmp(c->arguments[DEVICE].text, "cuda") == 0 && t->autocast_off.count++ == 0)
-        t->autocast_off.first = c->name;
+    if (!is_on && strcmp(c->arguments[DEVICE].text, "cuda") == 0)
+        onv_tally_add(&t->autocast_off, c->name, 0);
 }
 
 /* The graph in the place of the call, with gradients or without, and under autocast or not. */
@@ -65,77 +65,22 @@ static void run_inside(onv_tape *t, const onv_program_call *c, const onv_program
 
 /* --- Branches ---------------------------------------------------------------------------------- */
 
-static uint32_t enter(onv_tape *t, onv_region_kind kind, const char *label)
-{
-    uint32_t index = (uint32_t)t->emit.eager->regions.count,
-             first = (uint32_t)t->emit.eager->ops.count;
-    onv_region region = {.first = first,
-                         .end = first,
-                         .parent = t->emit.region,
-                         .kind = (uint8_t)kind,
-                         .trips = 1,
-                         .node = t->emit.node,
-                         .label = label};
-    if (t->emit.status == ONV_OK && !onv_vec_push(&t->emit.eager->regions, region))
-        t->emit.status = onv_fail_memory(t->emit.err);
-    t->emit.region = index;
-    return index;
-}
-
-static void leave(onv_tape *t, uint32_t region, uint32_t outer)
-{
-    if (t->emit.status == ONV_OK)
-        t->emit.eager->regions.at[region].end = (uint32_t)t->emit.eager->ops.count;
-    t->emit.region = outer;
-}
-
-/* Storages of a branch that it hands out stay to its end. */
-static void keep_results(onv_tape *t, const onv_program_graph *graph, uint32_t first_storage)
-{
-    for (uint32_t k = 0; k < graph->n_outputs && t->emit.status == ONV_OK; k++) {
-        uint32_t given = onv_tape_tensor(t, graph->outputs[k]);
-        uint32_t storage = onv_tensor_at(&t->emit, given).storage;
-        if (given == ONV_NO_TENSOR || storage < first_storage) continue;
-        t->emit.eager->storages.at[storage].stays_until = (uint32_t)t->emit.eager->ops.count;
-    }
-}
-
-/* What the call gives is at least as large as what either branch does, and becomes that. */
-static void join(onv_tape *t, uint32_t value, const uint32_t given[2], uint32_t first_storage)
-{
-    uint32_t out = onv_tape_new(t, value, ONV_UNDEFINED);
-    if (out == ONV_NO_TENSOR) return;
-    uint32_t into = onv_tensor_at(&t->emit, out).storage;
-    onv_emit_out(&t->emit, out);
-    for (uint32_t b = 0; b < 2; b++) {
-        if (given[b] == ONV_NO_TENSOR) continue;
-        onv_eager_storage *from =
-            &t->emit.eager->storages.at[onv_tensor_at(&t->emit, given[b]).storage];
-        if (onv_tensor_at(&t->emit, given[b]).storage < first_storage) {
-            onv_emit_in(&t->emit, given[b], ONV_GRAD_NONE);
-            continue;
-        }
-        onv_eager_storage *to = &t->emit.eager->storages.at[into];
-        if (to->bytes < from->bytes) to->bytes = from->bytes;
-        if (from->becomes == UINT32_MAX) from->becomes = into;
-    }
-    onv_tape_set(t, value, out);
-}
-
 /* One of two graphs runs: their steps are alternatives, of which none counts with the other. */
 static void run_branches(onv_tape *t, const onv_program_call *c)
 {
     const onv_program_graph *graphs[2] = {graph_of(t, c, 0), graph_of(t, c, 1)};
-    uint32_t first_storage = (uint32_t)t->emit.eager->storages.count, outer = t->emit.region;
+    uint32_t first_storage = (uint32_t)t->emit.eager->storages.count;
     if (graphs[0] == NULL || graphs[1] == NULL) return;
-    uint32_t all = enter(t, ONV_REGION_ALTERNATIVES, NULL);
+    uint32_t all = onv_emit_enter(&t->emit, ONV_REGION_ALTERNATIVES, NULL);
     for (uint32_t b = 0; b < 2; b++) {
-        uint32_t branch = enter(t, ONV_REGION_SEQUENCE, graphs[b]->name);
+        uint32_t branch = onv_emit_enter(&t->emit, ONV_REGION_SEQUENCE, graphs[b]->name);
         run_inside(t, c, graphs[b]);
-        keep_results(t, graphs[b], first_storage);
-        leave(t, branch, all);
+        for (uint32_t k = 0; k < graphs[b]->n_outputs; k++)
+            onv_emit_keep_to_end(&t->emit, onv_tape_tensor(t, graphs[b]->outputs[k]),
+                                 first_storage);
+        onv_emit_leave(&t->emit, branch);
     }
-    leave(t, all, outer);
+    onv_emit_leave(&t->emit, all);
     onv_emit_begin(&t->emit, "cond");
     for (uint32_t k = 0; k < c->n_results && t->emit.status == ONV_OK; k++) {
         uint32_t value = c->results[k], given[2];
@@ -144,7 +89,8 @@ static void run_branches(onv_tape *t, const onv_program_call *c)
             given[b] = k < graphs[b]->n_outputs ? onv_tape_tensor(t, graphs[b]->outputs[k])
                                                 : ONV_NO_TENSOR;
         t->values[value].object = value;
-        join(t, value, given, first_storage);
+        uint32_t out = onv_tape_new(t, value, ONV_UNDEFINED);
+        onv_tape_set(t, value, onv_emit_join(&t->emit, out, given, first_storage));
     }
     onv_emit_end(&t->emit);
 }
@@ -211,6 +157,6 @@ void onv_tape_function(onv_tape *t, const onv_program_call *c)
         uint32_t out = onv_tensor_on(&t->emit, x.storage, x.dtype, x.rank, x.dims, x.strides);
         onv_tape_set(t, c->results[i], onv_emit_out(&t->emit, out));
     }
-    if (t->functions.count++ == 0) t->functions.first = c->name;
+    onv_tally_add(&t->functions, c->name, 0);
     onv_emit_end(&t->emit);
 }

@@ -90,12 +90,8 @@ void onv_tape_pad(onv_tape *t, const onv_program_call *c)
 void onv_tape_roll(onv_tape *t, const onv_program_call *c)
 {
     const onv_argument *dims = onv_call_argument(c, "dims");
-    size_t before = t->emit.eager->ops.count;
-    onv_tape_by_row(t, c);
-    if (t->emit.status != ONV_OK || t->emit.eager->ops.count == before || dims == NULL ||
-        dims->kind != ONV_ARGUMENT_INTS || dims->count < 2)
-        return;
-    onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
+    onv_eager_op *made = onv_tape_op_by_row(t, c);
+    if (made == NULL || dims == NULL || dims->kind != ONV_ARGUMENT_INTS || dims->count < 2) return;
     uint64_t all =
         onv_u64_times(onv_tensor_at(&t->emit, made->in[0].tensor).bytes, dims->count - 1);
     made->forward_temp_bytes = made->backward_temp_bytes = all;

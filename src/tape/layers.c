@@ -44,37 +44,19 @@ static uint32_t padded(onv_tape *t, const onv_program_call *c, uint32_t x, uint3
 void onv_tape_conv(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0), in[3];
-    onv_shape shape;
-    int64_t strides[ONV_MAX_RANK];
-    onv_tape_operands(t, c, t->row);
-    for (uint32_t k = 0; k < 3; k++) in[k] = onv_tape_operand_of(t, k);
+    onv_tape_inputs(t, c, in, 3);
     onv_amp_low_all(&t->emit, in, 3);
-    if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape))
-        return;
+    if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR) return;
     onv_conv_call call = conv_call(t, c);
     in[0] = padded(t, c, in[0], in[1], &call);
     onv_eager_tensor x = onv_tensor_at(&t->emit, in[0]);
-    bool is_last = onv_tensor_is_channels_last(&x) && shape.rank == x.rank;
-    if (is_last) {
-        onv_eager_tensor like = x;
-        like.dims = shape.dims;
-        like.elems = 1;
-        onv_strides_like(&like, strides);
-    }
-    uint32_t out =
-        onv_tensor_new(&t->emit, x.dtype, shape.rank, shape.dims, is_last ? strides : NULL);
+    uint32_t out = onv_tape_new_image(t, result, &x);
+    if (out == ONV_NO_TENSOR) return;
     onv_emit_conv(&t->emit, &call, in[0], in[1], in[2], out);
     onv_tape_set(t, result, out);
 }
 
 /* --- Normalisation ----------------------------------------------------------------------------- */
-
-/* Inputs by their places, whatever overloads call them. */
-static void gather(onv_tape *t, const onv_program_call *c, uint32_t in[3])
-{
-    onv_tape_operands(t, c, t->row);
-    for (uint32_t k = 0; k < 3; k++) in[k] = onv_tape_operand_of(t, k);
-}
 
 /* Results beside the first: statistics, which the operation keeps as its own. */
 static void give_statistics(onv_tape *t, const onv_program_call *c)
@@ -85,7 +67,7 @@ static void give_statistics(onv_tape *t, const onv_program_call *c)
 void onv_tape_batch_norm(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3];
-    gather(t, c, in);
+    onv_tape_inputs(t, c, in, 3);
     uint32_t x = in[0];
     if (x == ONV_NO_TENSOR) return;
     onv_eager_tensor s = onv_tensor_at(&t->emit, x);
@@ -109,7 +91,7 @@ static uint32_t repeated(onv_tape *t, uint32_t w, uint64_t groups)
 void onv_tape_instance_norm(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3];
-    gather(t, c, in);
+    onv_tape_inputs(t, c, in, 3);
     uint32_t x = onv_emit_contiguous(&t->emit, in[0]);
     onv_eager_tensor s = onv_tensor_at(&t->emit, x);
     if (x == ONV_NO_TENSOR) return;
@@ -121,36 +103,33 @@ void onv_tape_instance_norm(onv_tape *t, const onv_program_call *c)
     onv_tape_set_view_inside(t, onv_call_result(c, 0), out); /* of what batch_norm() gives */
 }
 
-static int64_t first_axis(onv_tape *t, const onv_program_call *c)
+static int64_t first_axis(const onv_program_call *c)
 {
     const onv_argument *a = onv_call_argument(c, "normalized_shape");
-    (void)t;
     return a != NULL && a->kind == ONV_ARGUMENT_INTS ? -(int64_t)a->count : -1;
 }
 
 void onv_tape_layer_norm(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3];
-    gather(t, c, in);
-    onv_tape_give(t, c, 0,
-                  onv_emit_layer_norm(&t->emit, in[0], in[1], in[2], first_axis(t, c), true));
+    onv_tape_inputs(t, c, in, 3);
+    onv_tape_give(t, c, 0, onv_emit_layer_norm(&t->emit, in[0], in[1], in[2], first_axis(c), true));
     give_statistics(t, c);
 }
 
 void onv_tape_rms_norm(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3];
-    gather(t, c, in);
-    onv_tape_give(
-        t, c, 0,
-        onv_emit_layer_norm(&t->emit, in[0], in[1], ONV_NO_TENSOR, first_axis(t, c), false));
+    onv_tape_inputs(t, c, in, 3);
+    onv_tape_give(t, c, 0,
+                  onv_emit_layer_norm(&t->emit, in[0], in[1], ONV_NO_TENSOR, first_axis(c), false));
     give_statistics(t, c);
 }
 
 void onv_tape_group_norm(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3];
-    gather(t, c, in);
+    onv_tape_inputs(t, c, in, 3);
     int64_t groups = onv_call_int(t, c, "num_groups", onv_call_int(t, c, "group", 1));
     onv_tape_give(t, c, 0, onv_emit_group_norm(&t->emit, in[0], in[1], in[2], groups));
     give_statistics(t, c);
@@ -173,11 +152,11 @@ static bool is_set_by_hook(const onv_tape *t, const onv_program_call *c)
 void onv_tape_weight_norm(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3];
-    gather(t, c, in);
+    onv_tape_inputs(t, c, in, 3);
     uint32_t out = onv_emit_weight_norm(&t->emit, in[0], in[1]);
     bool is_archive = !onv_program_is_recorded(t->program);
     if (is_archive && out != ONV_NO_TENSOR && is_set_by_hook(t, c))
-        t->emit.eager->storages.at[onv_tensor_at(&t->emit, out).storage].is_attribute = true;
+        onv_storage_of(&t->emit, out)->is_attribute = true;
     onv_tape_give(t, c, 0, out);
     give_statistics(t, c);
 }
@@ -193,7 +172,7 @@ static bool drops(const onv_tape *t, const onv_program_call *c)
 void onv_tape_dropout(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3];
-    gather(t, c, in);
+    onv_tape_inputs(t, c, in, 3);
     if (in[0] == ONV_NO_TENSOR) return;
     uint32_t value = t->operands.at[0].value;
     if (!drops(t, c)) {
@@ -206,21 +185,21 @@ void onv_tape_dropout(onv_tape *t, const onv_program_call *c)
         return;
     }
     /* nn.Dropout(inplace=True) multiplies by factors, which it keeps. */
-    uint32_t out = onv_tape_written(t, value);
+    uint32_t out = onv_tape_result(t, c, value, ONV_UNDEFINED);
     onv_emit_begin(&t->emit, "dropout_");
     t->emit.op.in_place = true;
     onv_emit_in(&t->emit, in[0], ONV_GRAD_NEW);
     onv_emit_extra(&t->emit, onv_tensor_at(&t->emit, in[0]).bytes, 1, "factors");
     onv_emit_out(&t->emit, out);
     onv_emit_end(&t->emit);
-    onv_tape_set_written(t, onv_call_result(c, 0), value, out);
+    onv_tape_give_result(t, c, value, out);
 }
 
 /* Whole channels: a number for each, with which the input is multiplied. */
 void onv_tape_feature_dropout(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3];
-    gather(t, c, in);
+    onv_tape_inputs(t, c, in, 3);
     onv_eager_tensor x = onv_tensor_at(&t->emit, in[0]);
     if (in[0] == ONV_NO_TENSOR) return;
     if (!drops(t, c)) {
@@ -234,8 +213,7 @@ void onv_tape_feature_dropout(onv_tape *t, const onv_program_call *c)
     onv_emit_begin(&t->emit, "bernoulli");
     onv_emit_out(&t->emit, noise);
     onv_emit_end(&t->emit);
-    uint32_t out = t->overwrites ? onv_tape_written(t, t->operands.at[0].value)
-                                 : onv_tape_new(t, onv_call_result(c, 0), x.dtype);
+    uint32_t out = onv_tape_result(t, c, t->operands.at[0].value, x.dtype);
     onv_emit_begin(&t->emit, "mul");
     t->emit.op.in_place = t->overwrites;
     onv_emit_in(&t->emit, in[0], ONV_GRAD_NEW);
@@ -243,16 +221,13 @@ void onv_tape_feature_dropout(onv_tape *t, const onv_program_call *c)
     onv_emit_save(&t->emit, noise);
     onv_emit_out(&t->emit, out);
     onv_emit_end(&t->emit);
-    if (t->overwrites)
-        onv_tape_set_written(t, onv_call_result(c, 0), t->operands.at[0].value, out);
-    else
-        onv_tape_give(t, c, 0, out);
+    onv_tape_give_result(t, c, t->operands.at[0].value, out);
 }
 
 void onv_tape_softmax(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[3], result = onv_call_result(c, 0);
-    gather(t, c, in);
+    onv_tape_inputs(t, c, in, 3);
     if (in[0] == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     uint8_t dtype = t->program->values.at[result].dtype;
     onv_tape_set(t, result, onv_emit_softmax(&t->emit, onv_aten_as(t->row), in[0], dtype));

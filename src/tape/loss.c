@@ -67,11 +67,8 @@ void onv_tape_nll_loss(onv_tape *t, const onv_program_call *c)
  * its size. */
 void onv_tape_loss(onv_tape *t, const onv_program_call *c)
 {
-    size_t before = t->emit.eager->ops.count;
-    onv_tape_by_row(t, c);
-    if (t->emit.status != ONV_OK || t->emit.eager->ops.count == before) return;
-    onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
-    if (made->n_out == 0 || made->n_in == 0) return;
+    onv_eager_op *made = onv_tape_op_by_row(t, c);
+    if (made == NULL || made->n_out == 0 || made->n_in == 0) return;
     onv_eager_tensor x = onv_tensor_at(&t->emit, made->in[0].tensor);
     onv_eager_tensor y = onv_tensor_at(&t->emit, made->out[0]);
     bool is_weighted = made->aten == ONV_ATEN_bce_with_logits_weighted;

@@ -55,7 +55,7 @@ static onv_eager_storage *activation_of(const onv_tape *t, uint32_t value)
 {
     uint32_t tensor = t->values[t->values[value].object].tensor;
     if (tensor == ONV_NO_TENSOR) return NULL;
-    onv_eager_storage *s = &t->emit.eager->storages.at[onv_tensor_at(&t->emit, tensor).storage];
+    onv_eager_storage *s = onv_storage_of(&t->emit, tensor);
     return s->kind == ONV_STORAGE_ACTIVATION ? s : NULL;
 }
 

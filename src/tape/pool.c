@@ -5,8 +5,7 @@
 #include "emit/layers.h"
 #include "tape/state.h"
 
-/* Images whose channels come last are answered in their order. */
-static uint32_t new_image(onv_tape *t, uint32_t value, const onv_eager_tensor *like)
+uint32_t onv_tape_new_image(onv_tape *t, uint32_t value, const onv_eager_tensor *like)
 {
     onv_shape shape;
     int64_t strides[ONV_MAX_RANK];
@@ -27,7 +26,7 @@ static void emit_pool(onv_tape *t, const onv_program_call *c, onv_aten_id id, ui
     uint32_t x = onv_tape_operand_of(t, 0), result = onv_call_result(c, 0);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
-    uint32_t out = new_image(t, result, &from), indices = onv_call_result(c, 1);
+    uint32_t out = onv_tape_new_image(t, result, &from), indices = onv_call_result(c, 1);
     onv_eager_tensor y = onv_tensor_at(&t->emit, out);
     uint64_t bytes = onv_u64_times(y.elems, sizeof(int64_t));
     onv_emit_begin_op(&t->emit, id);
@@ -90,7 +89,7 @@ void onv_tape_adaptive_avg_pool(onv_tape *t, const onv_program_call *c)
                                                               : 2;
     bool is_one = spatial <= shape.rank;
     for (uint32_t i = 0; is_one && i < spatial; i++) is_one = shape.dims[shape.rank - 1 - i] == 1;
-    uint32_t out = new_image(t, result, &from);
+    uint32_t out = onv_tape_new_image(t, result, &from);
     onv_emit_begin_op(&t->emit, is_one ? ONV_ATEN_mean : onv_aten_as(t->row));
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
     if (is_one) {
@@ -116,7 +115,7 @@ void onv_tape_windows(onv_tape *t, const onv_program_call *c)
     bool gathers = onv_aten_id_of(t->row) == ONV_ATEN_im2col;
     uint32_t out = onv_tape_new(t, result, from.dtype);
     if (out == ONV_NO_TENSOR) return;
-    uint64_t *bytes = &t->emit.eager->storages.at[onv_tensor_at(&t->emit, out).storage].bytes;
+    uint64_t *bytes = &onv_storage_of(&t->emit, out)->bytes;
     if (!gathers && *bytes < from.bytes) *bytes = from.bytes;
     onv_emit_begin_op(&t->emit, onv_aten_as(t->row));
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);

@@ -75,20 +75,15 @@ static bool scales(const onv_program_call *c, const char *name)
 void onv_tape_addmm(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0), in[3];
-    onv_tape_operands(t, c, t->row);
-    for (uint32_t k = 0; k < 3; k++) in[k] = onv_tape_operand_of(t, k);
+    onv_tape_inputs(t, c, in, 3);
     onv_amp_low_all(&t->emit, in, 3);
     if (in[1] == ONV_NO_TENSOR || in[2] == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     onv_added sum = {
         .bias = in[0], .scales_product = scales(c, "alpha"), .scales_bias = scales(c, "beta")};
     uint32_t target = onv_call_value(c, "self");
-    uint32_t out = t->overwrites ? onv_tape_written(t, target)
-                                 : onv_tape_new(t, result, onv_tensor_at(&t->emit, in[1]).dtype);
+    uint32_t out = onv_tape_result(t, c, target, onv_tensor_at(&t->emit, in[1]).dtype);
     onv_emit_product(&t->emit, t->row->name, in[1], in[2], sum, out);
-    if (t->overwrites)
-        onv_tape_set_written(t, result, target, out);
-    else
-        onv_tape_set(t, result, out);
+    onv_tape_give_result(t, c, target, out);
 }
 
 /* Products of a vector: mv, dot, addmv. */
@@ -132,8 +127,7 @@ void onv_tape_bilinear(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[4];
     onv_shape shape;
-    onv_tape_operands(t, c, t->row);
-    for (uint32_t k = 0; k < 4; k++) in[k] = onv_tape_operand_of(t, k);
+    onv_tape_inputs(t, c, in, 4);
     if (!onv_tape_shape(t, onv_call_result(c, 0), &shape)) return;
     onv_tape_give(t, c, 0, onv_emit_bilinear(&t->emit, in[0], in[2], in[1], in[3], &shape));
 }

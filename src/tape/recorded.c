@@ -63,9 +63,7 @@ bool onv_tape_ran_without_grad(onv_tape *t, const onv_program_call *call)
 static onv_eager_storage *storage_of(onv_tape *t, uint32_t value)
 {
     uint32_t tensor = t->values[t->values[value].object].tensor;
-    return tensor != ONV_NO_TENSOR
-               ? &t->emit.eager->storages.at[onv_tensor_at(&t->emit, tensor).storage]
-               : NULL;
+    return tensor != ONV_NO_TENSOR ? onv_storage_of(&t->emit, tensor) : NULL;
 }
 
 /* Calls that hold something after its last use. */
@@ -114,8 +112,7 @@ static void compare_storages(onv_tape *t, onv_tally *differ)
         uint32_t *seen = &of[t->storages[i]];
         if (*seen == 0) *seen = storage + 1;
         if (*seen == storage + 1) continue;
-        if (differ->count++ == 0) differ->first = v->name;
-        differ->bytes += onv_tensor_at(&t->emit, tensor).bytes;
+        onv_tally_add(differ, v->name, onv_tensor_at(&t->emit, tensor).bytes);
     }
 }
 
@@ -236,8 +233,7 @@ static void take_kept(onv_tape *t, onv_tally *differ)
         uint32_t storage = onv_tensor_at(&t->emit, tensor).storage;
         bool is_own = t->emit.eager->storages.at[storage].kind == ONV_STORAGE_ACTIVATION;
         if (!is_own || of[storage] != STAYS || t->emit.saved.at[storage] == kept[storage]) continue;
-        if (differ->count++ == 0) differ->first = v->name;
-        differ->bytes += onv_tensor_at(&t->emit, tensor).bytes;
+        onv_tally_add(differ, v->name, onv_tensor_at(&t->emit, tensor).bytes);
         of[storage] = kept[storage] ? JOINS : LEAVES;
         order[n++] = storage;
     }

@@ -1,6 +1,4 @@
 /* Sums, deviations, similarity. */
-#include <string.h>
-
 #include "emit/layers.h"
 #include "tape/state.h"
 
@@ -25,64 +23,33 @@ void onv_tape_sum(onv_tape *t, const onv_program_call *c)
     onv_emit_end(&t->emit);
 }
 
-/* x / norm(x): autograd keeps the norm, and its copy that is bounded below, which has a name in the function. */
-static uint32_t emit_unit(onv_tape *t, uint32_t x, const onv_shape *norm, uint32_t *bounded_norm)
-{
-    onv_eager_tensor s = onv_tensor_at(&t->emit, x);
-    uint32_t length = onv_tensor_new(&t->emit, s.dtype, norm->rank, norm->dims, NULL);
-    onv_emit_begin(&t->emit, "vector_norm_2");
-    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
-    onv_emit_save(&t->emit, x);
-    onv_emit_save(&t->emit, length);
-    onv_emit_out(&t->emit, length);
-    onv_emit_end(&t->emit);
-    uint32_t bounded = *bounded_norm = onv_emit_clone(&t->emit, length);
-    uint32_t unit = onv_tensor_new(&t->emit, s.dtype, s.rank, s.dims, NULL);
-    onv_emit_begin(&t->emit, "div");
-    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
-    onv_emit_in(&t->emit, bounded, ONV_GRAD_NEW);
-    onv_emit_save(&t->emit, x);
-    onv_emit_save(&t->emit, bounded);
-    onv_emit_out(&t->emit, unit);
-    onv_emit_end(&t->emit);
-    return unit;
-}
-
+/* Of both in their shape: x / norm(x), of which autograd keeps the norm, and its copy that is bounded below, which has a name in the
+ * function, as the quotients have, which are parts of one expression. */
 void onv_tape_cosine(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t result = onv_call_result(c, 0), unit[2], length[2];
-    onv_tape_operands(t, c, t->row);
-    uint32_t in[2] = {onv_amp_fp32(&t->emit, onv_tape_operand_of(t, 0)),
-                      onv_amp_fp32(&t->emit, onv_tape_operand_of(t, 1))};
+    uint32_t result = onv_call_result(c, 0), in[2], unit[2], bounded[2];
+    onv_tape_inputs(t, c, in, 2);
+    for (uint32_t k = 0; k < 2; k++) in[k] = onv_amp_fp32(&t->emit, in[k]);
     if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
-    onv_eager_tensor x = onv_tensor_at(&t->emit, in[0]), y = onv_tensor_at(&t->emit, in[1]);
-    onv_shape all = {.rank = x.rank > y.rank ? x.rank : y.rank}, norm;
-    for (uint32_t i = 0; i < all.rank; i++) {
-        int64_t n = i + x.rank < all.rank ? 1 : x.dims[i + x.rank - all.rank];
-        int64_t m = i + y.rank < all.rank ? 1 : y.dims[i + y.rank - all.rank];
-        all.dims[i] = n == 1 ? m : n;
-    }
+    onv_shape all = onv_tape_broadcast(t, in[0], in[1]), norm = all;
     int64_t axis = onv_call_int(t, c, "dim", 1), at = axis < 0 ? axis + all.rank : axis;
-    norm = all;
     if (at >= 0 && at < all.rank) norm.dims[at] = 1;
     for (uint32_t k = 0; k < 2; k++) { /* each is expanded before, as expand_outplace() does */
         if (!onv_tensor_has_dims(&t->emit, in[k], all.rank, all.dims))
             in[k] = onv_emit_expand(&t->emit, in[k], all.rank, all.dims);
-        unit[k] = emit_unit(t, in[k], &norm, &length[k]);
+        uint32_t length = onv_tape_step(t, ONV_ATEN_vector_norm_2, in[k], ONV_NO_TENSOR,
+                                        ONV_SAVE_A | ONV_SAVE_OUT, &norm);
+        bounded[k] = onv_emit_clone(&t->emit, length);
+        unit[k] = onv_tape_step(t, ONV_ATEN_div, in[k], bounded[k], ONV_SAVE_A | ONV_SAVE_B, &all);
     }
-    uint32_t product = onv_tensor_new(&t->emit, x.dtype, all.rank, all.dims, NULL);
-    onv_emit_begin(&t->emit, "mul");
-    for (uint32_t k = 0; k < 2; k++) {
-        onv_emit_in(&t->emit, unit[k], ONV_GRAD_NEW);
-        if (onv_tensor_needs_grad(&t->emit, unit[1 - k])) onv_emit_save(&t->emit, unit[k]);
-    }
-    onv_emit_out(&t->emit, product);
-    onv_emit_end(&t->emit);
+    unsigned saves = (onv_tensor_needs_grad(&t->emit, unit[1]) ? ONV_SAVE_A : 0) |
+                     (onv_tensor_needs_grad(&t->emit, unit[0]) ? ONV_SAVE_B : 0);
+    uint32_t product = onv_tape_step(t, ONV_ATEN_mul, unit[0], unit[1], saves, &all);
     onv_emit_begin(&t->emit, "sum");
     onv_emit_in(&t->emit, product, ONV_GRAD_PART);
-    onv_tape_set(t, result, onv_emit_out(&t->emit, onv_tape_new(t, result, x.dtype)));
+    uint8_t dtype = onv_tensor_at(&t->emit, in[0]).dtype;
+    onv_tape_set(t, result, onv_emit_out(&t->emit, onv_tape_new(t, result, dtype)));
     onv_emit_end(&t->emit);
-    /* The quotients are parts of one expression, which is over then. */
-    const uint32_t named[] = {unit[0], unit[1], length[0], length[1]};
-    for (size_t i = 0; i < 4; i++) onv_emit_release(&t->emit, named[i]);
+    for (uint32_t k = 0; k < 2; k++) onv_emit_release(&t->emit, unit[k]);
+    for (uint32_t k = 0; k < 2; k++) onv_emit_release(&t->emit, bounded[k]);
 }

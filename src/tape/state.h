@@ -130,17 +130,39 @@ static inline uint32_t onv_call_result(const onv_program_call *call, uint32_t k)
 /* --- generic.c: what rows describe ---------------------------------------------------------------- */
 
 void onv_tape_by_row(onv_tape *t, const onv_program_call *call);
+/* The same, and its operation; NULL: it made none. */
+onv_eager_op *onv_tape_op_by_row(onv_tape *t, const onv_program_call *call);
 /* The tensor arguments of the call, by the row's names, into `operands`. */
 void onv_tape_operands(onv_tape *t, const onv_program_call *call, const onv_aten_op *op);
 /* The first of a letter, or ONV_NO_TENSOR. */
 uint32_t onv_tape_operand_of(const onv_tape *t, uint32_t letter);
-/* A tensor on the storage of the value, which is overwritten. */
-uint32_t onv_tape_written(onv_tape *t, uint32_t value);
+/* The first of each of `n` letters of the call's row, whatever overloads call them. */
+void onv_tape_inputs(onv_tape *t, const onv_program_call *call, uint32_t *in, uint32_t n);
+/* For the result: on the storage of `target`, where that is overwritten, or new. */
+uint32_t onv_tape_result(onv_tape *t, const onv_program_call *call, uint32_t target, uint8_t dtype);
+/* The result, or what `target` is now. */
+void onv_tape_give_result(onv_tape *t, const onv_program_call *call, uint32_t target,
+                          uint32_t tensor);
+/* The program's strides of the value, where they are known, are those of the tensor that stands for it. */
+bool onv_tape_is_as_told(onv_tape *t, uint32_t value, uint32_t tensor);
+/* A new image of the value's sizes, whose channels come last where those of `like` do. */
+uint32_t onv_tape_new_image(onv_tape *t, uint32_t value, const onv_eager_tensor *like);
+/* The row of a norm of that order. */
+onv_aten_id onv_tape_norm(double order);
 /* A view of its argument `self`, in the program's strides, where those of `self` are. */
 void onv_tape_view(onv_tape *t, const onv_program_call *call);
 /* The call gives what it is given. */
 void onv_tape_same(onv_tape *t, const onv_program_call *call, uint32_t value);
 void onv_tape_give(onv_tape *t, const onv_program_call *call, uint32_t k, uint32_t tensor);
+
+/* --- composite.c: one kernel of those that an operator runs ---------------------------------------- */
+
+enum { ONV_SAVE_A = 1, ONV_SAVE_B = 2, ONV_SAVE_OUT = 4 };
+/* Of one operand or two; ONV_NO_TENSOR: there is no second one. */
+uint32_t onv_tape_step(onv_tape *t, onv_aten_id id, uint32_t a, uint32_t b, unsigned saves,
+                       const onv_shape *shape);
+/* The shape of both, with dims of size 1 repeated. */
+onv_shape onv_tape_broadcast(const onv_tape *t, uint32_t a, uint32_t b);
 
 /* --- Rules of operators ------------------------------------------------------------------------- */
 
@@ -192,8 +214,9 @@ bool onv_tape_ran_without_grad(onv_tape *t, const onv_program_call *call);
 
 /* --- checkpoints.c ------------------------------------------------------------------------------ */
 
-/* The module that the nth forward() of the call's trace, counted from 1, has called around it; 0: the network. UINT32_MAX: none. */
-uint32_t onv_tape_module_below(const onv_tape *t, const onv_program_call *call, uint32_t nth);
+/* The module whose forward() has the line of the call's trace at `line`; or, `below`, the one that it calls. UINT32_MAX: none. */
+uint32_t onv_tape_module_of(const onv_tape *t, const onv_program_call *call, const char *line,
+                            bool below);
 /* Of training: sets `segment_of`, and, once all operations are there, the tape's checkpoints. */
 onv_status onv_tape_find_checkpoints(onv_tape *t);
 void onv_tape_add_checkpoints(onv_tape *t);

@@ -13,42 +13,23 @@
 
 /* --- What is there from the start ---------------------------------------------------------------- */
 
-/* Numbers are arguments, not tensors on the device. */
-static bool is_on_host(const onv_program_value *v)
-{
-    return v->kind == ONV_PROGRAM_CONSTANT && v->rank == 0;
-}
-
+/* Parameters, buffers, constants and inputs. Numbers are arguments, not tensors on the device. */
 static void make_permanent(onv_tape *t, uint32_t index)
 {
     const onv_program_value *v = &t->program->values.at[index];
-    onv_storage_kind kind = v->kind == ONV_PROGRAM_PARAMETER ? ONV_STORAGE_PARAMETER
-                            : v->kind == ONV_PROGRAM_BUFFER  ? ONV_STORAGE_BUFFER
-                                                             : ONV_STORAGE_CONSTANT;
-    if (is_on_host(v)) return;
+    onv_storage_kind kind = v->kind == ONV_PROGRAM_PARAMETER  ? ONV_STORAGE_PARAMETER
+                            : v->kind == ONV_PROGRAM_BUFFER   ? ONV_STORAGE_BUFFER
+                            : v->kind == ONV_PROGRAM_CONSTANT ? ONV_STORAGE_CONSTANT
+                                                              : ONV_STORAGE_INPUT;
+    if (kind == ONV_STORAGE_CONSTANT && v->rank == 0) return;
     uint32_t tensor = onv_tape_new(t, index, ONV_UNDEFINED);
     if (tensor == ONV_NO_TENSOR) return;
-    onv_eager_storage *storage =
-        &t->emit.eager->storages.at[onv_tensor_at(&t->emit, tensor).storage];
+    onv_eager_storage *storage = onv_storage_of(&t->emit, tensor);
     storage->kind = (uint8_t)kind;
-    storage->label = v->fqn != NULL ? v->fqn : v->name;
+    storage->label = v->fqn != NULL && kind != ONV_STORAGE_INPUT ? v->fqn : v->name;
     if (kind == ONV_STORAGE_PARAMETER)
         onv_emit_parameter(&t->emit, tensor, storage->label, NULL, v->requires_grad);
     onv_tape_set(t, index, tensor);
-}
-
-static void make_inputs(onv_tape *t)
-{
-    const onv_program_graph *graph = &t->program->graphs.at[0];
-    for (uint32_t i = 0; i < graph->n_inputs && t->emit.status == ONV_OK; i++) {
-        uint32_t value = graph->inputs[i], tensor = onv_tape_new(t, value, ONV_UNDEFINED);
-        if (tensor == ONV_NO_TENSOR) return;
-        onv_eager_storage *storage =
-            &t->emit.eager->storages.at[onv_tensor_at(&t->emit, tensor).storage];
-        storage->kind = ONV_STORAGE_INPUT;
-        storage->label = t->program->values.at[value].name;
-        onv_tape_set(t, value, tensor);
-    }
 }
 
 /* Where the file does not say what modules share, as before PyTorch 2.9. A parameter that no call reads, in a module whose call
@@ -117,12 +98,12 @@ static void note_shared(onv_tape *t, const onv_ptr_map *read, uint32_t index)
         return;
     const char *key = key_of(t, "", 0, v);
     if (key == NULL || !onv_ptr_map_get(read, key, NULL)) return;
-    if (t->shared.count++ == 0) t->shared.first = v->fqn;
-    t->shared.bytes += onv_tensor_at(&t->emit, tensor).bytes;
+    onv_tally_add(&t->shared, v->fqn, onv_tensor_at(&t->emit, tensor).bytes);
 }
 
 static void make_all(onv_tape *t)
 {
+    const onv_program_graph *graph = &t->program->graphs.at[0];
     onv_ptr_map read = {0};
     uint32_t n = (uint32_t)t->program->values.count, unread = 0;
     t->emit.node = ONV_NO_NODE;
@@ -143,13 +124,15 @@ static void make_all(onv_tape *t)
         note_shared(t, &read, i);
     }
     onv_ptr_map_cleanup(&read);
-    make_inputs(t);
+    for (uint32_t i = 0; i < graph->n_inputs && t->emit.status == ONV_OK; i++)
+        make_permanent(t, graph->inputs[i]);
 }
 
 /* --- Calls ------------------------------------------------------------------------------------- */
 
 static void give_unknown(onv_tape *t, const onv_program_call *call)
 {
+    uint64_t bytes = 0;
     if (onv_tape_refuses(t, call)) return;
     onv_tape_operands(t, call, NULL);
     onv_emit_begin(&t->emit, call->op_name);
@@ -159,10 +142,10 @@ static void give_unknown(onv_tape *t, const onv_program_call *call)
         if (call->results[k] == ONV_NO_PROGRAM_VALUE) continue;
         uint32_t out = onv_emit_out(&t->emit, onv_tape_new(t, call->results[k], ONV_UNDEFINED));
         onv_tape_set(t, call->results[k], out);
-        if (out != ONV_NO_TENSOR) t->unknown.bytes += onv_tensor_at(&t->emit, out).bytes;
+        bytes = onv_u64_plus(bytes, onv_tensor_at(&t->emit, out).bytes);
     }
     onv_emit_end(&t->emit);
-    if (t->unknown.count++ == 0) t->unknown.first = call->op_name;
+    onv_tally_add(&t->unknown, call->op_name, bytes);
     t->emit.eager->opaque++;
 }
 
@@ -221,7 +204,7 @@ static void hold_arguments(onv_tape *t, const onv_program_call *call, size_t fir
     for (size_t i = 0; i < t->operands.count; i++) {
         uint32_t tensor = t->operands.at[i].tensor;
         if (tensor == ONV_NO_TENSOR) continue;
-        onv_eager_storage *s = &t->emit.eager->storages.at[onv_tensor_at(&t->emit, tensor).storage];
+        onv_eager_storage *s = onv_storage_of(&t->emit, tensor);
         if (s->held_until < last) s->held_until = last;
     }
 }

@@ -94,10 +94,8 @@ static void add_lookups(onv_tape *t, onv_eager_op *op)
 void onv_tape_index(onv_tape *t, const onv_program_call *c)
 {
     enum { LINEAR = 2, N = 7 };
-    size_t before = t->emit.eager->ops.count;
-    onv_tape_by_row(t, c);
-    if (t->emit.status != ONV_OK || t->emit.eager->ops.count == before) return;
-    onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
+    onv_eager_op *made = onv_tape_op_by_row(t, c);
+    if (made == NULL) return;
     uint64_t n = 0;
     bool is_mask = false;
     for (uint32_t k = 1; k < made->n_in; k++) {
@@ -176,10 +174,8 @@ static void add_reduction(const onv_tape *t, const onv_program_call *c, onv_eage
 
 void onv_tape_more_temps(onv_tape *t, const onv_program_call *c)
 {
-    size_t before = t->emit.eager->ops.count;
-    onv_tape_by_row(t, c);
-    if (t->emit.status != ONV_OK || t->emit.eager->ops.count == before) return;
-    onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
+    onv_eager_op *made = onv_tape_op_by_row(t, c);
+    if (made == NULL) return;
     if (onv_aten_as(t->row) == ONV_ATEN_scatter_reduce && made->n_in > 0) add_reduction(t, c, made);
     if (onv_aten_as(t->row) == ONV_ATEN_cdist && made->n_in > 1)
         add_distances(t, onv_aten_id_of(t->row), made);
@@ -215,8 +211,8 @@ void onv_tape_unfold(onv_tape *t, const onv_program_call *c)
 {
     size_t before = t->emit.eager->ops.count;
     onv_tape_view(t, c);
-    if (t->emit.status != ONV_OK || t->emit.eager->ops.count == before) return;
-    onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
+    onv_eager_op *made = onv_emit_made_since(&t->emit, before);
+    if (made == NULL) return;
     onv_eager_tensor x = onv_tensor_at(&t->emit, made->in[0].tensor),
                      y = onv_tensor_at(&t->emit, made->out[0]);
     int64_t dim = onv_call_int(t, c, "dimension", 0);

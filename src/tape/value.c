@@ -91,8 +91,7 @@ static void note_value(onv_tape *t, uint32_t value, uint32_t tensor)
 {
     if (tensor == ONV_NO_TENSOR || t->emit.status != ONV_OK) return;
     if (t->is_recovered) return;
-    onv_eager_storage *storage =
-        &t->emit.eager->storages.at[t->emit.eager->tensors.at[tensor].storage];
+    onv_eager_storage *storage = onv_storage_of(&t->emit, tensor);
     if (!onv_is_value(storage->value) && value < t->emit.model->values.count)
         storage->value = (onv_value_id){value};
 }

@@ -6,17 +6,6 @@
 #include "load/text.h"
 #include "tape/state.h"
 
-/* The program's strides of the result hold where those of the argument do. */
-static bool is_as_told(onv_tape *t, uint32_t value, const onv_eager_tensor *x)
-{
-    int64_t strides[ONV_MAX_RANK];
-    const onv_program_value *v = &t->program->values.at[value];
-    if (v->rank != x->rank || !onv_tape_strides(t, value, strides)) return false;
-    for (uint32_t i = 0; i < x->rank; i++)
-        if (x->dims[i] > 1 && x->strides[i] != strides[i]) return false;
-    return true;
-}
-
 /* In other strides than the program's: dims of the result are those of the argument that the program gives the same
  * stride; steps of slices are multiples of it. */
 static void map_strides(onv_tape *t, uint32_t value, const onv_eager_tensor *x, uint32_t rank,
@@ -47,7 +36,7 @@ static uint32_t emit_view(onv_tape *t, onv_aten_id id, uint32_t of, uint32_t val
     int64_t strides[ONV_MAX_RANK];
     if (x == ONV_NO_TENSOR || !onv_tape_shape(t, value, &shape)) return ONV_NO_TENSOR;
     if (!onv_tape_strides(t, value, strides)) return ONV_NO_TENSOR;
-    if (!is_as_told(t, of, &from)) map_strides(t, of, &from, shape.rank, shape.dims, strides);
+    if (!onv_tape_is_as_told(t, of, x)) map_strides(t, of, &from, shape.rank, shape.dims, strides);
     /* By autocast the dtype is the argument's, where the program's is. */
     uint8_t before = t->program->values.at[of].dtype, after = t->program->values.at[value].dtype;
     uint64_t elems = 1;
@@ -62,9 +51,8 @@ static uint32_t emit_view(onv_tape *t, onv_aten_id id, uint32_t of, uint32_t val
 static bool is_whole_slice(onv_tape *t, uint32_t of, uint32_t result)
 {
     onv_shape shape;
-    onv_eager_tensor x = onv_tensor_at(&t->emit, onv_tape_tensor(t, of));
-    if (onv_aten_as(t->row) != ONV_ATEN_slice || !onv_tape_shape(t, result, &shape)) return false;
-    return x.rank == shape.rank && memcmp(x.dims, shape.dims, x.rank * sizeof *x.dims) == 0;
+    return onv_aten_as(t->row) == ONV_ATEN_slice && onv_tape_shape(t, result, &shape) &&
+           onv_tensor_has_dims(&t->emit, onv_tape_tensor(t, of), shape.rank, shape.dims);
 }
 
 void onv_tape_view(onv_tape *t, const onv_program_call *call)
@@ -247,7 +235,7 @@ void onv_tape_parts(onv_tape *t, const onv_program_call *c)
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     if (x == ONV_NO_TENSOR) return;
     onv_aten_id id = onv_aten_id_of(t->row);
-    bool told = is_as_told(t, of, &from);
+    bool told = onv_tape_is_as_told(t, of, x);
     onv_emit_begin_op(&t->emit, id == ONV_ATEN_unbind ? id : onv_aten_as(t->row));
     t->emit.op.zeroes_grads = true;
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
