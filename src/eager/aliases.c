@@ -2,14 +2,6 @@
 #include "base/rules.h"
 #include "eager/naming.h"
 
-static uint64_t number_of(onv_words line)
-{
-    uint64_t number = 0;
-    for (size_t i = 0; i < line.length && number < UINT64_MAX / 16; i++)
-        number = 10 * number + (uint64_t)(line.at[i] - '0');
-    return number;
-}
-
 static bool was_bound_before(const onv_naming *n, const onv_statement *s, onv_words name)
 {
     for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && s->before != ONV_NO_STATEMENT; k++) {
@@ -17,30 +9,6 @@ static bool was_bound_before(const onv_naming *n, const onv_statement *s, onv_wo
         if (onv_statement_binds(s, name)) return true;
     }
     return false;
-}
-
-/* What a line binds nothing for and one further down reads has a name, of a statement of several lines, which its first
- * one tells:
- *
- *     first, rest = (
- *         x[..., :n],
- *         x[..., n:],
- *     )
- *     first = rotate(first)
- *
- * A call has the line that it begins with, so that its arguments are read further up, or in a line of their own, `.reshape(...)`.
- * What reads the result last may bind its name again, unless that is one of those that were bound before. */
-uint32_t onv_naming_unnamed_until(const onv_naming *n, const onv_statement *s, uint32_t tensor)
-{
-    const onv_statement *reader = onv_naming_statement(n, n->last_use[tensor], s->call);
-    if (reader == NULL || number_of(reader->line) <= number_of(s->line)) return 0;
-    if (onv_statement_is_untold(reader) && reader->targets.length == 1) return 0;
-    onv_words list = reader->targets, name;
-    while (!n->upper_end && onv_words_next(&list, &name))
-        if (onv_statement_is_untold(reader) || !was_bound_before(n, s, name))
-            return reader->last_op;
-    if (!n->upper_end && reader->targets.length == 0) return reader->last_op;
-    return n->calls->at.at[s->call].last_op;
 }
 
 bool onv_naming_shares_name(const onv_naming *n, const onv_statement *s)
@@ -152,7 +120,7 @@ void onv_naming_hold_weights(onv_naming *n, const onv_statement *s, bool is_hidd
 {
     if (!onv_rule_is_on("eager.attention_weights")) return;
     onv_words name = last_target(s);
-    if (name.length == 0 || onv_statement_is_untold(s)) return;
+    if (name.length == 0) return;
     if (is_hidden && !onv_naming_gets_several(n, s)) return;
     uint32_t until = onv_naming_name_until(n, s, name);
     if (is_hidden) onv_naming_hold(n, tensor, until);
@@ -162,9 +130,7 @@ void onv_naming_hold_weights(onv_naming *n, const onv_statement *s, bool is_hidd
             return; /* its name is another's */
         s = &n->at.at[s->parent];
         name = last_target(s);
-        if (name.length == 0 || onv_statement_is_untold(s) ||
-            (!n->upper_end && !onv_naming_gets_several(n, s)))
-            return;
+        if (name.length == 0 || (!n->upper_end && !onv_naming_gets_several(n, s))) return;
         until = onv_naming_name_until(n, s, name);
         onv_naming_hold(n, tensor, until);
     }

@@ -185,23 +185,6 @@ static bool adds_to_list(const onv_statement *s)
     return s->targets.length > 1 && s->targets.at[0] == ONV_STATEMENT_ADDS;
 }
 
-/* A line that goes on with the expression of the one before. */
-static bool goes_on(const onv_naming *n, uint32_t index)
-{
-    return index != ONV_NO_STATEMENT && onv_statement_is_untold(&n->at.at[index]) &&
-           n->at.at[index].targets.length == 1;
-}
-
-/* The name that the whole expression has, as a rule; empty: unknown. */
-static onv_words name_of_lines(const onv_naming *n, const onv_statement *s)
-{
-    while (goes_on(n, s->before)) s = &n->at.at[s->before];
-    if (s->before == ONV_NO_STATEMENT || !onv_statement_is_untold(&n->at.at[s->before]))
-        return (onv_words){0};
-    onv_words head = n->at.at[s->before].targets;
-    return (onv_words){head.at + 1, head.length - 1};
-}
-
 /* Whether a line of the call binds the name, other than that statement's and the reader's. */
 static bool is_bound_elsewhere(const onv_naming *n, const onv_statement *s,
                                const onv_statement *reader, onv_words name)
@@ -239,12 +222,9 @@ static uint32_t bound_until(onv_naming *n, onv_statement *s, uint32_t tensor)
     onv_words list = s->targets, name = {0}, at;
     for (uint32_t k = 0; k <= s->n_bound && onv_words_next(&list, &at); k++) name = at;
     s->n_bound++;
-    if (name.length == 0 ||
-        (onv_statement_is_untold(s) && (name.length > 1 || goes_on(n, s->next))))
-        return onv_naming_unnamed_until(n, s, tensor);
+    if (name.length == 0) return 0;
     if (adds_to_list(s)) name = (onv_words){name.at + 1, name.length - 1};
     bool stays = memcmp(name.at, ONV_STATEMENT_MEMBER, 1) == 0;
-    if (onv_statement_is_untold(s)) name = name_of_lines(n, s);
     uint32_t next = stays ? ONV_NO_STATEMENT : s->next;
     const onv_statement *reader = onv_naming_statement(n, n->last_use[tensor], s->call);
     bool is_read = false;

@@ -91,11 +91,6 @@ static inline bool onv_statement_binds(const onv_statement *s, onv_words wanted)
     return onv_words_list(s->targets, wanted);
 }
 
-static inline bool onv_statement_is_untold(const onv_statement *s)
-{
-    return s->targets.length > 0 && s->targets.at[0] == ONV_STATEMENT_UNTOLD;
-}
-
 /* The statement of that call which an operation stands in. */
 static inline const onv_statement *onv_naming_statement(const onv_naming *n, uint32_t op,
                                                         uint32_t call)
@@ -116,8 +111,6 @@ static inline bool onv_naming_gives_list(const onv_naming *n, const onv_statemen
 
 /* --- aliases.c: names that no statement tells --- */
 
-/* The last operation before the name goes that a line further down has for the statement's result; 0: none has. */
-uint32_t onv_naming_unnamed_until(const onv_naming *n, const onv_statement *s, uint32_t tensor);
 /* Of a tensor whose name goes with the operation `until`: that, or the one at which another name goes. */
 uint32_t onv_naming_alias_until(const onv_naming *n, const onv_statement *s, uint32_t tensor,
                                 uint32_t until);

@@ -242,14 +242,14 @@ static void put_char(writer *w, char c)
     put(w, (onv_text){&c, 1});
 }
 
-/* `y.permute(...)` and `.reshape(...)` in lines of their own, and `y.append(...)`. */
-static void put_untold(writer *w, onv_text code)
+/* `y.append(...)` */
+static void put_added(writer *w, onv_text code)
 {
     onv_text name = onv_text_word(code), method = onv_text_skip(code, name.length);
     bool adds = onv_text_begins(method, ".append(") || onv_text_begins(method, ".extend(") ||
                 onv_text_begins(method, ".insert(");
-    if (onv_text_first(method) != '.') return;
-    put_char(w, (char)(name.length > 0 && adds ? ONV_STATEMENT_ADDS : ONV_STATEMENT_UNTOLD));
+    if (name.length == 0 || !adds) return;
+    put_char(w, ONV_STATEMENT_ADDS);
     put(w, name);
 }
 
@@ -257,7 +257,7 @@ static void put_targets(writer *w, const statement *s)
 {
     onv_text rest = s->targets, part;
     size_t before = w->length;
-    if (!s->binds) put_untold(w, s->code);
+    if (!s->binds) put_added(w, s->code);
     while (onv_next_part(&rest, ',', &part)) {
         onv_text name = target(part);
         if (name.length == 0) { /* no statement that binds names */

@@ -25,10 +25,6 @@ enum {
 /* In place of a name: what a dictionary has. */
 #define ONV_STATEMENT_MEMBER "*"
 
-/* Before, or in place of, the name of an expression of several lines: `y.permute(...)` has "?y", the lines
- * `.reshape(...)` after it "?". What the last of them gives has a name that is not told, as a rule y again. */
-#define ONV_STATEMENT_UNTOLD '?'
-
 /* In place of the colon: a line that binds plain names, and hides the call or goes through a list, so that any of its results may be
  * what a name has; one that does not tell how long its results have names (it has several statements, sets a part of something, or is
  * a part of a longer one); and one whose results something outside of the call may keep. */

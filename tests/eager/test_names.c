@@ -58,15 +58,9 @@ TEST(statements_tell_what_names_hold)
          2,
          3},
         {{"", "", "", "", ""}, false, 2, 3},
-        /* `d = (`, and an expression in lines of its own: its last line gives what has the name. */
-        {{"d.f(x)", ".f()", ".g()", "e = f(c)", "return f(e)"}, false, 2, 4},
-        {{"c.f(x)", ".f()", ".g()", "e = f(c)", "c = f(e)"}, false, 2, 4},
-        {{"b.f(x)", ".f()", "c.f()", ".f()", "return f(d)"}, false, 4, 3},
         {{"a = f(x)", "b=f(a), d=e", "c = f(b)", "d = f(c)", "return f(d)"}, false, 2, 4},
         {{"a = f(x)", "b = f(a)", "c = f(b)", "b = f(c)", "return f(b)"}, false, 3, 4},
-        /* `b, e = (`, and an element in a line of its own. Its reader may bind b again, where it binds no name from before. */
-        {{"a = f(x)", "f(a),", "b = f(b)", "d = f(c)", "return f(d)"}, false, 2, 4},
-        {{"a = f(x)", "f(a),", "a = f(b)", "d = f(c)", "return f(d)"}, false, 4, 4},
+        /* An element of a list of several lines: its names are in another one. */
         {{"a = f(x)", "f(a),", "b = f(b)", "d = f(c)", "return f(d)"}, true, 4, 4},
         /* In a list as long as that has its name. */
         {{"a = f(x)", "e.append(f(a))", "c = f(b)", "d = f(c)", "return f(d)"}, false, 4, 4},
