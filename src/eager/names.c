@@ -97,23 +97,6 @@ static bool runs_on(const onv_naming *n, uint32_t call, uint32_t inner, const to
            is_argument || goes_on_in_list(n, s, inner, f);
 }
 
-/* Exporters move views to where they are read: away from the statement, which is not run again. */
-enum { MAX_MOVED = 64 };
-
-static uint32_t find_moved(const onv_naming *n, uint32_t op, uint32_t call, onv_words line)
-{
-    const onv_eager_op *at = &n->eager->ops.at[op];
-    if (n->model->program != NULL || at->n_in == 0 || at->n_out == 0 ||
-        n->eager->tensors.at[at->in[0].tensor].storage != n->eager->tensors.at[at->out[0]].storage)
-        return ONV_NO_STATEMENT;
-    uint32_t index = n->current[call];
-    for (uint32_t k = 0; k < MAX_MOVED && index != ONV_NO_STATEMENT; k++) {
-        if (onv_words_same(n->at.at[index].line, line)) return index;
-        index = n->at.at[index].before;
-    }
-    return ONV_NO_STATEMENT;
-}
-
 /* Of two marks of a line the one that tells less. */
 static char wider(char a, char b)
 {
@@ -142,12 +125,6 @@ static bool find_statements(onv_naming *n)
             if (level + 1 == count && n->calls->is_other[i] && f.kind == ONV_STATEMENT_CALLS)
                 f.line.length = 0;
             uint32_t inner = level + 1 < count ? around[level + 1] : ONV_NO_CALL;
-            bool is_own = level + 1 == count;
-            uint32_t moved = is_own ? find_moved(n, i, around[level], f.line) : ONV_NO_STATEMENT;
-            if (moved != ONV_NO_STATEMENT && moved != last) {
-                parent = moved;
-                break;
-            }
             if (!runs_on(n, around[level], inner, &f)) {
                 onv_statement s = {.call = around[level],
                                    .parent = parent,
@@ -185,34 +162,6 @@ static bool adds_to_list(const onv_statement *s)
     return s->targets.length > 1 && s->targets.at[0] == ONV_STATEMENT_ADDS;
 }
 
-/* Whether a line of the call binds the name, other than that statement's and the reader's. */
-static bool is_bound_elsewhere(const onv_naming *n, const onv_statement *s,
-                               const onv_statement *reader, onv_words name)
-{
-    uint32_t index = n->current[s->call];
-    for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && index != ONV_NO_STATEMENT; k++) {
-        const onv_statement *at = &n->at.at[index];
-        if (!onv_words_same(at->line, s->line) && !onv_words_same(at->line, reader->line) &&
-            onv_statement_binds(at, name))
-            return true;
-        index = at->before;
-    }
-    return false;
-}
-
-/* A line of a loop that read the tensor by the name and runs again without it: the name is another tensor's
- * by then. A line that is not whole may read it by any: `h = e`, then `h = layer(` again and again. What the
- * lines around the loop go on with is the name that the loop reads. */
-static bool has_lost_name(const onv_naming *n, const onv_statement *s, const onv_statement *reader,
-                          onv_words name)
-{
-    if (reader->is_whole) return onv_words_list(reader->reads, name);
-    onv_words list = reader->targets, target;
-    while (onv_words_next(&list, &target))
-        if (is_bound_elsewhere(n, s, reader, target)) return false;
-    return is_bound_elsewhere(n, s, reader, name);
-}
-
 /* The last operation before the name that gets the statement's next result goes or is bound again; 0: it
  * gets none. Of more results than names the last one has the rest, a list of them. A line that reads the
  * tensor, and when it runs again does not, has its name for another one by then: `y = layer(x)`, `x = y[0]`,
@@ -230,7 +179,7 @@ static uint32_t bound_until(onv_naming *n, onv_statement *s, uint32_t tensor)
     bool is_read = false;
     for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && next != ONV_NO_STATEMENT && onv_work(1); k++) {
         if (!n->upper_end && is_read && reader->kind == ONV_STATEMENT_LOOPS &&
-            onv_words_same(n->at.at[next].line, reader->line) && has_lost_name(n, s, reader, name))
+            onv_words_same(n->at.at[next].line, reader->line) && onv_words_list(reader->reads, name))
             return reader->last_op;
         if (onv_statement_binds(&n->at.at[next], name)) return n->at.at[next].last_op;
         is_read |= &n->at.at[next] == reader;

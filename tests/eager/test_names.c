@@ -123,12 +123,6 @@ TEST(lines_that_run_again_tell)
          3,
          2,
          false},
-        {{"", "layers.0", "layers.1", ""},
-         {"h = neg(x)", "o = layer(", "o = layer(", "h = neg(o)"},
-         {10, 11, 11, 12},
-         1,
-         2,
-         false},
         /* A line that goes on where another one ended is no loop. */
         {{"", "", "", ""},
          {"e = neg(x)", "c = neg(neg(e))", "d = neg(c)", "c = neg(neg(e))"},
