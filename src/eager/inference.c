@@ -168,10 +168,7 @@ onv_status onv_inference_build(onv_model *model, const onv_eager *eager,
     onv_arena_init(&s.arena, SIZE_MAX);
     onv_arena_init(&s.plan_arena, SIZE_MAX);
     onv_status status = run(&s, how, err);
-    onv_arena_cleanup(&s.arena);
-    onv_arena_cleanup(&s.plan_arena);
-    onv_vec_cleanup(&s.refs);
-    onv_vec_cleanup(&s.lingering);
+    onv_sim_close(&s);
     if (status != ONV_OK) onv_timeline_cleanup(timeline);
     return status;
 }

@@ -179,7 +179,8 @@ static uint32_t bound_until(onv_naming *n, onv_statement *s, uint32_t tensor)
     bool is_read = false;
     for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && next != ONV_NO_STATEMENT && onv_work(1); k++) {
         if (!n->upper_end && is_read && reader->kind == ONV_STATEMENT_LOOPS &&
-            onv_words_same(n->at.at[next].line, reader->line) && onv_words_list(reader->reads, name))
+            onv_words_same(n->at.at[next].line, reader->line) &&
+            onv_words_list(reader->reads, name))
             return reader->last_op;
         if (onv_statement_binds(&n->at.at[next], name)) return n->at.at[next].last_op;
         is_read |= &n->at.at[next] == reader;

@@ -7,22 +7,19 @@
 #include "base/heap.h"
 #include "eager/simulation.h"
 
-/* What iterations change and the next one finds. */
-typedef struct kept_state {
-    uint32_t n_rows, n_lingering;
-    uint64_t there[2];
-    uint64_t all;
-    uint32_t handle_row[2], state_row;
-    uint32_t *refs, *lingering, *output_row, *grad_row;
-} kept_state;
+/* What an iteration finds, or leaves: how many hold each row, and rows by who holds them. */
+typedef struct held_rows {
+    ONV_VEC(uint32_t) refs, by_place;
+} held_rows;
 
 struct onv_pricing {
     onv_simulation sim;
     onv_train_options options;
     onv_train_program program;
     onv_meter meter;
-    bool is_shared; /* `start` is where each plan begins */
-    kept_state start;
+    bool is_shared; /* each plan begins where these are */
+    held_rows start;
+    uint64_t there[2], all; /* of the meter */
 };
 
 static onv_status fail_overflow(onv_error *err)
@@ -36,6 +33,48 @@ static onv_status verdict(const onv_pricing *p, onv_error *err)
     return p->sim.failed && !p->meter.is_stopped ? onv_fail_memory(err) : ONV_OK;
 }
 
+/* --- Rows between iterations --------------------------------------------------------------------- */
+
+static bool note_held(const onv_simulation *s, held_rows *h)
+{
+    size_t n = s->eager->storages.count, n_lingering = s->lingering.count;
+    if (!onv_vec_reserve(&h->by_place, 2 * n + n_lingering + 3) ||
+        !onv_vec_reserve(&h->refs, s->refs.count))
+        return false;
+    uint32_t *at = h->by_place.at;
+    memcpy(at, s->output_row, n * sizeof *at);
+    memcpy(at + n, s->grad_row, n * sizeof *at);
+    for (size_t i = 0; i < n_lingering; i++) at[2 * n + i] = s->lingering.at[i];
+    h->by_place.count = 2 * n + n_lingering;
+    at[h->by_place.count++] = s->handle_row[0];
+    at[h->by_place.count++] = s->handle_row[1];
+    at[h->by_place.count++] = s->state_row;
+    memcpy(h->refs.at, s->refs.at, s->refs.count * sizeof *s->refs.at);
+    h->refs.count = s->refs.count;
+    return true;
+}
+
+static void cleanup(held_rows *h)
+{
+    onv_vec_cleanup(&h->refs);
+    onv_vec_cleanup(&h->by_place);
+}
+
+static void put_held(onv_simulation *s, const held_rows *h)
+{
+    size_t n = s->eager->storages.count, n_lingering = h->by_place.count - 2 * n - 3;
+    const uint32_t *at = h->by_place.at, *last = at + 2 * n + n_lingering;
+    memcpy(s->output_row, at, n * sizeof *at);
+    memcpy(s->grad_row, at + n, n * sizeof *at);
+    for (size_t i = 0; i < n_lingering; i++) s->lingering.at[i] = at[2 * n + i];
+    s->lingering.count = n_lingering;
+    s->handle_row[0] = last[0];
+    s->handle_row[1] = last[1];
+    s->state_row = last[2];
+    memcpy(s->refs.at, h->refs.at, h->refs.count * sizeof *s->refs.at);
+    s->refs.count = h->refs.count;
+}
+
 /* --- Where plans begin ------------------------------------------------------------------------- */
 
 static void renumber(uint32_t *rows, size_t n, const uint32_t *number)
@@ -45,12 +84,12 @@ static void renumber(uint32_t *rows, size_t n, const uint32_t *number)
 }
 
 /* Of the rows so far those stay that somebody holds: few, where the tape is long. */
-static bool drop_rows(onv_pricing *p)
+static onv_status keep_start(onv_pricing *p, onv_error *err)
 {
     onv_simulation *s = &p->sim;
-    size_t n = s->eager->storages.count, kept = 0;
+    size_t kept = 0;
     uint32_t *number = onv_heap_alloc((s->refs.count + 1) * sizeof *number);
-    if (number == NULL) return false;
+    if (number == NULL) return onv_fail_memory(err);
     for (size_t i = 0; i < s->refs.count; i++) {
         number[i] = s->refs.at[i] > 0 ? (uint32_t)kept : ONV_NO_ROW;
         if (s->refs.at[i] == 0) continue;
@@ -58,37 +97,17 @@ static bool drop_rows(onv_pricing *p)
         s->refs.at[kept++] = s->refs.at[i];
     }
     p->meter.rows.count = s->refs.count = kept;
-    renumber(s->row_of, n, number);
-    renumber(s->output_row, n, number);
-    renumber(s->grad_row, n, number);
-    renumber(s->lingering.at, s->lingering.count, number);
-    renumber(s->handle_row, 2, number);
-    renumber(&s->state_row, 1, number);
+    renumber(s->row_of, s->eager->storages.count, number);
+    bool is_noted = note_held(s, &p->start);
+    renumber(p->start.by_place.at, p->start.by_place.count, number);
     onv_heap_free(number);
+    if (!is_noted) return onv_fail_memory(err);
+    put_held(s, &p->start);
     onv_vec_fit(&p->meter.rows);
     onv_vec_fit(&s->refs);
-    return true;
-}
-
-static onv_status keep_start(onv_pricing *p, onv_error *err)
-{
-    onv_simulation *s = &p->sim;
-    if (!drop_rows(p)) return onv_fail_memory(err);
-    onv_arena *arena = &s->arena;
-    size_t n = s->eager->storages.count;
-    p->start =
-        (kept_state){.n_rows = (uint32_t)s->refs.count,
-                     .n_lingering = (uint32_t)s->lingering.count,
-                     .there = {p->meter.there[0], p->meter.there[1]},
-                     .all = p->meter.all,
-                     .handle_row = {s->handle_row[0], s->handle_row[1]},
-                     .state_row = s->state_row,
-                     .refs = onv_arena_copy(arena, s->refs.at, s->refs.count * sizeof *s->refs.at),
-                     .lingering = onv_arena_copy(arena, s->lingering.at,
-                                                 s->lingering.count * sizeof *s->lingering.at),
-                     .output_row = onv_arena_copy(arena, s->output_row, n * sizeof *s->output_row),
-                     .grad_row = onv_arena_copy(arena, s->grad_row, n * sizeof *s->grad_row)};
-    return arena->failed ? onv_fail_memory(err) : ONV_OK;
+    memcpy(p->there, p->meter.there, sizeof p->there);
+    p->all = p->meter.all;
+    return ONV_OK;
 }
 
 /* An iteration that was stopped leaves rows behind, where a whole one lets all go. */
@@ -106,24 +125,12 @@ static void forget_rows(onv_simulation *s)
 
 static void return_to_start(onv_pricing *p)
 {
-    const kept_state *at = &p->start;
-    onv_simulation *s = &p->sim;
-    size_t n = s->eager->storages.count;
-    p->meter.rows.count = s->refs.count = at->n_rows;
-    s->lingering.count = at->n_lingering;
-    for (int k = 0; k < 2; k++) {
-        p->meter.there[k] = at->there[k];
-        p->meter.going[k] = 0;
-        s->handle_row[k] = at->handle_row[k];
-    }
-    p->meter.all = at->all;
-    s->state_row = at->state_row;
-    s->n_steps = 1;
-    if (at->n_rows > 0) memcpy(s->refs.at, at->refs, at->n_rows * sizeof *at->refs);
-    if (at->n_lingering > 0)
-        memcpy(s->lingering.at, at->lingering, at->n_lingering * sizeof *at->lingering);
-    memcpy(s->output_row, at->output_row, n * sizeof *at->output_row);
-    memcpy(s->grad_row, at->grad_row, n * sizeof *at->grad_row);
+    put_held(&p->sim, &p->start);
+    p->meter.rows.count = p->start.refs.count;
+    memcpy(p->meter.there, p->there, sizeof p->there);
+    p->meter.going[0] = p->meter.going[1] = 0;
+    p->meter.all = p->all;
+    p->sim.n_steps = 1;
 }
 
 static onv_status begin(onv_pricing *p, onv_error *err)
@@ -173,6 +180,7 @@ void onv_pricing_close(onv_pricing *p)
     if (p == NULL) return;
     onv_sim_close(&p->sim);
     onv_vec_cleanup(&p->meter.rows);
+    cleanup(&p->start);
     onv_heap_free(p);
 }
 
@@ -261,30 +269,6 @@ onv_status onv_pricing_find(onv_pricing *p, const onv_train_options *plan,
 
 /* --- For the allocator ------------------------------------------------------------------------- */
 
-/* What an iteration finds, or leaves: how many hold each row, and rows by who holds them. */
-typedef struct held_rows {
-    ONV_VEC(uint32_t) refs, by_place;
-} held_rows;
-
-static bool note_held(const onv_simulation *s, held_rows *h)
-{
-    size_t n = s->eager->storages.count, n_lingering = s->lingering.count;
-    if (!onv_vec_reserve(&h->by_place, 2 * n + n_lingering + 3) ||
-        !onv_vec_reserve(&h->refs, s->refs.count))
-        return false;
-    uint32_t *at = h->by_place.at;
-    memcpy(at, s->output_row, n * sizeof *at);
-    memcpy(at + n, s->grad_row, n * sizeof *at);
-    for (size_t i = 0; i < n_lingering; i++) at[2 * n + i] = s->lingering.at[i];
-    h->by_place.count = 2 * n + n_lingering;
-    at[h->by_place.count++] = s->handle_row[0];
-    at[h->by_place.count++] = s->handle_row[1];
-    at[h->by_place.count++] = s->state_row;
-    memcpy(h->refs.at, s->refs.at, s->refs.count * sizeof *s->refs.at);
-    h->refs.count = s->refs.count;
-    return true;
-}
-
 /* Whether an iteration leaves what it found, in rows of its own that come in the same order: then the next one does the same.
  * `next`: by row that was found and is held, the one in its place. */
 static bool leaves_as_found(const onv_metered *rows, const held_rows *found, const held_rows *left,
@@ -355,10 +339,7 @@ static onv_status record(onv_simulation *s, onv_meter *meter, const onv_train_op
     s->requests = &made->requests;
     onv_status status = onv_sim_start(s, err);
     if (status == ONV_OK) status = record_iterations(s, onv_train_iterations(options), held, err);
-    for (int i = 0; i < 2; i++) {
-        onv_vec_cleanup(&held[i].refs);
-        onv_vec_cleanup(&held[i].by_place);
-    }
+    for (int i = 0; i < 2; i++) cleanup(&held[i]);
     onv_sim_close(s);
     if (meter->overflows) return fail_overflow(err);
     made->peak_bytes = meter->most[ONV_METER_TENSORS];

@@ -241,6 +241,17 @@ void onv_strides_like(const onv_eager_tensor *in, int64_t *strides)
     }
 }
 
+const int64_t *onv_image_strides(const onv_eager_tensor *like, uint32_t rank, const int64_t *dims,
+                                 int64_t *room)
+{
+    onv_eager_tensor image = *like;
+    if (rank != like->rank || !onv_tensor_is_channels_last(like)) return NULL;
+    image.dims = dims;
+    image.elems = 1; /* strides of an empty tensor would say nothing */
+    onv_strides_like(&image, room);
+    return room;
+}
+
 /* --- Operations -------------------------------------------------------------------------------- */
 
 static void begin(onv_emitter *e, const char *name, uint16_t aten)

@@ -134,6 +134,9 @@ bool onv_tensor_is_contiguous(const onv_eager_tensor *t);
 bool onv_tensor_is_channels_last(const onv_eager_tensor *t);
 /* The memory order in which PyTorch makes a tensor like `in`. */
 void onv_strides_like(const onv_eager_tensor *in, int64_t *strides);
+/* Of an image of those dims, in `room`, whose channels come last where those of `like` do; NULL: it is contiguous. */
+const int64_t *onv_image_strides(const onv_eager_tensor *like, uint32_t rank, const int64_t *dims,
+                                 int64_t *room);
 bool onv_tensor_needs_grad(const onv_emitter *e, uint32_t tensor);
 bool onv_tensor_is_float(const onv_emitter *e, uint32_t tensor);
 

@@ -266,3 +266,11 @@ uint32_t onv_emit_cell(onv_emitter *e, const onv_cell *cell, const onv_shape *sh
     onv_emit_end(e);
     return out;
 }
+
+uint32_t onv_emit_rnn_sequence(onv_emitter *e, uint32_t out)
+{
+    const onv_eager_tensor t = onv_tensor_at(e, out);
+    if (out == ONV_NO_TENSOR) return out;
+    const int64_t dims[] = {t.dims[0], t.dims[1], t.dims[2] * t.dims[3]};
+    return onv_emit_reshape(e, out, 3, dims);
+}

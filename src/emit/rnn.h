@@ -48,4 +48,7 @@ typedef struct onv_cell {
 uint32_t onv_emit_cell(onv_emitter *e, const onv_cell *cell, const onv_shape *shape,
                        uint32_t *after);
 
+/* [steps, batch, directions x hidden] of what a layer gives. */
+uint32_t onv_emit_rnn_sequence(onv_emitter *e, uint32_t out);
+
 #endif

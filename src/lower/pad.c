@@ -54,13 +54,9 @@ uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
     if (name != NULL && name == before->padded_as &&
         onv_tensor_has_dims(&l->emit, before->padded - 1, shape.rank, shape.dims))
         return before->padded - 1;
-    int64_t strides[ONV_MAX_RANK];
-    bool last = onv_tensor_is_channels_last(&t);
-    onv_eager_tensor padded = t;
-    padded.dims = shape.dims;
-    if (last) onv_strides_like(&padded, strides);
-    before->padded = 1 + onv_emit_of(&l->emit, "pad", x, ONV_GRAD_NEW, t.rank, shape.dims,
-                                     last ? strides : NULL);
+    int64_t room[ONV_MAX_RANK];
+    const int64_t *strides = onv_image_strides(&t, t.rank, shape.dims, room);
+    before->padded = 1 + onv_emit_of(&l->emit, "pad", x, ONV_GRAD_NEW, t.rank, shape.dims, strides);
     before->padded_as = name;
     return before->padded - 1;
 }

@@ -167,15 +167,6 @@ static void emit_last_states(onv_lowering *l, const onv_recurrence *call, onv_no
     }
 }
 
-/* [steps, batch, directions x hidden] of what a layer gives. */
-static uint32_t emit_sequence(onv_emitter *e, uint32_t out)
-{
-    const onv_eager_tensor t = onv_tensor_at(e, out);
-    if (out == ONV_NO_TENSOR) return out;
-    const int64_t dims[] = {t.dims[0], t.dims[1], t.dims[2] * t.dims[3]};
-    return onv_emit_reshape(e, out, 3, dims);
-}
-
 /* Those of one layer: as many as the others have. */
 static void take_weights(onv_lowering *l, const onv_recurrence *call, uint32_t nth,
                          uint32_t n_layers, tensors *weights)
@@ -227,7 +218,7 @@ void onv_lower_unrolled(onv_lowering *l, const onv_recurrence *call, onv_value_i
         uint64_t reserve = onv_emit_rnn_begin(&l->emit, &r);
         if (i + 1 == n_layers) emit_last_states(l, call, last);
         onv_emit_rnn_end(&l->emit, reserve);
-        r.x = emit_sequence(&l->emit, r.out);
+        r.x = onv_emit_rnn_sequence(&l->emit, r.out);
         r.h = ONV_NO_TENSOR; /* of all layers, which the first one keeps */
     }
     l->recurrent.origin = (onv_origin){0};

@@ -391,27 +391,14 @@ uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t
     return k < node->n_outputs ? onv_value_new(l, node->outputs[k], dtype) : ONV_NO_TENSOR;
 }
 
-/* A new tensor with the shape of output 0, in the memory order of a tensor of its rank. */
-static uint32_t new_like(onv_lowering *l, const onv_node *node, uint8_t dtype,
-                         const onv_eager_tensor *in)
-{
-    onv_shape shape;
-    int64_t strides[ONV_MAX_RANK];
-    if (dtype == ONV_UNDEFINED || !onv_value_shape(l, node->outputs[0], &shape) ||
-        shape.rank != in->rank)
-        return onv_node_new(l, node, 0, dtype);
-    onv_eager_tensor like = *in;
-    like.dims = shape.dims;
-    like.elems = 1; /* strides of an empty tensor would say nothing */
-    onv_strides_like(&like, strides);
-    return onv_tensor_new(&l->emit, dtype, shape.rank, shape.dims, strides);
-}
-
 uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eager_tensor *like,
                             uint8_t dtype)
 {
-    if (!onv_tensor_is_channels_last(like)) return onv_node_new(l, node, 0, dtype);
-    return new_like(l, node, result_dtype(&l->emit, node->outputs[0], dtype), like);
+    onv_shape shape;
+    int64_t strides[ONV_MAX_RANK];
+    if (!onv_value_shape(l, node->outputs[0], &shape)) return ONV_NO_TENSOR;
+    return onv_tensor_new(&l->emit, result_dtype(&l->emit, node->outputs[0], dtype), shape.rank,
+                          shape.dims, onv_image_strides(like, shape.rank, shape.dims, strides));
 }
 
 /* The contents of a small constant operand, or NULL. */

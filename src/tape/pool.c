@@ -10,12 +10,8 @@ uint32_t onv_tape_new_image(onv_tape *t, uint32_t value, const onv_eager_tensor 
     onv_shape shape;
     int64_t strides[ONV_MAX_RANK];
     if (!onv_tape_shape(t, value, &shape)) return ONV_NO_TENSOR;
-    bool is_last = onv_tensor_is_channels_last(like) && shape.rank == like->rank;
-    onv_eager_tensor x = *like;
-    x.dims = shape.dims;
-    x.elems = 1; /* strides of an empty tensor would say nothing */
-    if (is_last) onv_strides_like(&x, strides);
-    return onv_tensor_new(&t->emit, like->dtype, shape.rank, shape.dims, is_last ? strides : NULL);
+    return onv_tensor_new(&t->emit, like->dtype, shape.rank, shape.dims,
+                          onv_image_strides(like, shape.rank, shape.dims, strides));
 }
 
 /* Indices are made in any case: the public function is that with indices. Where the call gives no second result they go with it, but

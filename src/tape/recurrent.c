@@ -88,15 +88,6 @@ static uint32_t turned(onv_tape *t, uint32_t x)
     return onv_emit_view(&t->emit, "transpose", x, 3, dims, strides, ONV_GRAD_ALIAS);
 }
 
-/* [steps, batch, directions x hidden] of what a layer gives. */
-static uint32_t sequence_of(onv_tape *t, uint32_t out)
-{
-    const onv_eager_tensor s = onv_tensor_at(&t->emit, out);
-    if (out == ONV_NO_TENSOR) return out;
-    const int64_t dims[] = {s.dims[0], s.dims[1], s.dims[2] * s.dims[3]};
-    return onv_emit_reshape(&t->emit, out, 3, dims);
-}
-
 void onv_tape_recurrent(onv_tape *t, const onv_program_call *c)
 {
     module m;
@@ -123,7 +114,7 @@ void onv_tape_recurrent(onv_tape *t, const onv_program_call *c)
             t, c, k,
             onv_emit_out(&t->emit, onv_tape_new(t, c->results[k], (uint8_t)m.problem.dtype)));
     onv_emit_rnn_end(&t->emit, reserve);
-    uint32_t all = sequence_of(t, layers.out);
+    uint32_t all = onv_emit_rnn_sequence(&t->emit, layers.out);
     onv_tape_give(t, c, 0, m.batch_first ? turned(t, all) : all);
 }
 
