@@ -449,7 +449,9 @@ uint32_t onv_ort_find_kept(const onv_model *model, const onv_node *node,
         rows[0] = 1024;
         return 1;
     }
-    if (!is_recurrent || node->domain[0] != '\0' || session->cuda.compute_capability == 0) return 0;
+    if (!is_recurrent || node->domain[0] != '\0' || node->provider == ONV_PROVIDER_CPU ||
+        session->cuda.compute_capability == 0)
+        return 0;
     for (uint32_t i = FIRST; i <= LAST && i < node->n_inputs; i++) {
         if (!onv_is_value(node->inputs[i])) continue;
         const onv_value *value = onv_model_value(model, node->inputs[i]);

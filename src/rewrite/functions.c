@@ -39,8 +39,8 @@ static onv_value_id ints(const function *f, const int64_t *numbers, uint32_t n)
 }
 
 /* Normalised, [N, groups, the rest]. */
-static onv_value_id normalize_groups(const function *f, onv_value_id x, onv_value_id shape,
-                                     onv_value_id epsilon, onv_value_id flat)
+static onv_value_id normalize_groups(const function *f, onv_value_id x, onv_value_id epsilon,
+                                     onv_value_id flat)
 {
     const int64_t groups = onv_edit_int(f->e, f->node, "num_groups", 1), axis = 2;
     const onv_value_id n_groups = ints(f, &groups, 1), axes = ints(f, &axis, 1);
@@ -53,21 +53,23 @@ static onv_value_id normalize_groups(const function *f, onv_value_id x, onv_valu
     onv_value_id squares = MAKE(f, "ReduceMean", MAKE(f, "Mul", x3, x3), axes);
     onv_value_id variance = MAKE(f, "Sub", squares, MAKE(f, "Mul", mean, mean));
     onv_value_id deviation = MAKE(f, "Sqrt", MAKE(f, "Add", variance, epsilon));
-    onv_value_id whole = MAKE(f, "Div", MAKE(f, "Sub", x3, mean), deviation);
-    return MAKE(f, "Reshape", MAKE(f, "Reshape", whole, shape), flat);
+    return MAKE(f, "Div", MAKE(f, "Sub", x3, mean), deviation);
 }
 
+/* Before opset 21 scale and bias are of groups, and all is of one type. */
 static void inline_group_norm(const function *f)
 {
     onv_edit *e = f->e;
+    const bool is_old = onv_edit_node_at(e, f->node)->version < 21;
     const int64_t stash = onv_edit_int(e, f->node, "stash_type", ONV_FLOAT), one = 1;
-    const int64_t flat[] = {0, 0, -1}, channels[] = {1, -1, 1};
+    const int64_t dims[] = {0, 0, -1}, channels[] = {1, -1, 1};
     const int64_t dtype = onv_edit_dtype(e, f->in[0]);
     onv_value_id epsilon = onv_edit_add_weight(e, onv_edit_node_at(e, f->node)->graph, "epsilon",
                                                ONV_FLOAT, &one, 1, NULL);
-    epsilon = cast(f, epsilon, stash);
-    onv_value_id x = cast(f, f->in[0], stash), shape = MAKE(f, "Shape", x);
-    onv_value_id y = cast(f, normalize_groups(f, x, shape, epsilon, ints(f, flat, 3)), dtype);
+    epsilon = cast(f, epsilon, is_old ? dtype : stash);
+    onv_value_id x = is_old ? f->in[0] : cast(f, f->in[0], stash), shape = MAKE(f, "Shape", x);
+    onv_value_id flat = ints(f, dims, 3), y = normalize_groups(f, x, epsilon, flat);
+    if (!is_old) y = cast(f, MAKE(f, "Reshape", MAKE(f, "Reshape", y, shape), flat), dtype);
     onv_value_id per_channel = ints(f, channels, 3);
     onv_value_id scale = cast(f, f->in[1], dtype), bias = cast(f, f->in[2], dtype);
     scale = MAKE(f, "Reshape", scale, per_channel);
@@ -81,8 +83,7 @@ void onv_rewrite_inline(onv_edit *e)
     size_t n_nodes = e->nodes.count;
     for (uint32_t i = 0; i < n_nodes && e->status == ONV_OK; i++) {
         function f = {.e = e, .node = {i}};
-        const bool is_norm = onv_fuse_is(e, f.node, ONV_OP_GroupNormalization) &&
-                             onv_edit_node_at(e, f.node)->version >= 21;
+        const bool is_norm = onv_fuse_is(e, f.node, ONV_OP_GroupNormalization);
         if (!is_norm && !onv_fuse_is(e, f.node, ONV_OP_Mish)) continue;
         for (uint32_t k = 0; k < 3; k++) f.in[k] = onv_edit_in(e, f.node, k);
         f.out = onv_edit_out(e, f.node, 0);

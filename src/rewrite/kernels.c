@@ -59,20 +59,21 @@ typedef struct history {
     }
 #define HOST(since, types, in) GIVES(since, types, in, 0)
 #define TAKES(since, types)    GIVES(since, types, 0, 0)
+#define GONE(since)            TAKES(since, 0) /* ONNX Runtime 1.31.1 has none of that version */
 
 static const history onnx_kernels[] = {
     {"Abs", {TAKES(6, F3 | INTS), TAKES(13, NUMBERS)}},
     {"Add Div Mul Sub", {TAKES(7, F3 | I2 | U2), TAKES(13, F4 | I2 | U2), TAKES(14, NUMBERS)}},
     {"And Or Xor", {TAKES(7, T(BOOL))}},
     {"ArgMax ArgMin ConvTranspose Crop DepthToSpace GlobalAveragePool GlobalMaxPool ImageScaler "
-     "LRN LogSoftmax ParametricSoftplus ScaledTanh Softplus Softsign SpaceToDepth ThresholdedRelu",
+     "LRN LogSoftmax ParametricSoftplus ScaledTanh Softplus Softsign SpaceToDepth",
      {TAKES(1, F3)}},
     {"Attention RMSNormalization", {TAKES(23, F4)}},
     {"AveragePool BatchNormalization Cos PRelu Sin", {TAKES(7, F3)}},
     {"Cast",
      {TAKES(6, F3 | INTS | T(BOOL)), TAKES(13, FIXED), TAKES(19, FIXED | F8),
       TAKES(23, FIXED | F8 | T(FLOAT4E2M1))}},
-    {"Ceil Elu Floor InstanceNormalization LeakyRelu Log Reciprocal Selu", {TAKES(6, F3)}},
+    {"Ceil Floor LeakyRelu Log Reciprocal", {TAKES(6, F3)}},
     {"Clip", {TAKES(6, T(FLOAT)), TAKES(11, T(FLOAT)), TAKES(12, F3 | T(INT64) | T(UINT64) | I8)}},
     {"Compress Scatter", {TAKES(9, FIXED)}},
     {"Concat", {TAKES(4, FIXED)}},
@@ -81,14 +82,15 @@ static const history onnx_kernels[] = {
     {"Conv", {TAKES(1, F3), TAKES(22, F4)}},
     {"CumSum", {HOST(11, F2 | I2 | U2, IN1), HOST(14, F3 | I2 | U2, IN1)}},
     {"DequantizeLinear", {TAKES(10, I8), TAKES(19, I8 | F8), TAKES(21, I8 | F8 | I4)}},
-    {"Dropout", {TAKES(7, F3), HOST(12, F3, IN1 | IN2), HOST(13, F4, IN1 | IN2)}},
+    {"Dropout", {TAKES(7, F3), HOST(12, F3, IN1 | IN2), HOST(13, F4, IN1 | IN2), GONE(22)}},
     {"DynamicSlice", {HOST(1, FIXED, IN1 | IN2 | IN3)}},
     {"Einsum", {TAKES(12, F3)}},
     {"Equal", {TAKES(7, T(BOOL) | I2), TAKES(11, T(BOOL) | F3 | I2 | U2)}},
     {"Erf", {TAKES(9, F3), TAKES(13, F4)}},
     {"Exp Relu Sigmoid Sqrt Tanh", {TAKES(6, F3), TAKES(13, F4)}},
     {"Expand", {HOST(8, FIXED, IN1)}},
-    {"EyeLike", {TAKES(9, F2 | I2 | T(UINT64))}},
+    {"Elu InstanceNormalization Selu", {TAKES(6, F3), GONE(22)}},
+    {"EyeLike", {TAKES(9, F2 | I2 | T(UINT64)), GONE(22)}},
     {"Flatten Gather Transpose", {TAKES(1, FIXED)}},
     {"GRU LSTM RNN", {HOST(7, F3, IN4)}},
     {"GatherElements ScatterElements ScatterND", {TAKES(11, FIXED)}},
@@ -109,7 +111,7 @@ static const history onnx_kernels[] = {
     {"MatMul Softmax", {TAKES(1, F3), TAKES(13, F4)}},
     {"MatMulInteger", {TAKES(10, T(INT8))}},
     {"Max Min", {TAKES(6, F4), TAKES(12, F4 | I2 | U2)}},
-    {"MaxPool", {TAKES(1, F3), TAKES(12, F3 | I8)}},
+    {"MaxPool", {TAKES(1, F3), TAKES(12, F3 | I8), GONE(22)}},
     {"MemcpyToHost", {GIVES(1, ANY, 0, OUT0)}},
     {"Mod", {TAKES(10, F3 | I2 | U2), TAKES(13, F4 | I2 | U2)}},
     {"Neg", {TAKES(6, F3 | I2 | T(INT16) | T(INT8)), TAKES(13, F4 | I2 | T(INT16) | T(INT8))}},
@@ -147,6 +149,7 @@ static const history onnx_kernels[] = {
     {"Squeeze Unsqueeze", {HOST(1, FIXED, IN1)}},
     {"Sum", {TAKES(6, F4)}},
     {"TensorScatter", {TAKES(24, FIXED)}},
+    {"ThresholdedRelu", {TAKES(1, F3), GONE(22)}},
     {"Tile", {HOST(6, F3 | I2, IN1), HOST(13, F4 | I2, IN1)}},
     {"Trilu", {HOST(14, FIXED, IN1)}},
     {"Upsample", {HOST(7, F3 | T(INT32) | T(UINT8), IN1)}},
@@ -224,6 +227,25 @@ static const onv_kernel *find_contrib(const onv_node *node)
     return NULL;
 }
 
+/* What cuDNN's recurrent layers do not compute (RNNNeedFallbackToCPU in cuda_execution_provider.cc). */
+static bool takes_cell(const onv_edit *e, onv_node_id id, const onv_node *node)
+{
+    static const char *const lstm[] = {"Sigmoid", "Tanh", "Tanh"},
+                             *const gru[] = {"Sigmoid", "Tanh"}, *const rnn[] = {"Tanh"};
+    enum { PEEPHOLES = 7 };
+    bool is_lstm = node->code == ONV_OP_LSTM, is_gru = node->code == ONV_OP_GRU;
+    const char *const *names = is_lstm ? lstm : is_gru ? gru : rnn;
+    const onv_attr *own = onv_node_attr(node, "activations");
+    uint32_t n = is_lstm ? 3 : is_gru ? 2 : 1;
+    for (uint32_t i = 0; own != NULL && own->kind == ONV_ATTR_STRINGS && i < own->count; i++)
+        if (strcmp(own->strings[i], names[i % n]) != 0) return false;
+    return onv_node_attr(node, "clip") == NULL && onv_node_attr(node, "activation_alpha") == NULL &&
+           onv_node_attr(node, "activation_beta") == NULL &&
+           onv_edit_int(e, id, "input_forget", 0) == 0 &&
+           (!is_gru || onv_edit_int(e, id, "linear_before_reset", 0) == 1) &&
+           !(is_lstm && onv_is_value(onv_edit_in(e, id, PEEPHOLES)));
+}
+
 /* What the type of the first operand does not tell. */
 static bool takes_types(const onv_edit *e, onv_node_id id, const onv_node *node)
 {
@@ -236,6 +258,7 @@ static bool takes_types(const onv_edit *e, onv_node_id id, const onv_node *node)
         k = 2;
     }
     if (node->code == ONV_OP_Gather) types = ints;
+    if (ONV_IS_ANY(node, ONV_OP_LSTM, ONV_OP_GRU, ONV_OP_RNN)) return takes_cell(e, id, node);
     if (node->code == ONV_OP_Cast) return onv_edit_int(e, id, "to", 0) != ONV_STRING;
     if (types == UINT32_MAX || k >= node->n_inputs || !onv_is_value(node->inputs[k])) return true;
     return (types >> onv_edit_dtype(e, node->inputs[k]) & 1) != 0;

@@ -247,6 +247,9 @@ TEST(recurrent_layers_take_what_was_measured)
         assert_int_equal(onv_ort_find_kept(&f.model, node, &session, kept), 2);
         assert_int_equal(kept[0], 6488064);
         assert_int_equal(kept[1], cases[i].packed);
+        onv_node on_cpu = *node;
+        on_cpu.provider = ONV_PROVIDER_CPU;
+        assert_int_equal(onv_ort_find_kept(&f.model, &on_cpu, &session, kept), 0);
         free(is_host);
     }
 }

@@ -259,7 +259,31 @@ static const rewrite_case cases[] = {
      "in x i64[n]; in v f32[2]; int d 5; Abs v -> a; OneHot x,d,a -> y; out y f32",
      "Abs MemcpyToHost OneHot", ""},
 
+    /* What CUDA has no kernel of since opset 22, and recurrent layers that cuDNN does not compute */
+    {21, ONV_REWRITE_DISABLED,
+     "in x f32[n,8,6,6]; Relu x -> r; MaxPool r -> y kernel_shape=[2,2]; out y f32", "MaxPool Relu",
+     ""},
+    {22, ONV_REWRITE_DISABLED,
+     "in x f32[n,8,6,6]; Relu x -> r; MaxPool r -> y kernel_shape=[2,2]; out y f32",
+     "MaxPool MemcpyToHost Relu", ""},
+    {22, ONV_REWRITE_DISABLED, "in x f32[n]; Relu x -> r; Elu r -> y; out y f32",
+     "Elu MemcpyToHost Relu", ""},
+    {14, ONV_REWRITE_DISABLED,
+     "in x f32[5,n,6]; weight w f32[1,12,6]; weight u f32[1,12,4]; Relu x -> r; GRU r,w,u -> y "
+     "hidden_size=4; out y f32",
+     "GRU MemcpyToHost Relu", ""},
+    {14, ONV_REWRITE_DISABLED,
+     "in x f32[5,n,6]; weight w f32[1,12,6]; weight u f32[1,12,4]; Relu x -> r; GRU r,w,u -> y "
+     "hidden_size=4 linear_before_reset=1; out y f32",
+     "GRU Relu", ""},
+
     /* Functions of ONNX without a kernel */
+    {18, ONV_REWRITE_ALL,
+     "in x f32[n,8,h,6]; weight s f32[2]; weight b f32[2]; GroupNormalization x,s,b -> y "
+     "num_groups=2; out y f32",
+     "Add Add Cast Cast Cast Concat Div Div Mul Mul Mul ReduceMean ReduceMean Reshape Reshape "
+     "Reshape Reshape Reshape Shape Shape Shape Shape Sqrt Sub Sub",
+     ""},
     {18, ONV_REWRITE_ALL, "in x f32[n]; Mish x -> y; out y f32", "Mul Softplus Tanh", ""},
     {21, ONV_REWRITE_ALL,
      "in x f16[n,8,h,6]; weight s f16[8]; weight b f16[8]; GroupNormalization x,s,b -> y "
