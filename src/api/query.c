@@ -81,8 +81,8 @@ bool onv_analysis_tensor_get(const onv_analysis *analysis, size_t index, onv_ten
         .offset = ONV_SIZE_UNKNOWN,
     };
     if (full.dtype == NULL || full.shape == NULL) return false;
-    if (value->packed != NULL && onv_value_is_weight(value))
-        full.format = value->packed->format->name;
+    if (value->is_packed && onv_value_is_weight(value))
+        full.format = analysis->model.weight_format->name;
     uint32_t row = analysis->live.of_value[index];
     if (row != UINT32_MAX) add_lifetime(analysis, &full, row);
     return onv_give(info, size, &full, sizeof full);

@@ -73,7 +73,7 @@ static onv_status add_row(builder *b, onv_value_id id, uint32_t first, uint32_t 
         row.kind = ONV_BUFFER_OUTPUT;
     else if (top && value->kind == ONV_VALUE_INPUT)
         row.kind = ONV_BUFFER_INPUT;
-    row.sized = value->packed != NULL || /* products read the weight itself */
+    row.sized = value->is_packed || /* products read the weight itself */
                 type_bytes(&b->model->dims, &value->type, &row.bytes, &overflow);
     if (overflow) return too_large(b, value);
     if (!row.sized) row.bytes = 0;

@@ -98,12 +98,10 @@ static onv_status pack(quantizing *q, onv_value *value, uint64_t rows, onv_quant
                        onv_error *err)
 {
     onv_arena *arena = &q->model->arena;
-    onv_packed *packed = ONV_ARENA_ARRAY(arena, onv_packed, 1);
     onv_tensor *tensor = onv_arena_copy(arena, value->tensor, sizeof *tensor);
     uint64_t parts[ONV_MAX_WEIGHT_PARTS];
     onv_value_id transposed = q->of[value - q->model->values.at].transposed;
-    if (packed == NULL || tensor == NULL) return onv_fail_memory(err);
-    *packed = (onv_packed){result->format, rows};
+    if (tensor == NULL) return onv_fail_memory(err);
     uint32_t n = onv_weight_parts(result->format, tensor->elems, rows, parts);
     result->n_matrices++;
     result->bytes_before += tensor->bytes;
@@ -111,17 +109,17 @@ static onv_status pack(quantizing *q, onv_value *value, uint64_t rows, onv_quant
     for (uint32_t i = 0; i < n; i++) tensor->bytes += parts[i];
     result->bytes += tensor->bytes;
     value->tensor = tensor;
-    value->packed = packed;
+    value->is_packed = true;
     value->known_tried = true; /* there are no floats to look at */
     value->known = NULL;
-    if (onv_is_value(transposed)) onv_model_value(q->model, transposed)->packed = packed;
+    if (onv_is_value(transposed)) onv_model_value(q->model, transposed)->is_packed = true;
     return ONV_OK;
 }
 
 onv_status onv_infer_quantize(onv_model *model, const onv_weight_format *format,
                               onv_quantized *result, onv_error *err)
 {
-    *result = (onv_quantized){.format = format};
+    *result = (onv_quantized){.format = model->weight_format = format};
     quantizing q = {.model = model,
                     .of = ONV_ARENA_ARRAY(&model->arena, reads, model->values.count)};
     if (q.of == NULL) return onv_fail_memory(err);

@@ -67,6 +67,7 @@ onv_status onv_model_copy(const onv_model *from, onv_model *to, onv_error *err)
     to->listed = from->listed;
     to->shared = from->shared;
     to->n_shared = from->n_shared;
+    to->weight_format = from->weight_format;
     to->trains_constants = from->trains_constants;
     to->has_providers = from->has_providers;
     ONV_WORK(from->values.count);

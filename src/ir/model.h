@@ -195,15 +195,17 @@ typedef struct onv_value {
     bool known_tried : 1; /* set by inference: the contents of `tensor` were asked for */
     bool is_dropped : 1; /* set by inference: only branches that cannot be taken read this weight */
     bool is_on_host : 1; /* set by rewriting: it lies in the host's memory */
+    /* Set by inference: a weight that is taken to be in the model's format, or what a Transpose makes of one, which is not
+     * made at all. */
+    bool is_packed : 1;
     onv_graph_id graph;
     onv_node_id producer;  /* ONV_NO_NODE for inputs and initializers */
     uint32_t output_index; /* which output of the producer */
     onv_type type;         /* as inferred; inputs and constants: from the start */
     const onv_type
         *declared; /* from value_info or the graph's inputs and outputs; NULL where absent */
-    const onv_tensor *tensor;        /* INITIALIZER, CONSTANT (NULL for string constants) */
-    const onv_known *known;          /* contents, where they are tracked */
-    const struct onv_packed *packed; /* see weight_format.h; NULL: as it is */
+    const onv_tensor *tensor; /* INITIALIZER, CONSTANT (NULL for string constants) */
+    const onv_known *known;   /* contents, where they are tracked */
 } onv_value;
 
 typedef struct onv_graph {
@@ -265,6 +267,7 @@ typedef struct onv_model {
     onv_listed listed;
     const onv_shared_output *shared; /* where an application says so */
     uint32_t n_shared;
+    const struct onv_weight_format *weight_format; /* of what is packed; NULL: nothing is */
     bool trains_constants; /* set by inference: Constant nodes hold the parameters */
     bool has_providers;    /* set by rewriting: of nodes, and where values lie */
     /* The model is the view of a program (src/program): node i is call i, value i is value i, and eager

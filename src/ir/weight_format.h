@@ -44,10 +44,4 @@ uint32_t onv_weight_parts(const onv_weight_format *format, uint64_t elems, uint6
 /* How many scales it has. */
 uint64_t onv_weight_scales(const onv_weight_format *format, uint64_t elems, uint64_t rows);
 
-/* A weight that is taken to be in a format, or what a Transpose makes of one, which is not made at all. */
-typedef struct onv_packed {
-    const onv_weight_format *format;
-    uint64_t rows; /* of the linear layer: its outputs */
-} onv_packed;
-
 #endif

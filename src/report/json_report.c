@@ -119,8 +119,8 @@ static void write_tensor(onv_json *json, const onv_view *view, onv_value_id id)
     onv_json_put_string(json, "name", value->name);
     onv_json_put_string(json, "kind", onv_view_kind(view, id));
     onv_json_put_string(json, "dtype", onv_view_dtype(json->scratch, &value->type));
-    if (value->packed != NULL && onv_value_is_weight(value))
-        onv_json_put_string(json, "format", value->packed->format->name);
+    if (value->is_packed && onv_value_is_weight(value))
+        onv_json_put_string(json, "format", view->model.weight_format->name);
     onv_json_key(json, "shape");
     write_dims(json, view, id);
     onv_json_put_known(json, "bytes", sized, bytes);

@@ -10,7 +10,6 @@ enum { MOST_WEIGHTS = 3 };
 
 typedef struct packed_product {
     onv_node_id node;
-    const onv_packed *packed;
     onv_value_id a, bias; /* of a Gemm, or none */
     onv_dtype dtype;
     int64_t k, n;
@@ -22,11 +21,10 @@ static bool read_product(const onv_edit *e, onv_node_id id, packed_product *p)
     onv_value_id b = onv_edit_in(e, id, 1);
     if ((!gemm && !onv_edit_is(e, id, ONV_OP_MatMul, 0)) || !onv_is_value(b)) return false;
     const onv_value *weight = onv_edit_value_at(e, b);
-    if (weight->packed == NULL) return false;
+    if (!weight->is_packed) return false;
     int64_t rows = weight->type.dims[0].raw, columns = weight->type.dims[1].raw;
     bool transposed = gemm && onv_edit_int(e, id, "transB", 0) != 0;
     *p = (packed_product){.node = id,
-                          .packed = weight->packed,
                           .a = onv_edit_in(e, id, 0),
                           .bias = gemm ? onv_edit_in(e, id, 2) : ONV_NO_VALUE,
                           .dtype = (onv_dtype)weight->type.dtype,
@@ -49,7 +47,7 @@ static onv_value_id add_weight(onv_edit *e, const packed_product *p, const char 
 /* The blocks, their scales, their zero points. */
 static uint32_t add_weights(onv_edit *e, const packed_product *p, onv_value_id inputs[MOST_WEIGHTS])
 {
-    const onv_weight_format *format = p->packed->format;
+    const onv_weight_format *format = e->model->weight_format;
     int64_t block = format->ort_block, bits = format->bits;
     if (!format->ort_by_row) {
         int64_t elems = p->k * p->n, bytes = (elems + 1) / 2, scales = (elems + block - 1) / block;
@@ -70,7 +68,7 @@ static void replace(onv_edit *e, const packed_product *p)
 {
     onv_value_id inputs[1 + MOST_WEIGHTS] = {p->a}, out = onv_edit_out(e, p->node, 0);
     uint32_t n = 1 + add_weights(e, p, inputs + 1);
-    const onv_weight_format *format = p->packed->format;
+    const onv_weight_format *format = e->model->weight_format;
     bool has_bias = onv_is_value(p->bias);
     onv_value_id made =
         ONV_MAKE(e, p->node, format->ort_op, .domain = ONV_MS_DOMAIN, .inputs = inputs,

@@ -34,7 +34,7 @@ static onv_status halve(const onv_model *model, const onv_live *live, onv_global
     for (size_t i = 0; i < model->values.count; i++) {
         const onv_value *value = &model->values.at[i];
         if (onv_value_is_held(value))
-            weights += value->packed != NULL
+            weights += value->is_packed
                            ? value->tensor->bytes
                            : halved((onv_dtype)value->tensor->type.dtype, value->tensor->bytes);
     }
