@@ -244,23 +244,6 @@ static onv_status refine(measured *m, const onv_ckpt_plans *made, bool less, onv
     return ONV_OK;
 }
 
-/* None fits as it runs: of those that were left out next to the smallest one some may, once cached memory is returned. */
-static onv_status try_neighbours(measured *m, const onv_ckpt_plans *made, onv_error *err)
-{
-    const onv_ckpt_plan **at =
-        ONV_ARENA_ARRAY(&m->n->model->arena, const onv_ckpt_plan *, made->spare.count + 1);
-    if (at == NULL) return onv_fail_memory(err);
-    size_t n = list_between(m, made, true, at);
-    n += list_between(m, made, false, at + n);
-    for (size_t i = 0; i < n && i < MOST_REFINED; i++) {
-        bool is_preferred = false;
-        if (at[i]->requested_bytes > m->options->room_bytes) continue;
-        ONV_TRY(add_plan(m, at[i], &is_preferred, err));
-        if (is_preferred) m->result->chosen = m->count - 1;
-    }
-    return ONV_OK;
-}
-
 /* Rows behind the first `count` go to the others of their item, by peak. */
 static void sort_rows(measured *m, size_t count)
 {
@@ -291,8 +274,7 @@ static onv_status measure_plans(measured *m, const onv_ckpt_plans *made, onv_err
     onv_training *result = m->result;
     ONV_TRY(add_plans(m, made->at.at, made->at.count, err));
     if (result->chosen == ONV_NO_PLAN) return ONV_OK;
-    if (m->options->take == NULL && m->options->room_bytes > 0)
-        ONV_TRY(result->plan_fits ? refine(m, made, true, err) : try_neighbours(m, made, err));
+    if (result->plan_fits && m->options->take == NULL) ONV_TRY(refine(m, made, true, err));
     sort_rows(m, made->at.count);
     choose_plan(result, result->chosen);
     return measure_chosen(m->n, m->options, m->from[result->chosen], result, err);
