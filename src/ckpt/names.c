@@ -51,18 +51,27 @@ typedef struct chain {
     uint32_t first_mark;          /* of the first module */
     uint32_t first_op;            /* of the segment */
     onv_tape_segment before, now; /* modules */
-    uint32_t n_beside;            /* what the first module takes beside the result of another one */
+    const char *path;             /* of the present one, `length` bytes */
+    size_t length;
+    uint32_t n_beside; /* what the first module takes beside the result of another one */
     bool is_first, is_broken;
 } chain;
 
-/* A tensor that operation `op` of the module reads. */
+/* A buffer of a program that is none of the module's: forward is given it. */
+static bool is_given(const chain *c, const onv_eager_storage *storage)
+{
+    return c->namer->model->program != NULL && storage->kind == ONV_STORAGE_BUFFER &&
+           storage->label != NULL && strncmp(storage->label, c->path, c->length) != 0;
+}
+
+/* A tensor that the module reads. */
 static void read(chain *c, uint32_t tensor, uint32_t *handed, uint32_t *n_outside)
 {
     const onv_eager *eager = c->namer->eager;
     const onv_eager_storage *storage = &eager->storages.at[eager->tensors.at[tensor].storage];
     uint32_t made = c->namer->made_by[tensor], *entered = &c->namer->entered[tensor];
     bool is_fixed = storage->kind != ONV_STORAGE_INPUT && storage->kind <= ONV_STORAGE_CONSTANT;
-    if (is_fixed || storage->is_cached || storage->on_host) return;
+    if ((is_fixed && !is_given(c, storage)) || storage->is_cached || storage->on_host) return;
     if (made != UINT32_MAX && made >= c->now.first_op) return;
     if (made != UINT32_MAX && made >= c->first_op) {
         c->is_broken |=
@@ -77,13 +86,16 @@ static void read(chain *c, uint32_t tensor, uint32_t *handed, uint32_t *n_outsid
 }
 
 /* The next module of the segment. */
-static void add_module(chain *c, onv_tape_segment module)
+static void add_module(chain *c, const onv_module_span *span, uint32_t first_op)
 {
+    const onv_tape_segment module = {first_op, span->last_op};
     const onv_eager *eager = c->namer->eager;
     uint32_t handed = ONV_NO_TENSOR, n_outside = 0;
     c->is_first = module.first_op == c->first_op;
     c->before = c->now;
     c->now = module;
+    c->path = c->namer->scopes->path_of[first_op];
+    c->length = span->length;
     c->namer->n_marks++;
     if (c->is_first) c->first_mark = c->namer->n_marks;
     for (uint32_t i = module.first_op; i <= module.last_op; i++)
@@ -160,7 +172,7 @@ static bool find_chain(onv_namer *namer, onv_tape_segment segment)
     for (uint32_t i = segment.first_op; i <= segment.last_op && !c.is_broken; i++) {
         const onv_module_span *span = whole_module(namer->scopes, i, segment.last_op);
         if (span == NULL) return false; /* something between modules */
-        add_module(&c, (onv_tape_segment){i, span->last_op});
+        add_module(&c, span, i);
         i = span->last_op;
     }
     return !c.is_broken;

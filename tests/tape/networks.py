@@ -425,3 +425,28 @@ class Tied(nn.Module):
 
     def forward(s, x):
         return s.o(torch.tanh(s.l(s.e(x))))
+
+
+class Turned(nn.Module):
+    def __init__(s, d=64):
+        super().__init__()
+        s.a, s.b = nn.Linear(d, 2 * d), nn.Linear(2 * d, d)
+
+    def forward(s, x, turns):
+        return x + s.b(F.gelu(s.a(x * turns)))
+
+
+@net("given_buffers", tok(300, 32))
+class GivenBuffers(nn.Module):
+    """Blocks that are given a buffer of the network's: none of them can be handed on to from the embedding by itself."""
+
+    def __init__(s, d=64):
+        super().__init__()
+        s.e, s.l, s.o = nn.Embedding(300, d), nn.ModuleList(Turned(d) for _ in range(3)), nn.Linear(d, 8)
+        s.register_buffer("turns", torch.rand(32, d))
+
+    def forward(s, x):
+        x = s.e(x)
+        for layer in s.l:
+            x = layer(x, s.turns)
+        return s.o(x)

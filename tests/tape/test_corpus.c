@@ -303,6 +303,22 @@ TEST(plans_leave_open_what_cudnn_takes)
     assert_true(train->has_open_workspaces);
 }
 
+/* A row of modules hands on one tensor from each to the next. A layer that forward gives a buffer of the network's besides is not
+ * called so behind one without: the plan is of operations. Behind a layer that is given it, too, it is. */
+TEST(layers_that_are_given_buffers_are_no_rows)
+{
+    onv_options options = onv_options_default();
+    options.batch = 2;
+    options.train = "sgd";
+    options.checkpoint = "sqrt,blocks";
+    OWNED_ANALYSIS analysis =
+        analyse_with("tests/tape/programs/given_buffers.recorded.json.gz", &options);
+    const onv_training *training = &analysis->training;
+    assert_int_equal(training->n_plans, 2);
+    assert_int_equal(training->plans[0].form, ONV_PLAN_OPERATIONS);
+    assert_int_equal(training->plans[1].form, ONV_PLAN_MODULES);
+}
+
 /* The fast path of an encoder's layer has what it normalized until attention, or the feed-forward, is over. */
 TEST(the_fast_path_has_what_it_normalized)
 {
