@@ -79,11 +79,11 @@ static bool add_versions(repository *r, const char *folder, const char *name,
     char path[ONV_TRITON_PATH];
     struct dirent **entries = NULL;
     int n_versions = 0;
-    bool good = true;
     snprintf(path, sizeof path, "%s/%s", folder, name);
     int n = scandir(path, &entries, visible, NULL);
     int64_t *versions = calloc(n > 0 ? (size_t)n : 1, sizeof *versions);
-    if (versions == NULL) good = fail(error, "out of memory");
+    bool good = versions != NULL;
+    if (!good) fail(error, "out of memory");
     for (int i = 0; i < n; i++) {
         int64_t version = version_of(entries[i]->d_name);
         if (good && version > 0) versions[n_versions++] = version;
@@ -214,7 +214,7 @@ static bool answer(repository *r, onv_cli_deployment *d, onv_error *error)
     onv_cli_put(d, d->json, "kind", json_string("triton"));
     onv_cli_put_name(d, d->json, "path", r->cli->triton);
     fputs("\n\nOne process on one GPU", d->text);
-    onv_analysis_answer(analyses[0], &first);
+    onv_analysis_answer(r->models[0].analysis, &first);
     onv_cli_put_gpu(d, first.gpu, first.gpu_assumed);
     fputs("\n", d->text);
     for (size_t i = 0; i < r->n_models; i++) put_model(d, &r->models[i]);

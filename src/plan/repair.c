@@ -48,7 +48,7 @@ static bool list_crossing(onv_repair *r, bool *too_many)
     if (*too_many) return true;
     uint32_t runs = (part->n - 1) / RUN + 1;
     r->crossing_from = ONV_ARENA_ARRAY(&r->arena, uint32_t, runs + (size_t)1);
-    r->crossing = ONV_ARENA_ARRAY(&r->arena, uint32_t, count);
+    r->crossing = ONV_ARENA_ARRAY(&r->arena, uint32_t, (size_t)count);
     if (r->arena.failed) return false;
     uint32_t *live = r->waiting, n_live = 0, sum = 0;
     for (uint32_t row = 0; row < part->n; live[n_live++] = row++) {
