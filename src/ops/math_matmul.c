@@ -75,8 +75,12 @@ static onv_dim gemm_dim(onv_op_ctx *c, uint32_t k, int axis)
 static onv_status check_bias(onv_op_ctx *c, const onv_dim *dims)
 {
     bool may_broadcast = c->version >= 7 || onv_op_attr_int(c, "broadcast", 0) != 0;
-    ONV_TRY(onv_rule_check_fits(c, "bias", 2, dims, 2));
-    return onv_tensor_need_rank(c, 2, may_broadcast ? 0 : 2, 2);
+    int rank = onv_op_in_rank(c, 2);
+    if (rank > 2 || (rank >= 0 && rank < 2 && !may_broadcast))
+        return onv_op_fail(c, "bias must have %s, not shape %s",
+                           may_broadcast ? "two dims at most" : "two dims without broadcast=1",
+                           onv_op_in_text(c, 2));
+    return onv_rule_check_fits(c, "bias", 2, dims, 2);
 }
 
 static onv_status infer_gemm(onv_op_ctx *c)
