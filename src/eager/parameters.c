@@ -98,13 +98,13 @@ static uint32_t collect(const onv_eager *eager, const onv_model *model, const ui
     for (uint32_t i = 0; i < eager->storages.count; i++) {
         const onv_eager_storage *storage = &eager->storages.at[i];
         if (storage->kind < ONV_STORAGE_PARAMETER || storage->kind > ONV_STORAGE_CONSTANT) continue;
-        entries[count++] = (entry){
-            .name = storage->label != NULL ? storage->label : "",
-            .storage = i,
-            .place = model->program != NULL                ? i
-                     : first_use[i] < UINT32_MAX - listed ? listed + first_use[i]
-                                                          : UINT32_MAX,
-            .is_buffer = storage->kind != ONV_STORAGE_PARAMETER};
+        entries[count++] =
+            (entry){.name = storage->label != NULL ? storage->label : "",
+                    .storage = i,
+                    .place = model->program != NULL               ? i
+                             : first_use[i] < UINT32_MAX - listed ? listed + first_use[i]
+                                                                  : UINT32_MAX,
+                    .is_buffer = storage->kind != ONV_STORAGE_PARAMETER};
     }
     for (uint32_t i = 0; i < listed; i++)
         entries[count + i] = (entry){.name = model->listed.parameters[i], .place = i};

@@ -120,8 +120,7 @@ TEST(operations_keep_what_the_partition_kept)
     const char *name;
     json_t *row;
     uint32_t n = 0;
-    json_object_foreach(all, name, row)
-    {
+    json_object_foreach(all, name, row) {
         char path[1024];
         snprintf(path, sizeof path, ONV_SOURCE_DIR "/tests/truth/compiled/%s.onnx", name);
         FILE *file = fopen(path, "rb");

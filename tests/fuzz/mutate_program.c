@@ -203,8 +203,8 @@ static void rename_read(splice *p, json_t *tensor)
         if (strcmp(p->was[i], name) == 0) other = p->is[i];
     if (other == NULL && json_object_get(p->to, name) != NULL) return;
     if (other == NULL)
-        json_object_foreach(p->to, any, described) if (fuzz_below(p->random, ++seen) == 0) other =
-            any;
+        json_object_foreach(p->to, any, described)
+            if (fuzz_below(p->random, ++seen) == 0) other = any;
     if (other != NULL) json_object_set_new(tensor, "name", json_string(other));
 }
 

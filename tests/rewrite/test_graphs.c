@@ -67,13 +67,13 @@ static void compare_operators(comparison *c, json_t *theirs, bool on_cpu)
 {
     json_t *ours = count_operators(c->ours, on_cpu), *value;
     const char *op, *what = on_cpu ? "CPU " : "";
-    json_object_foreach(theirs, op, value)
-    {
+    json_object_foreach(theirs, op, value) {
         long n = (long)json_integer_value(json_object_get(ours, op));
         if (n != json_integer_value(value)) differ(c, what, op, n, (long)json_integer_value(value));
     }
-    json_object_foreach(ours, op, value) if (json_object_get(theirs, op) == NULL)
-        differ(c, what, op, (long)json_integer_value(value), 0);
+    json_object_foreach(ours, op, value)
+        if (json_object_get(theirs, op) == NULL)
+            differ(c, what, op, (long)json_integer_value(value), 0);
     json_decref(ours);
 }
 
@@ -151,8 +151,8 @@ TEST(samples_become_what_onnx_runtime_runs)
     const char *name;
     int failed = 0;
     if (truth == NULL) fail_msg("%s", error.text);
-    json_object_foreach(json_object_get(truth, "models"), name, rows) failed +=
-        check_sample(name, rows);
+    json_object_foreach(json_object_get(truth, "models"), name, rows)
+        failed += check_sample(name, rows);
     json_decref(truth);
     assert_int_equal(failed, 0);
 }

@@ -79,8 +79,7 @@ static void check_shapes(truth *t)
 {
     const char *name;
     json_t *shape;
-    json_object_foreach(json_object_get(t->json, "shapes"), name, shape)
-    {
+    json_object_foreach(json_object_get(t->json, "shapes"), name, shape) {
         char expected[512];
         onv_tensor_info info;
         shape_text(shape, expected, sizeof expected);
@@ -152,8 +151,9 @@ static bool analyse(truth *t)
     options.dims = dims;
     const char *name;
     json_t *size;
-    json_object_foreach(json_object_get(t->json, "binds"), name, size) if (options.n_dims < 16)
-        dims[options.n_dims++] = (onv_dim_binding){name, json_integer_value(size)};
+    json_object_foreach(json_object_get(t->json, "binds"), name, size)
+        if (options.n_dims < 16)
+            dims[options.n_dims++] = (onv_dim_binding){name, json_integer_value(size)};
     onv_error error;
     if (onv_analysis_new(t->model, &options, &t->analysis, &error) != ONV_OK) {
         complain(t, "node '%s' (%s): %s", error.node, error.op_type, error.message);
