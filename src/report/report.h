@@ -50,7 +50,7 @@ struct onv_analysis {
     onv_order_result best_order; /* beside the file's */
     onv_live live;
     onv_largest largest;
-    onv_formula *formula;                          /* of the peak; NULL: nobody asked yet */
+    onv_formula *formula;                          /* of the peak; NULL: not asked for */
     onv_sampled sampled;                           /* formulas of what runtimes hold */
     onv_ort_settings ort;                          /* of the session of the runtime `ort` */
     onv_cuda_library_settings cuda;                /* whose workspaces */

@@ -136,20 +136,15 @@ static uint32_t plain_cell(onv_tape *t, const onv_program_call *c)
     const onv_aten_id id = strstr(c->op_name, "tanh") != NULL ? ONV_ATEN_tanh : ONV_ATEN_relu;
     static const char *const operands[2][3] = {{"hx", "w_hh", "b_hh"}, {"input", "w_ih", "b_ih"}};
     uint32_t sums[2];
+    onv_shape shape;
     for (int i = 0; i < 2; i++)
         sums[i] = onv_emit_linear(
             e, onv_call_tensor(t, c, operands[i][0]),
             onv_emit_swapped(e, onv_amp_low(e, onv_call_tensor(t, c, operands[i][1]))),
             onv_call_tensor(t, c, operands[i][2]));
     uint32_t sum = onv_emit_add_to(e, sums[0], sums[1], ONV_GRAD_ALIAS);
-    onv_eager_tensor x = onv_tensor_at(e, sum);
-    onv_emit_begin_op(e, id);
-    onv_emit_in(e, sum, ONV_GRAD_NEW);
-    uint32_t out = onv_tensor_new(e, x.dtype, x.rank, x.dims, NULL);
-    onv_emit_save(e, out);
-    onv_emit_out(e, out);
-    onv_emit_end(e);
-    return out;
+    if (!onv_tape_shape(t, onv_call_result(c, 0), &shape)) return ONV_NO_TENSOR;
+    return onv_tape_step(t, id, sum, ONV_NO_TENSOR, ONV_SAVE_OUT, &shape);
 }
 
 /* An archive has the call with its weights, a recording the kernel, behind the products with them. */
