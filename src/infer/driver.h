@@ -2,8 +2,8 @@
 #ifndef ONV_INFER_DRIVER_H
 #define ONV_INFER_DRIVER_H
 
+#include "base/ptr_map.h"
 #include "infer/infer.h"
-#include "load/ptr_map.h"
 #include "ops/op.h"
 #include "ops/op_shapes.h"
 

@@ -7,8 +7,8 @@
 #ifndef ONV_LOAD_NAME_MAP_H
 #define ONV_LOAD_NAME_MAP_H
 
+#include "base/ptr_map.h"
 #include "ir/model.h"
-#include "load/ptr_map.h"
 #include "load/scan.h"
 
 typedef struct onv_name_map {

@@ -7,11 +7,11 @@
 #ifndef ONV_LOWER_LOWERING_H
 #define ONV_LOWER_LOWERING_H
 
+#include "base/ptr_map.h"
 #include "eager/eager.h"
 #include "emit/emit.h"
 #include "fuse/fuse.h"
 #include "ir/origin.h"
-#include "load/ptr_map.h"
 #include "lower/attention.h"
 #include "lower/recover.h"
 #include "lower/rules.h"

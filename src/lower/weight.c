@@ -15,7 +15,6 @@
 #include "base/heap.h"
 #include "base/rules.h"
 #include "ir/origin.h"
-#include "ir/path.h"
 #include "lower/lowering.h"
 
 /* The exporter keeps one copy of equal tensors up to this many elements. */
@@ -336,12 +335,19 @@ bool onv_weight_is_shared(onv_lowering *l, onv_value_id id)
     return *sharing == SEVERAL;
 }
 
+/* Of "layer1.0", "layer1.0.weight" is, and "layer1.01.weight" is not. */
+static bool is_inside(const char *path, const char *module)
+{
+    size_t length = strlen(module);
+    return path != NULL && strncmp(path, module, length) == 0 && path[length] == '.';
+}
+
 const char *onv_weight_name(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
 {
     const onv_value *value = onv_model_value(l->emit.model, id);
     if (value->role == ONV_ROLE_PARAMETER &&
         (!onv_weight_is_shared(l, id) ||
-         (read->scope[0] != '\0' && onv_path_is_inside(value->name, read->scope))))
+         (read->scope[0] != '\0' && is_inside(value->name, read->scope))))
         return value->name;
     if (read != NULL && read->parameter != NULL) return read->parameter;
     if (read == NULL || read->scope[0] == '\0' || strchr(value->name, '.') != NULL)

@@ -3,10 +3,10 @@
 #ifndef ONV_LOWER_WEIGHT_H
 #define ONV_LOWER_WEIGHT_H
 
+#include "base/ptr_map.h"
 #include "emit/emit.h"
 #include "emit/patterns.h"
 #include "ir/model.h"
-#include "load/ptr_map.h"
 #include "lower/weight_place.h"
 
 typedef struct onv_lowering onv_lowering;

@@ -1,10 +1,11 @@
-/* com.microsoft: attention.
+/* com.microsoft: attention, and what stands around it: positions, padding.
  *
  * Queries, keys and values are [batch, length, heads * head size]; caches (past and present) and
  * keys that come from an encoder are [batch, heads, length, head size]. In packed forms the heads
  * of all three lie in one tensor, or the tokens of all sequences in one axis.
  */
 #include "ops/contrib.h"
+#include "ops/rules.h"
 
 enum { QUERY, KEY, VALUE };
 
@@ -80,6 +81,9 @@ enum { QUERY, KEY, VALUE };
 #define DELTA_BATCH "state.0 or ((bounds.0 or if(q.rank - 3, q.0 + 1, 2)) - 1)"
 #define INDICES     "(attr.index_topk or ((attr.token_budget or 0) + attr.compress_ratio - 1))"
 
+#define ROTARY(op)                                                                                 \
+    ONV_OP(op, 1, 4, 4, 1, 1, onv_infer_same, .traits = {.save_in = ONV_BIT(2) | ONV_BIT(3)})
+
 static const onv_op rows[] = {
     ONV_SAYS("Attention", 1, 2, 7, 1, 2, PROJECTED("w[k, _], bias, mask", Q_WIDTH, V_WIDTH, ""),
              .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1), .save_out = ONV_BIT(0)}),
@@ -147,6 +151,20 @@ static const onv_op rows[] = {
              "[max(attr.state_window or 0, 0)?, batch, attr.kv_num_heads, size, v_size] like state "
              "or q",
              .traits = {.save_in = QKV | ONV_BIT(4) | ONV_BIT(5)}),
+    ROTARY("RotaryEmbedding"),
+    ROTARY("MRotaryEmbedding"),
+    ONV_SAYS("GemmaRotaryEmbedding", 1, 5, 5, 2, 2, "(x, q): like q, like q",
+             .traits = {.save_in = ONV_BIT(0)}),
+    ONV_SAYS("RelativePositionBias", 1, 3, 3, 1, 1,
+             "(table[_, heads], queries, keys): [1, heads, queries[0], keys[0]]"),
+    /* Where tokens are packed, the offsets say batch and length. */
+    ONV_SAYS("GatedRelativePositionBias", 1, 6, 7, 1, 1,
+             "(x[_, _, ...], b, c, d, e, f, offsets[_, _]): "
+             "[offsets.0 or x.0, attr.num_heads, offsets.1 or x.1, offsets.1 or x.1]"),
+    ONV_SAYS("RemovePadding", 1, 2, 2, 4, 4,
+             "(x[b, s, n]): [upto(b * s, tokens), n], [b, s] i32, [b + 1] i32, [1] i32",
+             .flags = ONV_OP_DATA_DEPENDENT),
+    ONV_SAYS("RestorePadding", 1, 2, 2, 1, 1, "(x[_, n], offsets[b, s]): [b, s, n]"),
 };
 
 const onv_op_family onv_ops_contrib_attention = {"com.microsoft", rows,

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/ptr_map.h"
 #include "base/quota.h"
-#include "load/ptr_map.h"
 #include "program/program.h"
 
 typedef struct matcher {

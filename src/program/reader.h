@@ -2,8 +2,8 @@
 #ifndef ONV_PROGRAM_READER_H
 #define ONV_PROGRAM_READER_H
 
+#include "base/ptr_map.h"
 #include "ir/model.h"
-#include "load/ptr_map.h"
 #include "onnxvram/options.h"
 #include "program/document.h"
 #include "program/program.h"

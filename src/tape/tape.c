@@ -5,10 +5,10 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/ptr_map.h"
 #include "base/quota.h"
 #include "emit/loss.h"
 #include "emit/patterns.h"
-#include "load/ptr_map.h"
 #include "tape/state.h"
 
 /* --- What is there from the start ---------------------------------------------------------------- */

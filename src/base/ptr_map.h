@@ -1,6 +1,6 @@
 /* A hash map from pointers (interned strings, so from text) to numbers. */
-#ifndef ONV_LOAD_PTR_MAP_H
-#define ONV_LOAD_PTR_MAP_H
+#ifndef ONV_BASE_PTR_MAP_H
+#define ONV_BASE_PTR_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "load/ptr_map.h"
+#include "base/ptr_map.h"
 
 #include "base/heap.h"
 #include "base/strings.h"
