@@ -405,6 +405,17 @@ bool onv_bfc_is_alike(const onv_allocator *a, const onv_bfc_image *served,
     return is_alike;
 }
 
+bool onv_bfc_serves_again(const onv_bfc_image *image)
+{
+    uint64_t largest = 0;
+    for (size_t i = 0; i < image->now.n_holes; i++) {
+        uint64_t bytes = image->holes.at[i].bytes;
+        if (i >= image->before.n_holes && bytes < largest) return false;
+        if (bytes > largest) largest = bytes;
+    }
+    return true;
+}
+
 onv_status onv_bfc_take(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
 {
     *block = ONV_NO_BLOCK;

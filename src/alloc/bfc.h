@@ -41,6 +41,11 @@ bool onv_bfc_is_alike(const onv_allocator *a, const onv_bfc_image *served,
 /* Adds that. */
 onv_status onv_bfc_grow(onv_bfc_image *image, const onv_bfc_image *served, onv_error *err);
 
+/* Whether the same requests once more would add nothing: none bypassed the arena, and all was given back. A region is added
+ * when no free chunk is large enough, and best fit takes the smallest, then the oldest. So they find the same chunks again, in
+ * the regions that were added, too, if each of these is at least as large as the holes and regions before it. */
+bool onv_bfc_serves_again(const onv_bfc_image *image);
+
 /* A block of `bytes` (1 to ONV_ALLOC_MAX_BYTES) on a->stream; *block is ONV_NO_BLOCK where the device has not enough. */
 onv_status onv_bfc_take(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);
 void onv_bfc_give(onv_allocator *a, uint32_t block);

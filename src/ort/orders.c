@@ -300,9 +300,7 @@ static onv_status try_run(onv_ort_orders *o, session *s, uint32_t run, onv_ort_l
     const onv_ort_loaded *other = o->loaded.at;
     loaded->is_served = false;
     if (loaded->bytes == UINT64_MAX) return ONV_OK;
-    /* Runs behind the first one ask for the same. One that adds no region leaves the arena as it found it, since all that it
-     * took is given back and joined at its end: then those behind it add none either. */
-    if (run > 1 && image->now.reserved_bytes == image->before.reserved_bytes) return ONV_OK;
+    if (run > 1 && onv_bfc_serves_again(image)) return ONV_OK; /* what the run before asked for */
     while (other < loaded &&
            !(other->is_served && onv_bfc_is_alike(&o->arena, &other->image, image)))
         other++;
