@@ -156,9 +156,10 @@ static onv_bfc_hole bound_found(onv_allocator *a, uint64_t rounded, uint32_t fou
 
 /* The last chunk of a hole is as large as the hole leaves it, all others have sizes of requests: bounds each such chunk by
  * whether it was found, lies behind what was, or is too small. */
-static void bound_holes(onv_allocator *a, uint64_t rounded, uint32_t found, uint32_t other)
+static bool bound_holes(onv_allocator *a, uint64_t rounded, uint32_t found, uint32_t other)
 {
     const onv_bfc_image *image = ((const bfc_state *)a->state)->image;
+    bool bounds = false;
     const onv_block *taken = found != ONV_NO_BLOCK ? onv_space_block(&a->space, found) : NULL;
     for (uint32_t i = 0; i < image->holes.count; i++) {
         const onv_block *tail = onv_space_block(&a->space, a->space.segments.at[i].last);
@@ -174,21 +175,22 @@ static void bound_holes(onv_allocator *a, uint64_t rounded, uint32_t found, uint
                               ? tail->bytes
                               : taken->bytes + (tail->address < taken->address);
         uint64_t before = hole->bytes - tail->bytes;
-        if (sizes.least + before > hole->least) hole->least = sizes.least + before;
-        if (sizes.most < UINT64_MAX - before && sizes.most + before < hole->most)
-            hole->most = sizes.most + before;
+        bool is_more = sizes.least + before > hole->least;
+        bool is_less = sizes.most < UINT64_MAX - before && sizes.most + before < hole->most;
+        if (is_more) hole->least = sizes.least + before;
+        if (is_less) hole->most = sizes.most + before;
+        bounds |= is_more || is_less;
     }
+    return bounds;
 }
 
-static onv_status bfc_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
+static onv_status take(onv_allocator *a, uint64_t rounded, uint32_t found, uint32_t *block,
+                       onv_error *err)
 {
     const bfc_state *s = a->state;
-    uint64_t rounded = onv_round_up(bytes, QUANTUM_BYTES);
-    uint32_t other;
-    *block = find_free(a, rounded, &other);
-    if (s->image != NULL) bound_holes(a, rounded, *block, other);
-    if (*block != ONV_NO_BLOCK)
-        onv_block_set_remove(set_of(a, *block), &a->space, *block);
+    *block = found;
+    if (found != ONV_NO_BLOCK)
+        onv_block_set_remove(set_of(a, found), &a->space, found);
     else
         ONV_TRY(extend(a, rounded, block, err));
     if (*block == ONV_NO_BLOCK) return ONV_OK;
@@ -201,6 +203,13 @@ static onv_status bfc_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, o
     onv_space_block(&a->space, *block)->stream = a->stream;
     onv_space_block(&a->space, *block)->age = s->ended[a->stream];
     return ONV_OK;
+}
+
+static onv_status bfc_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
+{
+    uint64_t rounded = onv_round_up(bytes, QUANTUM_BYTES);
+    uint32_t other, found = find_free(a, rounded, &other);
+    return take(a, rounded, found, block, err);
 }
 
 /* Reserve: straight from the device, outside of the bins. The limit is not looked at. */
@@ -269,16 +278,21 @@ static onv_status bfc_release(onv_allocator *a, onv_error *err)
 /* --- Orders of what stays ---------------------------------------------------------------------- */
 
 /* Free chunks while what stays is taken, in order of size, then address. What stays is never given back, so that a chunk
- * has no free neighbours: blocks in the space are what is left of regions. */
-typedef ONV_VEC(uint32_t) hole_list;
+ * has no free neighbours, and is what is left of a region; a block of the space has its size when all is taken. */
+typedef struct free_chunk {
+    uint64_t bytes;
+    uint32_t block; /* which counts up with the address */
+} free_chunk;
 
-/* The first that is not before (bytes, address). */
-static size_t find_hole(const onv_space *space, const hole_list *holes, uint64_t bytes)
+typedef ONV_VEC(free_chunk) free_list;
+
+/* The first that is not before (bytes, 0). */
+static size_t find_chunk(const free_list *list, uint64_t bytes)
 {
-    size_t low = 0, high = holes->count;
+    size_t low = 0, high = list->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (onv_space_block(space, holes->at[middle])->bytes < bytes)
+        if (list->at[middle].bytes < bytes)
             low = middle + 1;
         else
             high = middle;
@@ -287,39 +301,44 @@ static size_t find_hole(const onv_space *space, const hole_list *holes, uint64_t
 }
 
 /* Takes the low end of the chunk at that place, or all of it. */
-static onv_status cut_hole(onv_allocator *a, hole_list *holes, size_t at, uint64_t rounded)
+static onv_status cut_chunk(const onv_allocator *a, free_list *list, size_t at, uint64_t rounded)
 {
-    uint32_t hole = holes->at[at];
-    onv_block *block = onv_space_block(&a->space, hole);
-    bool splits = block->bytes >= split_bytes(a, rounded);
-    block->address += rounded;
-    block->bytes = splits ? block->bytes - rounded : 0;
-    if (!splits) {
-        memmove(&holes->at[at], &holes->at[at + 1], (--holes->count - at) * sizeof *holes->at);
+    free_chunk chunk = list->at[at];
+    if (chunk.bytes < split_bytes(a, rounded)) {
+        memmove(&list->at[at], &list->at[at + 1], (--list->count - at) * sizeof *list->at);
         return ONV_OK;
     }
     size_t to = at;
-    while (to > 0 && is_before(&a->space, hole, holes->at[to - 1])) to--;
-    memmove(&holes->at[to + 1], &holes->at[to], (at - to) * sizeof *holes->at);
-    holes->at[to] = hole;
+    chunk.bytes -= rounded;
+    for (; to > 0; to--) {
+        const free_chunk *smaller = &list->at[to - 1];
+        if (smaller->bytes < chunk.bytes ||
+            (smaller->bytes == chunk.bytes && smaller->block < chunk.block))
+            break;
+        list->at[to] = *smaller;
+    }
+    list->at[to] = chunk;
     if (at - to >= 16) ONV_WORK((at - to) / 16);
     return ONV_OK;
 }
 
-static onv_status keep(onv_allocator *a, hole_list *holes, uint64_t bytes, bool *is_kept,
+static onv_status keep(onv_allocator *a, free_list *list, uint64_t bytes, bool *is_kept,
                        onv_error *err)
 {
     uint64_t rounded = onv_round_up(bytes, QUANTUM_BYTES);
     if (bytes == 0) return ONV_OK;
-    size_t at = find_hole(&a->space, holes, rounded);
-    if (at == holes->count) { /* none is as large, so the new one is the last */
-        uint32_t block = ONV_NO_BLOCK;
-        ONV_TRY(extend(a, rounded, &block, err));
-        *is_kept = block != ONV_NO_BLOCK;
+    size_t at = find_chunk(list, rounded);
+    if (at == list->count) { /* none is as large, so the new one is the last */
+        free_chunk chunk = {.block = ONV_NO_BLOCK};
+        ONV_TRY(extend(a, rounded, &chunk.block, err));
+        *is_kept = chunk.block != ONV_NO_BLOCK;
         if (!*is_kept) return ONV_OK;
-        if (!onv_vec_push(holes, block)) return onv_fail_memory(err);
+        onv_block *block = onv_space_block(&a->space, chunk.block);
+        chunk.bytes = block->bytes;
+        block->bytes = 0;
+        if (!onv_vec_push(list, chunk)) return onv_fail_memory(err);
     }
-    return cut_hole(a, holes, at, rounded);
+    return cut_chunk(a, list, at, rounded);
 }
 
 /* The image of what is free, behind the holes that it has. */
@@ -343,15 +362,29 @@ static onv_status see(const onv_allocator *a, onv_bfc_image *image, onv_error *e
 onv_status onv_bfc_load(onv_allocator *a, const uint64_t *bytes, const uint32_t *order,
                         uint32_t count, onv_bfc_image *image, onv_error *err)
 {
-    hole_list holes = {0};
+    free_list list = {0};
     bool is_kept = true;
     onv_status status = onv_allocator_restart(a, err);
     for (uint32_t i = 0; i < count && is_kept && status == ONV_OK; i++)
-        status = keep(a, &holes, bytes[order[i]], &is_kept, err);
+        status = keep(a, &list, bytes[order[i]], &is_kept, err);
+    for (size_t i = 0; i < list.count; i++)
+        onv_space_block(&a->space, list.at[i].block)->bytes = list.at[i].bytes;
     if (status == ONV_OK) status = see(a, image, err);
     if (!is_kept) image->now.reserved_bytes = UINT64_MAX;
-    onv_vec_cleanup(&holes);
+    onv_vec_cleanup(&list);
     return status;
+}
+
+/* The arena has that image from now on. */
+static void begin(onv_allocator *a, onv_bfc_image *image)
+{
+    bfc_state *s = a->state;
+    s->image = image;
+    image->before = image->now;
+    for (size_t i = 0; i < image->holes.count; i++) {
+        image->holes.at[i].least = 0;
+        image->holes.at[i].most = UINT64_MAX;
+    }
 }
 
 onv_status onv_bfc_resume(onv_allocator *a, onv_bfc_image *image, onv_error *err)
@@ -359,19 +392,52 @@ onv_status onv_bfc_resume(onv_allocator *a, onv_bfc_image *image, onv_error *err
     bfc_state *s = a->state;
     onv_stat *reserved = &a->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL];
     ONV_TRY(onv_allocator_restart(a, err));
-    image->before = image->now;
     for (size_t i = 0; i < image->holes.count; i++) {
         uint32_t block;
-        onv_bfc_hole *hole = &image->holes.at[i];
-        ONV_TRY(onv_space_add_segment(&a->space, hole->bytes, ONV_BLOCK_FREE, &block, err));
+        ONV_TRY(onv_space_add_segment(&a->space, image->holes.at[i].bytes, ONV_BLOCK_FREE, &block,
+                                      err));
         onv_block_set_insert(&s->free[0], &a->space, block);
-        hole->least = 0;
-        hole->most = UINT64_MAX;
     }
-    s->image = image;
+    begin(a, image);
     s->region_bytes = image->now.region_bytes;
     reserved->current = reserved->peak = image->now.reserved_bytes;
     return ONV_OK;
+}
+
+/* The free chunks that holes end with. */
+static void move_tails(onv_allocator *a, size_t n_holes,
+                       void (*move)(onv_block_set *, onv_space *, uint32_t))
+{
+    for (size_t i = 0; i < n_holes; i++) {
+        uint32_t tail = a->space.segments.at[i].last;
+        if (onv_space_block(&a->space, tail)->state == ONV_BLOCK_FREE)
+            move(set_of(a, tail), &a->space, tail);
+    }
+}
+
+void onv_bfc_turn_to(onv_allocator *a, onv_bfc_image *other)
+{
+    onv_bfc_image *image = ((bfc_state *)a->state)->image;
+    onv_stat *reserved = &a->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL];
+    size_t n_holes = other->holes.count;
+    uint64_t more = other->now.reserved_bytes - image->before.reserved_bytes, shift = 0;
+    move_tails(a, n_holes, onv_block_set_remove);
+    for (uint32_t i = a->space.first_segment; i != ONV_NO_BLOCK; i = a->space.segments.at[i].next) {
+        onv_segment *segment = &a->space.segments.at[i];
+        segment->address += shift; /* which is below 0 where it wraps around */
+        for (uint32_t k = segment->first; k != ONV_NO_BLOCK; k = a->space.blocks.at[k].next)
+            a->space.blocks.at[k].address += shift;
+        if (i >= n_holes) continue;
+        uint64_t longer = other->holes.at[i].bytes - image->holes.at[i].bytes;
+        segment->bytes += longer;
+        a->space.blocks.at[segment->last].bytes += longer;
+        shift += longer;
+    }
+    a->space.next_address += shift;
+    move_tails(a, n_holes, onv_block_set_insert);
+    reserved->current += more;
+    reserved->peak += more;
+    begin(a, other);
 }
 
 onv_status onv_bfc_leave(onv_allocator *a, onv_error *err)
@@ -391,18 +457,14 @@ onv_status onv_bfc_grow(onv_bfc_image *image, const onv_bfc_image *served, onv_e
     return ONV_OK;
 }
 
-bool onv_bfc_is_alike(const onv_allocator *a, const onv_bfc_image *served,
-                      const onv_bfc_image *other)
+bool onv_bfc_begins_alike(const onv_allocator *a, const onv_bfc_image *image,
+                          const onv_bfc_image *other)
 {
     /* What is left on the device differs with what is reserved. */
     bool is_limited = a->options.bfc.limit_bytes < UINT64_MAX || a->options.capacity_bytes > 0;
-    bool is_alike = served->before.region_bytes == other->now.region_bytes &&
-                    served->before.n_holes == other->now.n_holes &&
-                    (!is_limited || served->before.reserved_bytes == other->now.reserved_bytes);
-    for (size_t i = 0; i < other->holes.count && is_alike; i++)
-        is_alike = other->holes.at[i].bytes >= served->holes.at[i].least &&
-                   other->holes.at[i].bytes <= served->holes.at[i].most;
-    return is_alike;
+    return image->now.region_bytes == other->now.region_bytes &&
+           image->now.n_holes == other->now.n_holes &&
+           (!is_limited || image->now.reserved_bytes == other->now.reserved_bytes);
 }
 
 bool onv_bfc_serves_again(const onv_bfc_image *image)
@@ -416,10 +478,19 @@ bool onv_bfc_serves_again(const onv_bfc_image *image)
     return true;
 }
 
-onv_status onv_bfc_take(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
+uint32_t onv_bfc_find(onv_allocator *a, uint64_t bytes, bool *bounds)
+{
+    uint64_t rounded = onv_round_up(bytes, QUANTUM_BYTES);
+    uint32_t other, found = find_free(a, rounded, &other);
+    *bounds = bound_holes(a, rounded, found, other);
+    return found;
+}
+
+onv_status onv_bfc_take(onv_allocator *a, uint64_t bytes, uint32_t found, uint32_t *block,
+                        onv_error *err)
 {
     *block = ONV_NO_BLOCK;
-    ONV_TRY(bfc_alloc(a, bytes, block, err));
+    ONV_TRY(take(a, onv_round_up(bytes, QUANTUM_BYTES), found, block, err));
     if (*block != ONV_NO_BLOCK) onv_space_block(&a->space, *block)->state = ONV_BLOCK_USED;
     return ONV_OK;
 }

@@ -34,11 +34,21 @@ onv_status onv_bfc_resume(onv_allocator *a, onv_bfc_image *image, onv_error *err
 /* The image that the arena resumed with gets the regions that were added: all that was taken is given back. */
 onv_status onv_bfc_leave(onv_allocator *a, onv_error *err);
 
-/* Whether the requests since the arena resumed with `served` would add as much to the other image. */
-bool onv_bfc_is_alike(const onv_allocator *a, const onv_bfc_image *served,
-                      const onv_bfc_image *other);
+/* Whether requests that find the same chunks in both from now on would add as much. */
+bool onv_bfc_begins_alike(const onv_allocator *a, const onv_bfc_image *image,
+                          const onv_bfc_image *other);
 
-/* Adds that. */
+/* Whether the requests since the arena resumed with `served` find the same chunks in the other image, which began alike. */
+static inline bool onv_bfc_is_alike(const onv_bfc_image *served, const onv_bfc_image *other)
+{
+    bool is_alike = true;
+    for (size_t i = 0; i < other->holes.count && is_alike; i++)
+        is_alike = other->holes.at[i].bytes >= served->holes.at[i].least &&
+                   other->holes.at[i].bytes <= served->holes.at[i].most;
+    return is_alike;
+}
+
+/* Adds what they added. */
 onv_status onv_bfc_grow(onv_bfc_image *image, const onv_bfc_image *served, onv_error *err);
 
 /* Whether the same requests once more would add nothing: none bypassed the arena, and all was given back. A region is added
@@ -46,8 +56,16 @@ onv_status onv_bfc_grow(onv_bfc_image *image, const onv_bfc_image *served, onv_e
  * the regions that were added, too, if each of these is at least as large as the holes and regions before it. */
 bool onv_bfc_serves_again(const onv_bfc_image *image);
 
-/* A block of `bytes` (1 to ONV_ALLOC_MAX_BYTES) on a->stream; *block is ONV_NO_BLOCK where the device has not enough. */
-onv_status onv_bfc_take(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);
+/* Goes on as if the arena had resumed with the other image, which is alike so far. */
+void onv_bfc_turn_to(onv_allocator *a, onv_bfc_image *other);
+
+/* The chunk that `bytes` (1 to ONV_ALLOC_MAX_BYTES) on a->stream find, or ONV_NO_BLOCK; whether bounds of the image are
+ * closer by that. */
+uint32_t onv_bfc_find(onv_allocator *a, uint64_t bytes, bool *bounds);
+
+/* A block of it; *block is ONV_NO_BLOCK where the device has not enough. */
+onv_status onv_bfc_take(onv_allocator *a, uint64_t bytes, uint32_t found, uint32_t *block,
+                        onv_error *err);
 void onv_bfc_give(onv_allocator *a, uint32_t block);
 
 #endif

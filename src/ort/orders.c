@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "alloc/alloc_model.h"
 #include "alloc/bfc.h"
 #include "base/fail.h"
 #include "base/heap.h"
@@ -12,20 +13,12 @@
 
 /* Orders tried: as many as these requests allow, and no more or less than that. Of sessions of 50,000 requests and more
  * fewer. */
-enum {
-    REQUESTS = 1 << 16,
-    LEAST_ORDERS = 40,
-    MOST_ORDERS = 100,
-    MOST_REQUESTS = 1 << 21,
-    FEWEST_ORDERS = 4
-};
+enum { REQUESTS = 1 << 16, LEAST_ORDERS = 40, MOST_REQUESTS = 1 << 21, FEWEST_ORDERS = 4 };
 
 struct onv_ort_loaded {
     onv_bfc_image image;   /* of the last run */
     onv_bfc_extent loaded; /* without any */
-    uint64_t bytes;        /* that the session reached */
-    uint64_t added;        /* at the most, in that run */
-    bool is_served;        /* that run was, by requests, and not as in another order */
+    uint64_t bytes;        /* that the session reached; UINT64_MAX: a request found no memory */
 };
 
 /* --- Orders ------------------------------------------------------------------------------------ */
@@ -61,18 +54,19 @@ static uint32_t slot_of(uint64_t seed, uint32_t number)
  * free, and read by slot. The last slot is none. */
 static void draw_graph(onv_ort_orders *o, const onv_ort_table *t, uint64_t seed)
 {
-    uint32_t *list = o->order + t->first, n = 0;
+    uint32_t *list = o->order + t->first, *slots = o->slots, n = 0;
+    const uint32_t mask = t->mask;
     memcpy(list, o->listed + t->first, t->count * sizeof *list); /* whatever was drawn before */
     shuffle(list, t->count, o);
-    memset(o->slots, 0xff, t->mask * sizeof *o->slots);
-    o->slots[t->mask] = 0; /* taken */
+    memset(slots, 0xff, mask * sizeof *slots);
+    slots[mask] = 0; /* taken */
     for (uint32_t i = 0; i < t->count; i++) {
-        uint32_t at = slot_of(seed, o->number[list[i]]) & t->mask;
-        while (o->slots[at] != NONE) at = (at + 1) & t->mask;
-        o->slots[at] = list[i];
+        uint32_t at = slot_of(seed, o->number[list[i]]) & mask;
+        while (slots[at] != NONE) at = (at + 1) & mask;
+        slots[at] = list[i];
     }
-    for (uint32_t i = 0; i < t->mask; i++)
-        if (o->slots[i] != NONE) list[n++] = o->slots[i];
+    for (uint32_t i = 0; i < mask; i++)
+        if (slots[i] != NONE) list[n++] = slots[i];
 }
 
 void onv_ort_orders_draw(onv_ort_orders *o, uint16_t seed)
@@ -255,11 +249,73 @@ static onv_status open_session(session *s, const onv_ort_orders *o, const onv_ti
     return status;
 }
 
-/* Requests from `first` up to `end`; *bytes becomes UINT64_MAX where one finds no memory. */
-static onv_status serve(onv_allocator *arena, session *s, size_t first, size_t end, uint64_t *bytes,
-                        onv_error *err)
+/* Orders that are served together, as they find the same chunks: by the image of the first one. */
+typedef struct group {
+    uint32_t *orders;
+    uint32_t count;
+} group;
+
+/* Those that find what the first one found, or begin as it does, up front; how many. */
+static uint32_t gather(const onv_ort_orders *o, const group *g, bool begins)
 {
-    for (size_t i = first; i < end; i++) {
+    const onv_bfc_image *first = &o->loaded.at[g->orders[0]].image;
+    uint32_t n = 1;
+    for (uint32_t k = 1; k < g->count; k++) {
+        uint32_t order = g->orders[k];
+        const onv_bfc_image *other = &o->loaded.at[order].image;
+        if (!(begins ? onv_bfc_begins_alike(&o->arena, first, other)
+                     : onv_bfc_is_alike(first, other)))
+            continue;
+        g->orders[k] = g->orders[n];
+        g->orders[n++] = order;
+    }
+    return n;
+}
+
+/* `is_short`: a request found no memory. A limit that one order does not keep is not kept. */
+static onv_status end_run(onv_ort_orders *o, onv_allocator *arena, const group *g, bool is_short,
+                          onv_error *err)
+{
+    onv_bfc_image *first = &o->loaded.at[g->orders[0]].image;
+    uint64_t most = arena->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak;
+    uint64_t added = most - first->before.reserved_bytes;
+    if (!is_short) ONV_TRY(onv_bfc_leave(arena, err));
+    for (uint32_t k = 0; k < g->count; k++) {
+        onv_ort_loaded *loaded = &o->loaded.at[g->orders[k]];
+        if (k > 0 && !is_short) ONV_TRY(onv_bfc_grow(&loaded->image, first, err));
+        uint64_t bytes = is_short ? UINT64_MAX : loaded->image.before.reserved_bytes + added;
+        if (bytes > loaded->bytes) loaded->bytes = bytes;
+    }
+    return ONV_OK;
+}
+
+/* Requests from `first` up to `end`. */
+static onv_status serve(onv_ort_orders *o, onv_allocator *arena, session *s, size_t first,
+                        size_t end, group g, onv_error *err);
+
+/* Some of a group find another chunk than its first one: they go on in a copy of the arena, from that request on. */
+static onv_status serve_others(onv_ort_orders *o, const onv_allocator *arena, const session *s,
+                               size_t first, size_t end, group others, onv_error *err)
+{
+    onv_allocator copy;
+    session then = *s;
+    then.blocks = onv_heap_copy(s->blocks, s->all.count * sizeof *s->blocks);
+    onv_status status = onv_allocator_copy(arena, &copy, err);
+    if (status == ONV_OK && then.blocks == NULL) status = onv_fail_memory(err);
+    if (status == ONV_OK) {
+        onv_bfc_turn_to(&copy, &o->loaded.at[others.orders[0]].image);
+        status = serve(o, &copy, &then, first, end, others, err);
+    }
+    onv_allocator_cleanup(&copy);
+    onv_heap_free(then.blocks);
+    return status;
+}
+
+static onv_status serve(onv_ort_orders *o, onv_allocator *arena, session *s, size_t first,
+                        size_t end, group g, onv_error *err)
+{
+    bool bounds, is_short = false;
+    for (size_t i = first; i < end && !is_short; i++) {
         const onv_ort_request *r = &s->all.at[i];
         if (r->buffer == ONV_NO_BUFFER) {
             ONV_TRY(onv_allocator_end_streams(arena, r->stream));
@@ -270,55 +326,45 @@ static onv_status serve(onv_allocator *arena, session *s, size_t first, size_t e
             onv_bfc_give(arena, *block);
             continue;
         }
-        arena->stream = r->stream;
         *block = ONV_NO_BLOCK;
-        ONV_TRY(r->bypasses ? arena->model->reserve(arena, r->bytes, block, err)
-                            : onv_bfc_take(arena, r->bytes, block, err));
-        if (*block != ONV_NO_BLOCK) continue;
-        *bytes = UINT64_MAX; /* the most: a limit that one order does not keep is not kept */
-        return ONV_OK;
+        arena->stream = r->stream;
+        if (r->bypasses) {
+            ONV_TRY(arena->model->reserve(arena, r->bytes, block, err));
+        } else {
+            uint32_t found = onv_bfc_find(arena, r->bytes, &bounds);
+            uint32_t n = bounds ? gather(o, &g, false) : g.count;
+            group others = {g.orders + n, g.count - n};
+            if (n < g.count) ONV_TRY(serve_others(o, arena, s, i, end, others, err));
+            g.count = n;
+            ONV_TRY(onv_bfc_take(arena, r->bytes, found, block, err));
+        }
+        is_short = *block == ONV_NO_BLOCK;
     }
-    *bytes = arena->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak;
-    return ONV_OK;
+    return end_run(o, arena, &g, is_short, err);
 }
 
-static onv_status serve_run(onv_ort_orders *o, session *s, uint32_t run, onv_ort_loaded *loaded,
-                            onv_error *err)
+static onv_status serve_run(onv_ort_orders *o, session *s, uint32_t run, uint32_t n, onv_error *err)
 {
-    uint64_t bytes;
-    loaded->is_served = true;
-    ONV_TRY(onv_bfc_resume(&o->arena, &loaded->image, err));
-    ONV_TRY(serve(&o->arena, s, run > 0 ? s->ends[run - 1] : 0, s->ends[run], &bytes, err));
-    loaded->added = bytes < UINT64_MAX ? bytes - loaded->image.before.reserved_bytes : UINT64_MAX;
-    return bytes < UINT64_MAX ? onv_bfc_leave(&o->arena, err) : ONV_OK;
-}
-
-static onv_status try_run(onv_ort_orders *o, session *s, uint32_t run, onv_ort_loaded *loaded,
-                          onv_error *err)
-{
-    onv_bfc_image *image = &loaded->image;
-    const onv_ort_loaded *other = o->loaded.at;
-    loaded->is_served = false;
-    if (loaded->bytes == UINT64_MAX) return ONV_OK;
-    if (run > 1 && onv_bfc_serves_again(image)) return ONV_OK; /* what the run before asked for */
-    while (other < loaded &&
-           !(other->is_served && onv_bfc_is_alike(&o->arena, &other->image, image)))
-        other++;
-    if (other < loaded) loaded->added = other->added;
-    ONV_TRY(other < loaded ? onv_bfc_grow(image, &other->image, err)
-                           : serve_run(o, s, run, loaded, err));
-    uint64_t before = image->before.reserved_bytes;
-    if (loaded->added == UINT64_MAX)
-        loaded->bytes = UINT64_MAX;
-    else if (before + loaded->added > loaded->bytes)
-        loaded->bytes = before + loaded->added;
+    group open = {o->open, 0};
+    for (uint32_t i = 0; i < n; i++) {
+        const onv_ort_loaded *loaded = &o->loaded.at[i];
+        /* Runs behind the first one ask for the same. */
+        if (loaded->bytes < UINT64_MAX && !(run > 1 && onv_bfc_serves_again(&loaded->image)))
+            open.orders[open.count++] = i;
+    }
+    while (open.count > 0) {
+        group g = {open.orders, gather(o, &open, true)};
+        ONV_TRY(onv_bfc_resume(&o->arena, &o->loaded.at[g.orders[0]].image, err));
+        ONV_TRY(serve(o, &o->arena, s, run > 0 ? s->ends[run - 1] : 0, s->ends[run], g, err));
+        open = (group){open.orders + g.count, open.count - g.count};
+    }
     return ONV_OK;
 }
 
 static uint32_t count_orders(size_t n_weights, size_t n_requests)
 {
     size_t each = n_weights + n_requests + 1, n = REQUESTS / each;
-    n = n < LEAST_ORDERS ? LEAST_ORDERS : n > MOST_ORDERS ? MOST_ORDERS : n;
+    n = n < LEAST_ORDERS ? LEAST_ORDERS : n > ONV_ORT_MOST_ORDERS ? ONV_ORT_MOST_ORDERS : n;
     if (n > MOST_REQUESTS / each) n = MOST_REQUESTS / each;
     return n_weights == 0 ? 1 : n < FEWEST_ORDERS ? FEWEST_ORDERS : (uint32_t)n;
 }
@@ -335,8 +381,7 @@ static onv_status try_all(onv_ort_orders *o, session *s, onv_ort_spread *spread,
         loaded->image.holes.count = loaded->loaded.n_holes;
         loaded->bytes = loaded->loaded.reserved_bytes;
     }
-    for (uint32_t run = 0; run < s->n_runs; run++)
-        for (uint32_t i = 0; i < n; i++) ONV_TRY(try_run(o, s, run, &o->loaded.at[i], err));
+    for (uint32_t run = 0; run < s->n_runs; run++) ONV_TRY(serve_run(o, s, run, n, err));
     for (uint32_t i = 0; i < n; i++) {
         uint64_t bytes = o->loaded.at[i].bytes;
         if (bytes < spread->low) spread->low = bytes;

@@ -12,7 +12,7 @@
 #include "alloc/alloc.h"
 #include "ir/model.h"
 
-enum { ONV_ORT_RUNS = 3 }; /* that a session has at most */
+enum { ONV_ORT_RUNS = 3 /* that a session has at most */, ONV_ORT_MOST_ORDERS = 100 /* tried */ };
 
 typedef struct onv_ort_spread {
     uint64_t low, high; /* bytes of the arena at the end */
@@ -36,6 +36,7 @@ typedef struct onv_ort_orders {
     uint32_t n_weights, n_drawn, n_slots;
     ONV_VEC(onv_ort_table) tables;
     uint64_t random;
+    uint32_t open[ONV_ORT_MOST_ORDERS]; /* whose run is still to be served */
     bool are_equal;                 /* all initializers are as large: one order is as good as all */
     ONV_VEC(onv_ort_loaded) loaded; /* by order */
 } onv_ort_orders;
