@@ -16,12 +16,12 @@ static key key_of(const onv_block_set *set, const onv_block *b)
     return (key){set->by_address ? 0 : b->bytes, b->address};
 }
 
-/* Grows with bytes: the position of the top bit, then the three bits below it. */
+/* Grows with bytes: the position of the top bit, then the bit below it. */
 static unsigned class_of(uint64_t bytes)
 {
-    if (bytes < 8) return (unsigned)bytes;
+    if (bytes < 2) return (unsigned)bytes;
     unsigned top = 63 - (unsigned)__builtin_clzll(bytes);
-    return top * 8 + (unsigned)((bytes >> (top - 3)) & 7);
+    return top * 2 + (unsigned)((bytes >> (top - 1)) & 1);
 }
 
 void onv_block_set_init(onv_block_set *set, bool by_address)

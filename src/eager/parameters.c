@@ -123,8 +123,8 @@ static onv_status order_parameters(const onv_eager *eager, const onv_model *mode
                                    onv_parameter_order *order, onv_error *err)
 {
     size_t n = eager->storages.count, all = n + model->listed.n_parameters;
-    entry *entries = onv_heap_calloc(all + 1, sizeof *entries);
-    uint32_t *first_use = onv_heap_calloc(n + 1, sizeof *first_use);
+    entry *entries = onv_heap_alloc((all + 1) * sizeof *entries);
+    uint32_t *first_use = onv_heap_alloc((n + 1) * sizeof *first_use);
     onv_arena names;
     onv_strings modules;
     onv_arena_init(&names, SIZE_MAX);

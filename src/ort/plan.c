@@ -304,7 +304,9 @@ static onv_status prepare(onv_ort_planner *p, onv_error *err)
     onv_arena *arena = &p->scratch;
     size_t n_values = p->model->values.count, n_nodes = p->model->nodes.count;
     /* A value has a buffer at most, and three more where a Loop or Scan hands it on, copies or stacks it; a Loop has two. */
-    size_t n_buffers = 4 * n_values + (2 + ONV_ORT_MOST_SCRATCH) * n_nodes;
+    bool has_flow = p->model->graphs.count > 1;
+    size_t n_buffers =
+        (has_flow ? 4 : 1) * n_values + (has_flow * 2 + ONV_ORT_MOST_SCRATCH) * n_nodes;
     p->uses = ONV_ARENA_ARRAY(arena, uint32_t, n_values);
     p->is_placed = ONV_ARENA_ARRAY(arena, bool, n_values);
     p->is_state = ONV_ARENA_ARRAY(arena, bool, n_values);
