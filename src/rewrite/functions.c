@@ -25,6 +25,29 @@ static onv_value_id cast(const function *f, onv_value_id in, int64_t dtype)
     return MAKE_WITH(f, "Cast", onv_fuse_int(f->e, "to", dtype), in);
 }
 
+/* A number of float32, in that type. */
+static onv_value_id number(const function *f, int64_t dtype)
+{
+    const int64_t one = 1;
+    onv_graph_id graph = onv_edit_node_at(f->e, f->node)->graph;
+    return cast(f, onv_edit_add_weight(f->e, graph, "number", ONV_FLOAT, &one, 1, NULL), dtype);
+}
+
+static void inline_swish(const function *f)
+{
+    onv_value_id alpha = number(f, onv_edit_dtype(f->e, f->in[0]));
+    onv_value_id gate = MAKE(f, "Sigmoid", MAKE(f, "Mul", alpha, f->in[0]));
+    ONV_MAKE(f->e, f->node, "Mul", ONV_INPUTS(f->in[0], gate), ONV_OUTPUTS(f->out));
+}
+
+static void inline_bernoulli(const function *f)
+{
+    const onv_attr to = onv_fuse_int(
+        f->e, "to", onv_edit_int(f->e, f->node, "dtype", onv_edit_dtype(f->e, f->in[0])));
+    onv_value_id chosen = MAKE(f, "Greater", MAKE(f, "RandomUniformLike", f->in[0]), f->in[0]);
+    ONV_MAKE(f->e, f->node, "Cast", ONV_INPUTS(chosen), ONV_OUTPUTS(f->out), ONV_ATTRS(to));
+}
+
 /* Some dims of the input. */
 static onv_value_id dims_of(const function *f, int64_t start, int64_t end)
 {
@@ -36,6 +59,29 @@ static onv_value_id dims_of(const function *f, int64_t start, int64_t end)
 static onv_value_id ints(const function *f, const int64_t *numbers, uint32_t n)
 {
     return onv_edit_add_ints(f->e, f->node, "constant", numbers, n);
+}
+
+/* Dims of the axes, or all (ONV_NO_VALUE). */
+static onv_value_id dims_along(const function *f, onv_value_id x, onv_value_id axes)
+{
+    onv_value_id shape = MAKE(f, "Shape", x);
+    return onv_is_value(axes) ? MAKE(f, "Gather", shape, axes) : shape;
+}
+
+static void inline_center_crop_pad(const function *f)
+{
+    const onv_attr *attr = onv_node_attr(onv_edit_node_at(f->e, f->node), "axes");
+    const int64_t half = 2;
+    const onv_value_id two = ints(f, &half, 1), wanted = f->in[1], none = ONV_NO_VALUE;
+    const onv_value_id axes = attr != NULL ? ints(f, attr->ints, attr->count) : none;
+    onv_value_id shape = dims_along(f, f->in[0], axes);
+    onv_value_id pad = MAKE(f, "Sub", MAKE(f, "Max", shape, wanted), shape);
+    onv_value_id left = MAKE(f, "Div", pad, two), right = MAKE(f, "Sub", pad, left);
+    onv_value_id pads = MAKE_WITH(f, "Concat", onv_fuse_int(f->e, "axis", 0), left, right);
+    onv_value_id padded = MAKE(f, "Pad", f->in[0], pads, none, axes);
+    onv_value_id rest = MAKE(f, "Sub", dims_along(f, padded, axes), wanted);
+    onv_value_id start = MAKE(f, "Div", rest, two), end = MAKE(f, "Add", start, wanted);
+    ONV_MAKE(f->e, f->node, "Slice", ONV_INPUTS(padded, start, end, axes), ONV_OUTPUTS(f->out));
 }
 
 /* Normalised, [N, groups, the rest]. */
@@ -61,12 +107,10 @@ static void inline_group_norm(const function *f)
 {
     onv_edit *e = f->e;
     const bool is_old = onv_edit_node_at(e, f->node)->version < 21;
-    const int64_t stash = onv_edit_int(e, f->node, "stash_type", ONV_FLOAT), one = 1;
+    const int64_t stash = onv_edit_int(e, f->node, "stash_type", ONV_FLOAT);
     const int64_t dims[] = {0, 0, -1}, channels[] = {1, -1, 1};
     const int64_t dtype = onv_edit_dtype(e, f->in[0]);
-    onv_value_id epsilon = onv_edit_add_weight(e, onv_edit_node_at(e, f->node)->graph, "epsilon",
-                                               ONV_FLOAT, &one, 1, NULL);
-    epsilon = cast(f, epsilon, is_old ? dtype : stash);
+    onv_value_id epsilon = number(f, is_old ? dtype : stash);
     onv_value_id x = is_old ? f->in[0] : cast(f, f->in[0], stash), shape = MAKE(f, "Shape", x);
     onv_value_id flat = ints(f, dims, 3), y = normalize_groups(f, x, epsilon, flat);
     if (!is_old) y = cast(f, MAKE(f, "Reshape", MAKE(f, "Reshape", y, shape), flat), dtype);
@@ -78,19 +122,24 @@ static void inline_group_norm(const function *f)
     ONV_MAKE(e, f->node, "Reshape", ONV_INPUTS(y, shape), ONV_OUTPUTS(f->out));
 }
 
+static void (*const functions[ONV_N_OP_NAMES])(const function *f) = {
+    [ONV_OP_Mish] = inline_mish,
+    [ONV_OP_Swish] = inline_swish,
+    [ONV_OP_Bernoulli] = inline_bernoulli,
+    [ONV_OP_CenterCropPad] = inline_center_crop_pad,
+    [ONV_OP_GroupNormalization] = inline_group_norm,
+};
+
 void onv_rewrite_inline(onv_edit *e)
 {
     size_t n_nodes = e->nodes.count;
     for (uint32_t i = 0; i < n_nodes && e->status == ONV_OK; i++) {
         function f = {.e = e, .node = {i}};
-        const bool is_norm = onv_fuse_is(e, f.node, ONV_OP_GroupNormalization);
-        if (!is_norm && !onv_fuse_is(e, f.node, ONV_OP_Mish)) continue;
+        const onv_op_name op = (onv_op_name)onv_edit_node_at(e, f.node)->code;
+        if (functions[op] == NULL || !onv_fuse_is(e, f.node, op)) continue;
         for (uint32_t k = 0; k < 3; k++) f.in[k] = onv_edit_in(e, f.node, k);
         f.out = onv_edit_out(e, f.node, 0);
-        if (is_norm)
-            inline_group_norm(&f);
-        else
-            inline_mish(&f);
+        functions[op](&f);
         onv_edit_remove(e, f.node);
     }
 }

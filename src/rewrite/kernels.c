@@ -1,5 +1,6 @@
 #include "rewrite/kernels.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "rewrite/rules.h"
@@ -108,6 +109,7 @@ static const history onnx_kernels[] = {
     {"IsNaN", {TAKES(9, F3), TAKES(13, F4), TAKES(20, F4 | FN8)}},
     {"LayerNormalization SimplifiedLayerNormalization", {TAKES(1, F4)}},
     {"Loop", {HOST(1, ANY, IN0 | IN1)}},
+    {"LpNormalization", {TAKES(1, T(FLOAT) | HALF | BRAIN)}},
     {"MatMul Softmax", {TAKES(1, F3), TAKES(13, F4)}},
     {"MatMulInteger", {TAKES(10, T(INT8))}},
     {"Max Min", {TAKES(6, F4), TAKES(12, F4 | I2 | U2)}},
@@ -196,7 +198,10 @@ onv_op_name onv_kernels_next(const char **words)
     size_t length = strcspn(at, " ");
     *words = length > 0 ? at + length : NULL;
     memcpy(word, at, length < sizeof word ? length : sizeof word - 1);
-    return onv_op_name_of(word);
+    onv_op_name op = onv_op_name_of(word);
+    /* A row of a name without a number would be that of all operators without one. */
+    assert(length == 0 || op != ONV_OP_OTHER);
+    return op;
 }
 
 void onv_kernels_list(onv_edit *e)
