@@ -181,7 +181,7 @@ static onv_status plan_boxes(onv_boxes *p, uint64_t work, onv_layout *layout, on
     }
     effort->nodes += plan.nodes;
     onv_effort_book(effort, plan.work);
-    if (status == ONV_OK) onv_layout_offer(layout, effort, offsets, p->part->n, plan.height, name);
+    if (status == ONV_OK) onv_layout_offer(layout, effort, p->part, offsets, name);
     onv_plan_cleanup(&plan);
     onv_heap_free(rows);
     onv_heap_free(offsets);

@@ -180,7 +180,8 @@ onv_status onv_greedy_run(const onv_planner *self, const onv_part *part, onv_lay
         status = place_rows(part, rows, ends, (onv_fit)self->fit, layout->height, most_work,
                             &skyline, offsets, &height, err);
     if (status == ONV_OK && height == UINT64_MAX) layout->heavy = true;
-    if (status == ONV_OK) onv_layout_offer(layout, effort, offsets, part->n, height, self->name);
+    if (status == ONV_OK && height < layout->height)
+        onv_layout_offer(layout, effort, part, offsets, self->name);
     onv_effort_book(effort, skyline.work);
     onv_skyline_cleanup(&skyline);
     onv_heap_free(offsets);

@@ -77,8 +77,8 @@ typedef struct onv_layout {
 } onv_layout;
 
 /* Takes a plan over if it is lower than the layout's. */
-void onv_layout_offer(onv_layout *layout, onv_effort *effort, const uint64_t *offsets, uint32_t n,
-                      uint64_t height, const char *strategy);
+void onv_layout_offer(onv_layout *layout, onv_effort *effort, const onv_part *part,
+                      const uint64_t *offsets, const char *strategy);
 
 struct onv_planner {
     const char *name;

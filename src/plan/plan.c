@@ -86,12 +86,15 @@ bool onv_effort_book(onv_effort *effort, uint64_t units)
     return effort->left > 0;
 }
 
-void onv_layout_offer(onv_layout *layout, onv_effort *effort, const uint64_t *offsets, uint32_t n,
-                      uint64_t height, const char *strategy)
+void onv_layout_offer(onv_layout *layout, onv_effort *effort, const onv_part *part,
+                      const uint64_t *offsets, const char *strategy)
 {
+    uint64_t height = 0;
+    for (uint32_t row = 0; row < part->n; row++)
+        if (offsets[row] + part->size[row] > height) height = offsets[row] + part->size[row];
     if (height >= layout->height) return;
     effort->improved_at = effort->spent;
-    memcpy(layout->offsets, offsets, n * sizeof *offsets);
+    memcpy(layout->offsets, offsets, part->n * sizeof *offsets);
     layout->height = height;
     layout->strategy = strategy;
 }

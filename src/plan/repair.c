@@ -34,6 +34,14 @@ struct onv_repair {
     unsigned shift; /* of the next step down; 0: at first */
     spot *starts, *ends, *spare;
     uint32_t n_spots, *bucket; /* of placed rows near the one in question */
+    uint32_t *order, n_placed; /* placed rows by offset */
+    uint32_t *place;           /* by row: where in the order */
+    int32_t *
+        fits; /* by place in the order: waiting rows that fit above all before it, as differences */
+    uint64_t *low,
+        *high; /* by row: where it lies with all beneath it settled down, all above it risen */
+    uint64_t *most, *all;         /* trees over the sections, see lay() */
+    uint64_t moved_at, move_work; /* when room was last made (a value of work), and what it took */
     uint64_t random;
     uint64_t work, patience; /* of a try, without getting any further */
 };
@@ -95,6 +103,7 @@ onv_status onv_repair_new(const onv_part *part, onv_repair **repair, onv_error *
     uint32_t n = part->n;
     r->part = part;
     r->patience = FIRST_PATIENCE;
+    r->move_work = (uint64_t)n * 256;
     onv_arena_init(&r->arena, SIZE_MAX);
     r->rank = ONV_ARENA_ARRAY(&r->arena, uint32_t, n);
     r->weight = ONV_ARENA_ARRAY(&r->arena, uint32_t, n);
@@ -104,6 +113,13 @@ onv_status onv_repair_new(const onv_part *part, onv_repair **repair, onv_error *
     r->ends = ONV_ARENA_ARRAY(&r->arena, spot, n);
     r->spare = ONV_ARENA_ARRAY(&r->arena, spot, n);
     r->bucket = ONV_ARENA_ARRAY(&r->arena, uint32_t, 2 * (size_t)n + 2);
+    r->order = ONV_ARENA_ARRAY(&r->arena, uint32_t, n);
+    r->place = ONV_ARENA_ARRAY(&r->arena, uint32_t, n);
+    r->fits = ONV_ARENA_ARRAY(&r->arena, int32_t, n + (size_t)2);
+    r->low = ONV_ARENA_ARRAY(&r->arena, uint64_t, n);
+    r->high = ONV_ARENA_ARRAY(&r->arena, uint64_t, n);
+    r->most = ONV_ARENA_ARRAY(&r->arena, uint64_t, 2 * (size_t)part->sections);
+    r->all = ONV_ARENA_ARRAY(&r->arena, uint64_t, 2 * (size_t)part->sections);
     bool too_many;
     if (r->arena.failed || !index_rows(r, &too_many)) return onv_fail_memory(err);
     if (too_many) {
@@ -285,6 +301,114 @@ static void place_next(onv_repair *r)
     r->offset[row] = offset;
 }
 
+/* --- Room -------------------------------------------------------------------------------------- */
+
+/* Lays a row on whatever reaches highest in its sections, and returns where it lies. `most` has the highest end within
+ * a node of the tree, `all` an end that all of its sections have reached. */
+static uint64_t lay(onv_repair *r, uint32_t row)
+{
+    uint64_t lo = (uint64_t)r->part->lo[row] + r->part->sections, top = 0;
+    uint64_t hi = (uint64_t)r->part->hi[row] + r->part->sections;
+    for (uint64_t a = lo, b = hi; a < b; a >>= 1, b >>= 1) {
+        if ((a & 1) != 0 && r->most[a++] > top) top = r->most[a - 1];
+        if ((b & 1) != 0 && r->most[--b] > top) top = r->most[b];
+    }
+    for (uint64_t a = lo >> 1, b = (hi - 1) >> 1; b > 0; a >>= 1, b >>= 1) {
+        if (r->all[a] > top) top = r->all[a];
+        if (r->all[b] > top) top = r->all[b];
+    }
+    uint64_t end = top + r->part->size[row];
+    for (uint64_t a = lo, b = hi; a < b; a >>= 1, b >>= 1) {
+        if ((a & 1) != 0) r->most[a] = r->all[a] = end, a++;
+        if ((b & 1) != 0) --b, r->most[b] = r->all[b] = end;
+    }
+    for (uint64_t a = lo >> 1, b = (hi - 1) >> 1; b > 0; a >>= 1, b >>= 1) {
+        if (r->most[a] < end) r->most[a] = end;
+        if (r->most[b] < end) r->most[b] = end;
+    }
+    return top;
+}
+
+/* How far each placed row can sink and rise if all of them keep their order. */
+static void find_ranges(onv_repair *r)
+{
+    const onv_part *part = r->part;
+    r->n_spots = 0;
+    for (uint32_t row = 0; row < part->n; row++) list_start(r, row);
+    sort_spots(r, r->starts);
+    r->n_placed = r->n_spots;
+    size_t bytes = 2 * (size_t)part->sections * sizeof *r->most;
+    memset(r->most, 0, bytes);
+    memset(r->all, 0, bytes);
+    for (uint32_t i = 0; i < r->n_placed; i++) {
+        uint32_t row = r->order[i] = r->starts[i].row;
+        r->place[row] = i;
+        r->low[row] = lay(r, row);
+    }
+    memset(r->most, 0, bytes);
+    memset(r->all, 0, bytes);
+    for (uint32_t i = r->n_placed; i-- > 0;) {
+        uint32_t row = r->order[i];
+        r->high[row] = r->ceiling - part->size[row] - lay(r, row);
+    }
+    r->work += (uint64_t)part->n * 128;
+}
+
+/* Notes where in the order the row would fit, if all before it sank and all others rose. */
+static void note_fits(onv_repair *r, uint32_t row)
+{
+    const uint64_t *size = r->part->size;
+    list_starts(r, row);
+    uint64_t top = 0, bottom = r->ceiling;
+    for (uint32_t i = 0; i < r->n_spots; i++) {
+        uint32_t other = r->starts[i].row;
+        if (r->low[other] + size[other] > top) top = r->low[other] + size[other];
+        r->ends[i].at = top;
+    }
+    for (uint32_t i = r->n_spots, to = r->n_placed;; i--) {
+        uint32_t from = i > 0 ? r->place[r->starts[i - 1].row] + 1 : 0;
+        top = i > 0 ? r->ends[i - 1].at : 0;
+        if (from <= to && top + size[row] <= bottom) {
+            r->fits[from]++;
+            r->fits[to + 1]--;
+        }
+        if (i == 0) break;
+        to = from - 1;
+        if (r->high[r->order[to]] < bottom) bottom = r->high[r->order[to]];
+    }
+    r->work += (uint64_t)r->n_spots * 4;
+}
+
+/* Sinks what comes first in the order and lets the rest rise, so that what is free between rows comes together where
+ * the most of those that wait fit. */
+static void make_room(onv_repair *r)
+{
+    uint64_t before = r->work;
+    find_ranges(r);
+    memset(r->fits, 0, (r->n_placed + (size_t)2) * sizeof *r->fits);
+    for (uint32_t i = 0; i < r->n_waiting; i++) note_fits(r, r->waiting[i]);
+    uint32_t cut = 0;
+    int32_t fits = 0, most = 0;
+    for (uint32_t i = 0; i <= r->n_placed; i++) {
+        fits += r->fits[i];
+        if (fits > most) cut = i;
+        if (fits > most) most = fits;
+    }
+    for (uint32_t i = 0; i < r->n_placed; i++)
+        r->offset[r->order[i]] = i < cut ? r->low[r->order[i]] : r->high[r->order[i]];
+    uint32_t kept = r->n_waiting;
+    for (uint32_t i = r->n_waiting; i-- > 0;) {
+        uint32_t row = r->waiting[i];
+        list_starts(r, row);
+        r->offset[row] = find_gap(r, r->part->size[row]);
+        if (r->offset[row] == WAITS) r->waiting[--kept] = row;
+    }
+    r->n_waiting -= kept;
+    memmove(r->waiting, &r->waiting[kept], r->n_waiting * sizeof *r->waiting);
+    r->moved_at = r->work;
+    r->move_work = r->work - before;
+}
+
 /* --- Ceilings ---------------------------------------------------------------------------------- */
 
 /* A step down, from the best plan: an eighth of the way to the goal, after each failure half of that, and once that is
@@ -305,13 +429,17 @@ static void choose_ceiling(onv_repair *r, uint64_t goal, uint64_t height)
 void onv_repair_run(onv_repair *r, uint64_t goal, onv_layout *layout, onv_effort *effort,
                     const char *name)
 {
-    uint32_t n = r->part->n;
-    memcpy(r->offset, layout->offsets, n * sizeof *r->offset);
+    enum { MOVE_SHARE = 4 }; /* room is made again after so many times the work that it took */
+    memcpy(r->offset, layout->offsets, r->part->n * sizeof *r->offset);
     r->n_waiting = 0;
     uint64_t last = r->work;
     choose_ceiling(r, goal, layout->height);
+    r->moved_at = r->work;
     for (uint64_t since = r->work; r->n_waiting > 0 && r->work - since < r->patience;) {
-        place_next(r);
+        if (r->work - r->moved_at >= MOVE_SHARE * r->move_work)
+            make_room(r);
+        else
+            place_next(r);
         if (r->n_waiting < r->fewest) {
             r->fewest = r->n_waiting;
             since = r->work;
@@ -323,9 +451,5 @@ void onv_repair_run(onv_repair *r, uint64_t goal, onv_layout *layout, onv_effort
         r->shift++;
         return;
     }
-    uint64_t height = 0;
-    for (uint32_t row = 0; row < n; row++)
-        if (r->offset[row] + r->part->size[row] > height)
-            height = r->offset[row] + r->part->size[row];
-    onv_layout_offer(layout, effort, r->offset, n, height, name);
+    onv_layout_offer(layout, effort, r->part, r->offset, name);
 }

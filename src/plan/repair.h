@@ -3,7 +3,8 @@
  * Rows above the ceiling wait for a place. A row that finds none under the ceiling takes the place whose owners weigh
  * least, and these wait in turn, the largest first. A row weighs as many as share a section with it, for a row that
  * meets many is hard to place, and as much again for each time that it found no place: rows that compete for a place
- * settle, and rows that fit anywhere give way. Nothing is proved.
+ * settle, and rows that fit anywhere give way. Now and then all rows up to some height sink and those above it rise, in
+ * the order in which they lie, so that small gaps between them become one. Nothing is proved.
  */
 #ifndef ONV_PLAN_REPAIR_H
 #define ONV_PLAN_REPAIR_H

@@ -78,12 +78,7 @@ static uint64_t length_of_run(uint32_t run)
 /* The offsets are a plan: takes it over if it is lower. */
 static void offer(tightening *t)
 {
-    uint64_t height = 0;
-    for (uint32_t row = 0; row < t->part->n; row++) {
-        uint64_t end = t->offsets[row] + t->part->size[row];
-        if (end > height) height = end;
-    }
-    onv_layout_offer(t->layout, t->effort, t->offsets, t->part->n, height, t->name);
+    onv_layout_offer(t->layout, t->effort, t->part, t->offsets, t->name);
 }
 
 /* How a run starts. */

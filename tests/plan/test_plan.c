@@ -304,6 +304,17 @@ TEST(large_parts_with_holes_are_repaired)
     onv_vec_cleanup(&made);
 }
 
+/* What is free under the ceiling lies in gaps that are too small each. */
+TEST(small_gaps_become_one)
+{
+    instance made = {0};
+    make_uniform(&made, 400, 4000, 2000, 40, 1000);
+    onv_plan plan = plan_with(made.at, made.count, NULL);
+    assert_true(plan.height - plan.max_load <= plan.max_load / 100);
+    onv_plan_cleanup(&plan);
+    onv_vec_cleanup(&made);
+}
+
 /* Greedy placements give up at their work limit; repair does not depend on that. */
 TEST(dense_parts_are_repaired)
 {
