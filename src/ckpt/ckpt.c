@@ -204,9 +204,9 @@ static onv_status add_given(const onv_ckpt_problem *problem, onv_compiling *comp
     return ONV_OK;
 }
 
-onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_compiling *compiling,
-                         const onv_train_options *options, onv_ckpt_wanted wanted,
-                         onv_ckpt_plans *plans, onv_error *err)
+onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_pricing *pricing,
+                         onv_compiling *compiling, const onv_train_options *options,
+                         onv_ckpt_wanted wanted, onv_ckpt_plans *plans, onv_error *err)
 {
     requests parsed = {0};
     onv_ckpt_units units;
@@ -222,8 +222,8 @@ onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_compiling
                                 .units = &units,
                                 .places = &places,
                                 .options = options,
+                                .pricing = pricing,
                                 .others = plans};
-    if (status == ONV_OK) status = onv_pricing_open(model, eager, options, &problem.pricing, err);
     if (status == ONV_OK) status = make_items(&problem, &parsed, false, plans, err);
     if (status == ONV_OK) status = make_fronts(&problem, compiling, &parsed, plans, err);
     sort_items(plans);
@@ -234,7 +234,6 @@ onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_compiling
         status = settle(&problem, &plans->spare.at[i], err);
     if (status == ONV_OK && wanted.text != NULL)
         status = add_given(&problem, compiling, wanted.text, (uint32_t)parsed.at.count, plans, err);
-    onv_pricing_close(problem.pricing);
     onv_vec_cleanup(&parsed.at);
     onv_places_cleanup(&places);
     onv_arena_cleanup(&arena);

@@ -96,10 +96,10 @@ typedef struct onv_ckpt_wanted {
 } onv_ckpt_wanted;
 
 /* Makes the plans of a list, in its order, items counted from 0. Requires no units: they are found
- * here. `compiling` (NULL: none): fronts have plans of torch.compile, too. On failure there is nothing to clean up. */
-onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_compiling *compiling,
-                         const onv_train_options *options, onv_ckpt_wanted wanted,
-                         onv_ckpt_plans *plans, onv_error *err);
+ * here. `pricing`: with these options. `compiling` (NULL: none): fronts have plans of torch.compile, too. On failure there is nothing to clean up. */
+onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_pricing *pricing,
+                         onv_compiling *compiling, const onv_train_options *options,
+                         onv_ckpt_wanted wanted, onv_ckpt_plans *plans, onv_error *err);
 
 /* Sets what is measured of the plan. `is_kept_used`: by kept result, as eager/program.h; NULL: not asked for. */
 onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan,

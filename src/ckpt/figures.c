@@ -244,7 +244,8 @@ static onv_status record(const onv_network *n, const onv_training_options *optio
                          onv_train_record *made, onv_error *err)
 {
     const onv_train_options how = counting(n, &options->train);
-    ONV_TRY(onv_train_record_make(n->model, n->eager, &how, made, err));
+    ONV_TRY(n->pricing != NULL ? onv_pricing_record(n->pricing, &how, made, err)
+                               : onv_train_record_make(n->model, n->eager, &how, made, err));
     onv_status status = onv_train_program_check(&made->program, err);
     if (status != ONV_OK) onv_requests_cleanup(&made->requests);
     return status;

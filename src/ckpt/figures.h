@@ -12,7 +12,8 @@ typedef struct onv_network {
     double budget;
     const onv_tape_segment *units; /* FSDP's, by operations of `eager`; NULL: none */
     uint32_t n_units;
-    onv_op_runs *runs; /* of what was built last, by operation; NULL: nobody asks for seconds */
+    onv_pricing *pricing; /* of plans, with the options that all have; NULL: there are none */
+    onv_op_runs *runs;    /* of what was built last, by operation; NULL: nobody asks for seconds */
 } onv_network;
 
 /* Room for `runs`, which goes with the tape, where the options ask for seconds. */

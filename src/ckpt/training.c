@@ -311,21 +311,17 @@ static void drop_hopeless(onv_ckpt_plans *made, uint64_t room_bytes)
     made->at.count = n;
 }
 
-static onv_status compute_plans(const onv_network *n, const onv_network *plain,
-                                const onv_training_options *options, onv_training *result,
-                                onv_error *err)
+static onv_status make_plans(const measured *measured_as, onv_error *err)
 {
-    onv_model *model = n->model;
-    const onv_eager *eager = n->eager;
-    const onv_known_plans *known = options->known;
-    measured m = {.n = n, .plain = plain, .options = options, .result = result};
+    measured m = *measured_as;
+    const onv_network *n = m.n;
+    const onv_training_options *options = m.options;
     onv_ckpt_plans made;
     const onv_ckpt_plan *selected = NULL;
-    result->n_plan_ops = (uint32_t)eager->ops.count;
-    if (known != NULL) return add_known(&m, known, err);
     bool is_chosen = options->select != NULL || options->room_bytes > 0;
     onv_ckpt_wanted wanted = {options->checkpoint, options->plan, is_chosen};
-    ONV_TRY(onv_ckpt_make(model, eager, n->compiling, &options->train, wanted, &made, err));
+    ONV_TRY(onv_ckpt_make(n->model, n->eager, n->pricing, n->compiling, &options->train, wanted,
+                          &made, err));
     if (options->is_probe && options->room_bytes > 0) drop_hopeless(&made, options->room_bytes);
     onv_ckpt_plans one = {0};
     onv_status status = ONV_OK;
@@ -334,9 +330,22 @@ static onv_status compute_plans(const onv_network *n, const onv_network *plain,
     if (status == ONV_OK) status = measure_plans(&m, selected != NULL ? &one : &made, err);
     onv_ckpt_plans_cleanup(&one);
     onv_ckpt_plans_cleanup(&made);
-    if (status == ONV_OK) status = onv_plans_name(model, eager, result, err);
+    if (status == ONV_OK) status = onv_plans_name(n->model, n->eager, m.result, err);
     if (status == ONV_OK && options->train.parallel == ONV_PARALLEL_FSDP)
-        onv_training_warn_of_shards(model, result);
+        onv_training_warn_of_shards(n->model, m.result);
+    return status;
+}
+
+static onv_status compute_plans(onv_network *n, const onv_network *plain,
+                                const onv_training_options *options, onv_training *result,
+                                onv_error *err)
+{
+    measured m = {.n = n, .plain = plain, .options = options, .result = result};
+    result->n_plan_ops = (uint32_t)n->eager->ops.count;
+    ONV_TRY(onv_pricing_open(n->model, n->eager, &options->train, &n->pricing, err));
+    onv_status status =
+        options->known != NULL ? add_known(&m, options->known, err) : make_plans(&m, err);
+    onv_pricing_close(n->pricing);
     return status;
 }
 

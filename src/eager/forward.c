@@ -177,9 +177,8 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     onv_sim_gather(s, op);
     if (again) onv_sim_cast_again(s, op);
     onv_sim_dequantize(s, op, false);
-    if (op->workspace.state_bytes > 0 && s->state_row == ONV_NO_ROW)
-        s->state_row = onv_sim_alloc(s, op->workspace.state_bytes, ONV_BUFFER_WORKSPACE,
-                                     "cuDNN's random numbers");
+    if (op->workspace.state_bytes > 0)
+        onv_sim_last(s, ONV_LASTING_RANDOM, op->workspace.state_bytes, "cuDNN's random numbers");
     uint32_t copies = onv_sim_copies(s, op, op->forward_temp_bytes);
     /* What overwrites its input copies it for a backward alone. */
     if (op->extras_first > 0 && (run == ONV_RUN_KEEPING || !op->in_place)) make_extras(s, op, true);

@@ -18,8 +18,12 @@ struct onv_pricing {
     onv_train_program program;
     onv_meter meter;
     bool is_shared; /* each plan begins where these are */
-    held_rows start;
+    held_rows start, left;
     uint64_t there[2], all; /* of the meter */
+    onv_train_program begun;
+    onv_requests before; /* what is asked for before the first iteration, ids as rows were then */
+    uint32_t *was;       /* by row of the start: its number before others were left out */
+    uint32_t states[2];  /* as of the simulation, by numbers of the start */
 };
 
 static onv_status fail_overflow(onv_error *err)
@@ -38,17 +42,16 @@ static onv_status verdict(const onv_pricing *p, onv_error *err)
 static bool note_held(const onv_simulation *s, held_rows *h)
 {
     size_t n = s->eager->storages.count, n_lingering = s->lingering.count;
-    if (!onv_vec_reserve(&h->by_place, 2 * n + n_lingering + 3) ||
+    h->by_place.count = h->refs.count = 0;
+    if (!onv_vec_reserve(&h->by_place, 2 * n + n_lingering + ONV_N_LASTING) ||
         !onv_vec_reserve(&h->refs, s->refs.count))
         return false;
     uint32_t *at = h->by_place.at;
     memcpy(at, s->output_row, n * sizeof *at);
     memcpy(at + n, s->grad_row, n * sizeof *at);
     for (size_t i = 0; i < n_lingering; i++) at[2 * n + i] = s->lingering.at[i];
-    h->by_place.count = 2 * n + n_lingering;
-    at[h->by_place.count++] = s->handle_row[0];
-    at[h->by_place.count++] = s->handle_row[1];
-    at[h->by_place.count++] = s->state_row;
+    memcpy(at + 2 * n + n_lingering, s->lasting_row, sizeof s->lasting_row);
+    h->by_place.count = 2 * n + n_lingering + ONV_N_LASTING;
     memcpy(h->refs.at, s->refs.at, s->refs.count * sizeof *s->refs.at);
     h->refs.count = s->refs.count;
     return true;
@@ -62,15 +65,13 @@ static void cleanup(held_rows *h)
 
 static void put_held(onv_simulation *s, const held_rows *h)
 {
-    size_t n = s->eager->storages.count, n_lingering = h->by_place.count - 2 * n - 3;
-    const uint32_t *at = h->by_place.at, *last = at + 2 * n + n_lingering;
+    size_t n = s->eager->storages.count, n_lingering = h->by_place.count - 2 * n - ONV_N_LASTING;
+    const uint32_t *at = h->by_place.at;
     memcpy(s->output_row, at, n * sizeof *at);
     memcpy(s->grad_row, at + n, n * sizeof *at);
     for (size_t i = 0; i < n_lingering; i++) s->lingering.at[i] = at[2 * n + i];
     s->lingering.count = n_lingering;
-    s->handle_row[0] = last[0];
-    s->handle_row[1] = last[1];
-    s->state_row = last[2];
+    memcpy(s->lasting_row, at + 2 * n + n_lingering, sizeof s->lasting_row);
     memcpy(s->refs.at, h->refs.at, h->refs.count * sizeof *s->refs.at);
     s->refs.count = h->refs.count;
 }
@@ -89,10 +90,17 @@ static onv_status keep_start(onv_pricing *p, onv_error *err)
     onv_simulation *s = &p->sim;
     size_t kept = 0;
     uint32_t *number = onv_heap_alloc((s->refs.count + 1) * sizeof *number);
-    if (number == NULL) return onv_fail_memory(err);
-    for (size_t i = 0; i < s->refs.count; i++) {
+    p->was = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->refs.count);
+    if (number == NULL || p->was == NULL) {
+        onv_heap_free(number);
+        return onv_fail_memory(err);
+    }
+    for (uint32_t i = 0; i < s->refs.count; i++) {
+        if (i == s->states[0]) p->states[0] = (uint32_t)kept;
+        if (i == s->states[0]) p->states[1] = (uint32_t)kept + s->states[1] - s->states[0];
         number[i] = s->refs.at[i] > 0 ? (uint32_t)kept : ONV_NO_ROW;
         if (s->refs.at[i] == 0) continue;
+        p->was[kept] = i;
         p->meter.rows.at[kept] = p->meter.rows.at[i];
         s->refs.at[kept++] = s->refs.at[i];
     }
@@ -152,9 +160,15 @@ static onv_status open(onv_pricing *p, onv_error *err)
     p->is_shared = p->options.parallel == ONV_PARALLEL_NONE;
     if (!p->is_shared) return ONV_OK;
     ONV_TRY(onv_sim_prepare_plan(s, err));
+    s->requests = &p->before;
     ONV_TRY(onv_sim_begin(s, err));
+    onv_sim_end_step(s);
+    p->before.n_ids = (uint32_t)s->refs.count;
+    s->requests = NULL;
+    s->counted = UINT32_MAX; /* no iteration of this one */
     onv_sim_iterate(s);
     onv_sim_end_step(s);
+    p->begun = p->program;
     ONV_TRY(verdict(p, err));
     return keep_start(p, err);
 }
@@ -180,7 +194,10 @@ void onv_pricing_close(onv_pricing *p)
     if (p == NULL) return;
     onv_sim_close(&p->sim);
     onv_vec_cleanup(&p->meter.rows);
+    onv_vec_cleanup(&p->meter.ending);
+    onv_requests_cleanup(&p->before);
     cleanup(&p->start);
+    cleanup(&p->left);
     onv_heap_free(p);
 }
 
@@ -216,9 +233,11 @@ static uint64_t macs_again(const onv_simulation *s)
     return sum;
 }
 
-static onv_status run_from_start(onv_pricing *p, const onv_price_rival *rival, onv_error *err)
+/* The iteration of a plan comes next. */
+static onv_status start_plan(onv_pricing *p, onv_error *err)
 {
     onv_simulation *s = &p->sim;
+    p->program = p->begun;
     return_to_start(p);
     if (p->meter.is_stopped) forget_rows(s);
     p->meter.is_stopped = false;
@@ -226,7 +245,13 @@ static onv_status run_from_start(onv_pricing *p, const onv_price_rival *rival, o
     s->is_kept = NULL;
     s->kept_row = NULL;
     s->iteration = s->counted = 1;
-    ONV_TRY(onv_sim_prepare_plan(s, err));
+    return onv_sim_prepare_plan(s, err);
+}
+
+static onv_status run_from_start(onv_pricing *p, const onv_price_rival *rival, onv_error *err)
+{
+    onv_simulation *s = &p->sim;
+    ONV_TRY(start_plan(p, err));
     uint64_t macs = rival != NULL ? macs_again(s) : 0;
     p->meter.limit = rival != NULL ? rival->peak(rival->context, macs) : 0;
     uint64_t found[ONV_N_SUMS] = {0};
@@ -255,8 +280,6 @@ onv_status onv_pricing_find(onv_pricing *p, const onv_train_options *plan,
     const onv_train_program *made = &p->program;
     ONV_TRY(onv_sim_ask(plan, err));
     p->options = *plan;
-    p->program.recomputed_macs = p->program.forward_macs = 0;
-    p->program.offloaded_bytes = p->program.returned_bytes = p->program.pinned_bytes = 0;
     ONV_TRY(p->is_shared ? run_from_start(p, rival, err) : run_alone(p, err));
     ONV_TRY(verdict(p, err));
     *price = (onv_price){.peak_bytes = p->meter.most[ONV_METER_TENSORS],
@@ -293,57 +316,163 @@ static bool leaves_as_found(const onv_metered *rows, const held_rows *found, con
     return are_alike;
 }
 
-static bool repeat_last(onv_requests *r, const uint32_t *next)
+/* Requests of an iteration: own rows come behind those that are there before it. */
+typedef struct iteration {
+    const onv_requests *asks;
+    const uint32_t *next; /* as of leaves_as_found */
+    uint32_t *
+        stays_as; /* by row that is found: its id in all iterations; ONV_NO_ROW: it is the iteration's before */
+    uint32_t first_own, n_own;
+} iteration;
+
+static bool ask(onv_requests *to, onv_request_kind kind, uint32_t id, uint64_t bytes)
 {
-    const onv_iteration_mark from = r->marks.at[r->marks.count - 1];
-    size_t end = r->at.count;
-    uint32_t shift = r->n_ids - from.id;
-    if (!onv_requests_mark(r, r->n_ids) || !onv_vec_reserve(&r->at, end - from.request))
-        return false;
-    for (size_t i = from.request; i < end; i++) {
-        onv_alloc_request again = r->at.at[i];
-        if (again.kind != ONV_REQUEST_PASS)
-            again.id = again.id >= from.id ? again.id + shift : next[again.id];
-        r->at.at[r->at.count++] = again;
-    }
-    r->n_ids += shift;
-    return true;
+    const onv_alloc_request request = {.bytes = bytes, .id = id, .kind = (uint8_t)kind};
+    return onv_vec_push(&to->at, request);
 }
 
-/* The last iteration is simulated only where it may do other than the one before. */
-static onv_status record_iterations(onv_simulation *s, uint32_t iterations, held_rows held[2],
-                                    onv_error *err)
+/* What the first iteration makes and all others find. */
+static bool make_lasting(const onv_pricing *p, const iteration *it, unsigned which,
+                         onv_requests *to)
 {
-    onv_requests *r = s->requests;
-    for (int i = 0; i < 2; i++) {
-        ONV_TRY(onv_sim_train(s, iterations > 2 ? iterations - 2 + (uint32_t)i : iterations, err));
-        if (!note_held(s, &held[i])) return onv_fail_memory(err);
+    bool fits = true;
+    uint32_t row = which < ONV_N_LASTING ? p->sim.lasting_row[which] : p->states[0];
+    for (uint32_t end = which < ONV_N_LASTING ? row + 1 : p->states[1]; row < end; row++)
+        fits &= ask(to, ONV_REQUEST_ALLOC, it->stays_as[row], p->meter.rows.at[row].bytes);
+    return fits;
+}
+
+/* The rows of an iteration have ids from `base` on. */
+static bool add_iteration(const onv_pricing *p, const iteration *it, bool is_first, uint32_t base,
+                          onv_requests *to)
+{
+    bool fits = onv_requests_mark(to, base) && onv_vec_reserve(&to->at, it->asks->at.count);
+    for (size_t i = 0, a = 0; i <= it->asks->at.count && fits; i++) {
+        for (; is_first && a < p->sim.n_asked && p->sim.asked[a].request == i; a++)
+            fits &= make_lasting(p, it, p->sim.asked[a].which, to);
+        if (i == it->asks->at.count) break;
+        onv_alloc_request at = it->asks->at.at[i];
+        bool is_own = at.kind == ONV_REQUEST_PASS || at.id >= it->first_own;
+        if (!is_own && it->stays_as[at.id] == ONV_NO_ROW && is_first) continue;
+        if (is_own && at.kind != ONV_REQUEST_PASS)
+            at.id += base - it->first_own;
+        else if (!is_own && it->stays_as[at.id] != ONV_NO_ROW)
+            at.id = it->stays_as[at.id];
+        else if (!is_own)
+            at.id = base - it->n_own + it->next[at.id] - it->first_own;
+        fits &= onv_vec_push(&to->at, at);
     }
-    r->n_ids = (uint32_t)s->refs.count;
-    uint32_t *next = ONV_ARENA_ARRAY(&s->arena, uint32_t, r->n_ids);
-    if (next == NULL) return onv_fail_memory(err);
-    if (s->iteration < iterations && s->sharding == NULL &&
-        leaves_as_found(s->meter->rows.at, &held[0], &held[1], next))
-        return repeat_last(r, next) ? ONV_OK : onv_fail_memory(err);
-    ONV_TRY(onv_sim_train(s, iterations, err));
-    r->n_ids = (uint32_t)s->refs.count;
+    return fits;
+}
+
+/* Of what is found all that stays was there before the first iteration, or is asked for in it. */
+static bool find_staying(const onv_pricing *p, iteration *it)
+{
+    const onv_simulation *s = &p->sim;
+    uint32_t n_lasting = 0, n_asked = 0;
+    for (uint32_t i = 0; i < it->first_own; i++) {
+        bool was_there = p->was[i] < p->before.n_ids;
+        it->stays_as[i] = was_there          ? p->was[i]
+                          : it->next[i] == i ? p->before.n_ids + n_lasting++
+                                             : ONV_NO_ROW;
+        if (was_there && it->next[i] != i) return false;
+    }
+    for (unsigned i = 0; i < s->n_asked; i++)
+        n_asked += s->asked[i].which < ONV_N_LASTING ? 1 : p->states[1] - p->states[0];
+    it->n_own = (uint32_t)s->refs.count - it->first_own;
+    return n_lasting == n_asked && p->before.passing.count == 0;
+}
+
+/* The first iteration asks for what the second one does, but for what it finds: it has nothing to free of one before, and makes
+ * what stays. *is_made: the second one leaves what it found, so that this tells all. */
+static onv_status record_shared(onv_pricing *p, uint32_t iterations, onv_train_record *made,
+                                bool *is_made, onv_error *err)
+{
+    onv_simulation *s = &p->sim;
+    onv_requests asks = {.n_ids = 0}, *to = &made->requests;
+    ONV_TRY(start_plan(p, err));
+    ONV_TRY(onv_sim_find_saved(s, err));
+    iteration it = {.asks = &asks, .first_own = (uint32_t)s->refs.count};
+    uint32_t *next = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, it.first_own);
+    it.stays_as = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, it.first_own);
+    if (next == NULL || it.stays_as == NULL) return onv_fail_memory(err);
+    it.next = next;
+    p->meter.limit = 0;
+    s->n_asked = 0;
+    s->requests = &asks;
+    iterate(p);
+    s->requests = NULL;
+    bool fits = !s->failed && note_held(s, &p->left);
+    *is_made = fits && leaves_as_found(p->meter.rows.at, &p->start, &p->left, next) &&
+               find_staying(p, &it);
+    if (*is_made) {
+        uint32_t first = p->before.n_ids + it.first_own; /* behind all that stays */
+        to->n_ids = first + iterations * it.n_own;
+        for (size_t i = 0; i < p->before.at.count; i++)
+            fits = fits && onv_vec_push(&to->at, p->before.at.at[i]);
+        for (uint32_t i = 0; i < iterations && fits; i++)
+            fits = add_iteration(p, &it, i == 0, first + i * it.n_own, to);
+        to->passing = asks.passing;
+        asks.passing.at = NULL;
+    }
+    onv_requests_cleanup(&asks);
+    if (p->meter.overflows) return fail_overflow(err);
+    return fits ? ONV_OK : onv_fail_memory(err);
+}
+
+/* Each iteration is simulated. */
+static onv_status record_alone(onv_pricing *p, onv_train_record *made, onv_error *err)
+{
+    onv_simulation *s = &p->sim;
+    ONV_TRY(begin(p, err));
+    s->requests = &made->requests;
+    ONV_TRY(onv_sim_prepare_plan(s, err));
+    ONV_TRY(onv_sim_find_saved(s, err));
+    ONV_TRY(onv_sim_begin(s, err));
+    ONV_TRY(onv_sim_train(s, onv_train_iterations(&p->options), err));
+    made->requests.n_ids = (uint32_t)s->refs.count;
     return ONV_OK;
 }
 
-static onv_status record(onv_simulation *s, onv_meter *meter, const onv_train_options *options,
-                         onv_train_record *made, onv_error *err)
+static void take_sums(const onv_pricing *p, onv_train_record *made)
 {
-    held_rows held[2] = {{{0}, {0}}, {{0}, {0}}};
-    ONV_TRY(onv_sim_open(s, s->model, s->eager, options, &made->program, err));
-    s->meter = meter;
-    s->requests = &made->requests;
-    onv_status status = onv_sim_start(s, err);
-    if (status == ONV_OK) status = record_iterations(s, onv_train_iterations(options), held, err);
-    for (int i = 0; i < 2; i++) cleanup(&held[i]);
-    onv_sim_close(s);
-    if (meter->overflows) return fail_overflow(err);
-    made->peak_bytes = meter->most[ONV_METER_TENSORS];
-    made->requested_bytes = meter->most[ONV_METER_ALL];
+    made->program = p->program;
+    made->peak_bytes = p->meter.most[ONV_METER_TENSORS];
+    made->requested_bytes = p->meter.most[ONV_METER_ALL];
+}
+
+static onv_status record_own(onv_model *model, const onv_eager *eager,
+                             const onv_train_options *options, onv_train_record *made,
+                             onv_error *err)
+{
+    onv_pricing *p = onv_heap_calloc(1, sizeof *p);
+    if (p == NULL) return onv_fail_memory(err);
+    if (options->runs != NULL) /* those of the attempt to do with less */
+        memset(options->runs, 0, eager->ops.count * sizeof *options->runs);
+    p->options = *options;
+    p->sim.model = model;
+    p->sim.eager = eager;
+    onv_status status = record_alone(p, made, err);
+    if (p->meter.overflows) status = fail_overflow(err);
+    take_sums(p, made);
+    onv_pricing_close(p);
+    return status;
+}
+
+onv_status onv_pricing_record(onv_pricing *p, const onv_train_options *plan, onv_train_record *made,
+                              onv_error *err)
+{
+    bool is_made = false;
+    uint32_t iterations = onv_train_iterations(plan);
+    *made = (onv_train_record){0};
+    ONV_TRY(onv_sim_ask(plan, err));
+    p->options = *plan;
+    onv_status status = ONV_OK;
+    if (p->is_shared && iterations > 2) status = record_shared(p, iterations, made, &is_made, err);
+    take_sums(p, made);
+    if (status == ONV_OK && !is_made)
+        status = record_own(p->sim.model, p->sim.eager, plan, made, err);
+    if (status != ONV_OK) onv_requests_cleanup(&made->requests);
     return status;
 }
 
@@ -351,13 +480,16 @@ onv_status onv_train_record_make(onv_model *model, const onv_eager *eager,
                                  const onv_train_options *options, onv_train_record *made,
                                  onv_error *err)
 {
-    onv_simulation s = {.model = model, .eager = eager};
-    onv_meter meter = {.limit = 0};
+    onv_pricing *p;
+    onv_train_options plain = *options;
     *made = (onv_train_record){0};
+    plain.segments = NULL;
+    plain.kept_ops = NULL;
+    plain.n_segments = plain.n_kept_ops = plain.loop_from = plain.offload_until = 0;
+    plain.prunes = plain.selects = plain.is_reentrant = plain.saves_on_cpu = false;
     ONV_TRY(onv_sim_ask(options, err));
-    onv_status status = record(&s, &meter, options, made, err);
-    onv_vec_cleanup(&meter.rows);
-    onv_vec_cleanup(&meter.ending);
-    if (status != ONV_OK) onv_requests_cleanup(&made->requests);
+    ONV_TRY(onv_pricing_open(model, eager, &plain, &p, err));
+    onv_status status = onv_pricing_record(p, options, made, err);
+    onv_pricing_close(p);
     return status;
 }

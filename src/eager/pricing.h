@@ -51,6 +51,11 @@ typedef struct onv_train_record {
     onv_requests requests;                /* to be cleaned up */
 } onv_train_record;
 
+/* Of a plan, as onv_pricing_find. */
+onv_status onv_pricing_record(onv_pricing *pricing, const onv_train_options *plan,
+                              onv_train_record *made, onv_error *err);
+
+/* Of one alone. */
 onv_status onv_train_record_make(onv_model *model, const onv_eager *eager,
                                  const onv_train_options *options, onv_train_record *made,
                                  onv_error *err);

@@ -19,7 +19,8 @@ uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage)
 static onv_status make_arrays(onv_simulation *s, onv_error *err)
 {
     onv_arena *arena = &s->arena;
-    s->handle_row[0] = s->handle_row[1] = s->state_row = s->loop_row = ONV_NO_ROW;
+    for (int i = 0; i < ONV_N_LASTING; i++) s->lasting_row[i] = ONV_NO_ROW;
+    s->loop_row = ONV_NO_ROW;
     size_t n = s->eager->storages.count, n_tensors = s->eager->tensors.count, n_saved = 0;
     uint32_t widest = 0;
     s->first_saved = ONV_ARENA_ARRAY(arena, uint32_t, s->eager->ops.count);
@@ -58,9 +59,9 @@ static void count_saved(onv_simulation *s, bool *seen, uint32_t index)
 
 /* Distinct storages that stay between forward and backward: what operations outside of checkpoints
  * save, and what enters checkpoints. */
-static onv_status find_saved(onv_simulation *s, onv_error *err)
+onv_status onv_sim_find_saved(onv_simulation *s, onv_error *err)
 {
-    bool *seen = ONV_ARENA_ARRAY(&s->arena, bool, s->eager->storages.count);
+    bool *seen = ONV_ARENA_ARRAY(&s->plan_arena, bool, s->eager->storages.count);
     if (seen == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < s->eager->ops.count; i++) {
         const onv_eager_op *op = &s->eager->ops.at[i];
@@ -313,7 +314,10 @@ static void optimizer_step(onv_simulation *s)
     bool masters = s->options->master_weights && on_device;
     if (masters) make_master_grads(s);
     onv_sim_step(s, ONV_PHASE_OPTIMIZER, ONV_NO_NODE, optimizer->name);
+    onv_sim_note_ask(s, ONV_N_LASTING);
+    s->states[0] = (uint32_t)s->refs.count;
     if (s->iteration == 0 && !optimizer->states_first) make_states(s, temps.counter_bytes);
+    s->states[1] = (uint32_t)s->refs.count;
     if (on_device) run_step(s, &temps);
     for (uint32_t i = 0; i < s->eager->storages.count && masters && !s->failed; i++)
         onv_sim_release(s, s->master_rows[i]);
@@ -386,7 +390,7 @@ onv_status onv_sim_start(onv_simulation *s, onv_error *err)
 {
     ONV_TRY(onv_sim_prepare(s, err));
     ONV_TRY(onv_sim_prepare_plan(s, err));
-    ONV_TRY(find_saved(s, err));
+    ONV_TRY(onv_sim_find_saved(s, err));
     return onv_sim_begin(s, err);
 }
 

@@ -164,11 +164,25 @@ static void transient(onv_simulation *s, const onv_passing *sizes, const char *l
     onv_sim_release(s, row);
 }
 
+void onv_sim_note_ask(onv_simulation *s, unsigned which)
+{
+    if (s->requests == NULL) return;
+    for (unsigned i = 0; i < s->n_asked; i++)
+        if (s->asked[i].which == which) return;
+    s->asked[s->n_asked++] = (onv_lasting_ask){which, s->requests->at.count};
+}
+
+void onv_sim_last(onv_simulation *s, onv_lasting which, uint64_t bytes, const char *label)
+{
+    uint32_t *row = &s->lasting_row[which];
+    onv_sim_note_ask(s, which);
+    if (*row == ONV_NO_ROW) *row = onv_sim_alloc(s, bytes, ONV_BUFFER_WORKSPACE, label);
+}
+
 void onv_sim_handle(onv_simulation *s, const onv_eager_workspace *workspace)
 {
-    uint32_t *kept = &s->handle_row[s->in_backward];
-    if (workspace->kept_bytes > 0 && *kept == ONV_NO_ROW)
-        *kept = onv_sim_alloc(s, workspace->kept_bytes, ONV_BUFFER_WORKSPACE, "cuBLAS");
+    onv_lasting which = s->in_backward ? ONV_LASTING_BACKWARD_HANDLE : ONV_LASTING_HANDLE;
+    if (workspace->kept_bytes > 0) onv_sim_last(s, which, workspace->kept_bytes, "cuBLAS");
 }
 
 uint32_t onv_sim_copies(onv_simulation *s, const onv_eager_op *op, uint64_t bytes)

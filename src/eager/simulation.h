@@ -54,6 +54,20 @@ typedef struct onv_ckpt_region {
     bool again; /* it ran again in this pass */
 } onv_ckpt_region;
 
+/* Rows that an iteration makes where there are none yet, and that stay. */
+typedef enum onv_lasting {
+    ONV_LASTING_HANDLE, /* what cuBLAS keeps: of the forward thread */
+    ONV_LASTING_BACKWARD_HANDLE,
+    ONV_LASTING_RANDOM, /* what cuDNN's dropout draws from */
+    ONV_N_LASTING
+} onv_lasting;
+
+/* Where an iteration whose requests are recorded first asks for one of them; ONV_N_LASTING: for the optimizer's state. */
+typedef struct onv_lasting_ask {
+    unsigned which;
+    size_t request;
+} onv_lasting_ask;
+
 /* Who holds storages longer than operations read them: calls and names. */
 typedef struct onv_holds {
     /* by storage */
@@ -104,12 +118,15 @@ typedef struct onv_simulation {
     onv_phase phase; /* of the last one */
     uint32_t world;
     uint32_t iteration, pass;
-    uint32_t counted;         /* the iteration of whose first pass the program has the work */
-    uint32_t backward_at;     /* the operation whose backward comes next */
-    bool in_backward;         /* on autograd's thread, which has handles of its own */
-    uint32_t handle_row[2];   /* what cuBLAS keeps: of the forward thread, of autograd's */
+    uint32_t counted;     /* the iteration of whose first pass the program has the work */
+    uint32_t backward_at; /* the operation whose backward comes next */
+    bool in_backward;     /* on autograd's thread, which has handles of its own */
+    uint32_t lasting_row[ONV_N_LASTING];
+    onv_lasting_ask asked[ONV_N_LASTING + 1];
+    unsigned n_asked;
+    uint32_t states
+        [2]; /* the optimizer's, where the first step makes them: the first row, and behind the last one */
     uint32_t loop_row;        /* what the loop of checkpoint_sequential holds */
-    uint32_t state_row;       /* what cuDNN's dropout draws from */
     bool failed;              /* memory */
     uint32_t *moved, *listed; /* storages of parameters, buffers and constants: as they come to the
                                  device, and as an optimizer has them */
@@ -172,6 +189,10 @@ void onv_sim_release(onv_simulation *s, uint32_t row);
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label);
 /* The temporaries of an operation that are copies of what comes in, to be released when it ends. */
 uint32_t onv_sim_copies(onv_simulation *s, const onv_eager_op *op, uint64_t bytes);
+/* Such a row, if there is none yet. */
+void onv_sim_last(onv_simulation *s, onv_lasting which, uint64_t bytes, const char *label);
+/* An iteration asks for it, or for the optimizer's state. */
+void onv_sim_note_ask(onv_simulation *s, unsigned which);
 /* What the thread's handle of cuBLAS keeps, if it has not got it. */
 void onv_sim_handle(onv_simulation *s, const onv_eager_workspace *workspace);
 /* That, and the rest, allocated now and freed before anything else is allocated. */
@@ -200,6 +221,8 @@ void onv_sim_iterate(onv_simulation *s);
 /* In sums alone: whether the next pass finds what the last one found. `found`: that, and now what the next one does. */
 enum { ONV_N_SUMS = 5 };
 bool onv_sim_repeats(const onv_simulation *s, uint64_t found[ONV_N_SUMS]);
+/* Sets what the program says is kept between forward and backward with them. */
+onv_status onv_sim_find_saved(onv_simulation *s, onv_error *err);
 /* All preparations of a whole program, up to what is there before the first iteration; then so many of them. */
 onv_status onv_sim_start(onv_simulation *s, onv_error *err);
 onv_status onv_sim_train(onv_simulation *s, uint32_t iterations, onv_error *err);

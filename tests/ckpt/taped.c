@@ -192,7 +192,8 @@ onv_ckpt_plans taped_plans(taped *t, const char *list)
     onv_error err = {0};
     onv_ckpt_plans plans;
     const onv_ckpt_wanted wanted = {.list = list, .spares = true};
-    if (onv_ckpt_make(&t->flow.model, &t->eager, NULL, &t->options, wanted, &plans, &err) != ONV_OK)
+    if (onv_ckpt_make(&t->flow.model, &t->eager, t->problem.pricing, NULL, &t->options, wanted,
+                      &plans, &err) != ONV_OK)
         fail_msg("%s: %s", list, err.message);
     return plans;
 }

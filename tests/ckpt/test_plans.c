@@ -167,7 +167,7 @@ TEST(lists_are_checked)
     taped_open_model(&t, m);
     onv_ckpt_plans plans;
     err = (onv_error){0};
-    assert_int_equal(onv_ckpt_make(&t.flow.model, &t.eager, NULL, &t.options,
+    assert_int_equal(onv_ckpt_make(&t.flow.model, &t.eager, t.problem.pricing, NULL, &t.options,
                                    (onv_ckpt_wanted){.list = "segments=4"}, &plans, &err),
                      ONV_ERR_USAGE);
     assert_non_null(strstr(err.message, "3 units"));
