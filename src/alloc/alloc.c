@@ -207,7 +207,8 @@ static uint64_t counted_bytes(const onv_allocator *a, const onv_block *b)
 
 static unsigned pool_of(const onv_allocator *a, const onv_block *b)
 {
-    return b->segment == ONV_NO_BLOCK ? ONV_POOL_ALL : a->space.segments.at[b->segment].pool;
+    bool is_total = a->has_totals_alone || b->segment == ONV_NO_BLOCK;
+    return is_total ? ONV_POOL_ALL : a->space.segments.at[b->segment].pool;
 }
 
 static onv_status record_place(onv_allocator *a, uint32_t id, const onv_block *b, onv_error *err)

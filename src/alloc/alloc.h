@@ -164,6 +164,7 @@ struct onv_allocator {
     size_t n_events;         /* fed so far */
     uint8_t
         stream; /* of the device, that the next allocation is for, below ONV_N_STREAMS; torch, bfc */
+    bool has_totals_alone; /* statistics by pool, and those of inactive blocks, are not kept */
     bool out_of_memory;
     size_t oom_event; /* the event that found no memory, its id and bytes */
     uint64_t oom_bytes;

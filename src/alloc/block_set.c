@@ -1,7 +1,5 @@
 #include "alloc/block_set.h"
 
-#include <string.h>
-
 typedef struct key {
     uint64_t bytes, address;
 } key;
@@ -16,12 +14,10 @@ static key key_of(const onv_block_set *set, const onv_block *b)
     return (key){set->by_address ? 0 : b->bytes, b->address};
 }
 
-/* Grows with bytes: the position of the top bit, then the bit below it. */
+/* The position of the top bit. */
 static unsigned class_of(uint64_t bytes)
 {
-    if (bytes < 2) return (unsigned)bytes;
-    unsigned top = 63 - (unsigned)__builtin_clzll(bytes);
-    return top * 2 + (unsigned)((bytes >> (top - 1)) & 1);
+    return 63 - (unsigned)__builtin_clzll(bytes | 1);
 }
 
 void onv_block_set_init(onv_block_set *set, bool by_address)
@@ -29,12 +25,12 @@ void onv_block_set_init(onv_block_set *set, bool by_address)
     set->by_address = by_address;
     set->random = 0x9e3779b9u;
     set->count = 0;
-    memset(set->filled, 0, sizeof set->filled);
+    set->filled = 0;
 }
 
 static uint32_t root_of(const onv_block_set *set, unsigned class)
 {
-    return (set->filled[class / 64] >> class % 64 & 1) != 0 ? set->roots[class] : ONV_NO_BLOCK;
+    return (set->filled >> class & 1) != 0 ? set->roots[class] : ONV_NO_BLOCK;
 }
 
 /* Xorshift; never 0. */
@@ -75,7 +71,7 @@ void onv_block_set_insert(onv_block_set *set, onv_space *space, uint32_t block)
     }
     *left = *right = ONV_NO_BLOCK;
     *link = block;
-    set->filled[class / 64] |= UINT64_C(1) << class % 64;
+    set->filled |= UINT64_C(1) << class;
     set->count++;
 }
 
@@ -102,19 +98,8 @@ void onv_block_set_remove(onv_block_set *set, onv_space *space, uint32_t block)
         }
     }
     *link = left != ONV_NO_BLOCK ? left : right;
-    if (set->roots[class] == ONV_NO_BLOCK) set->filled[class / 64] &= ~(UINT64_C(1) << class % 64);
+    if (set->roots[class] == ONV_NO_BLOCK) set->filled &= ~(UINT64_C(1) << class);
     set->count--;
-}
-
-/* The first class from `class` on that is not empty; ONV_BLOCK_SET_CLASSES: none. */
-static unsigned filled_from(const onv_block_set *set, unsigned class)
-{
-    for (unsigned word = class / 64; word < ONV_BLOCK_SET_CLASSES / 64; word++) {
-        uint64_t bits = set->filled[word];
-        if (word == class / 64) bits &= ~UINT64_C(0) << class % 64;
-        if (bits != 0) return word * 64 + (unsigned)__builtin_ctzll(bits);
-    }
-    return ONV_BLOCK_SET_CLASSES;
 }
 
 uint32_t onv_block_set_lower_bound(const onv_block_set *set, const onv_space *space, uint64_t bytes,
@@ -133,10 +118,9 @@ uint32_t onv_block_set_lower_bound(const onv_block_set *set, const onv_space *sp
             at = blocks[at].left;
         }
     }
-    if (found != ONV_NO_BLOCK || class + 1 >= ONV_BLOCK_SET_CLASSES) return found;
-    unsigned later = filled_from(set, class + 1);
-    if (later == ONV_BLOCK_SET_CLASSES) return ONV_NO_BLOCK;
-    found = set->roots[later];
+    uint64_t later = set->filled >> class & ~UINT64_C(1);
+    if (found != ONV_NO_BLOCK || later == 0) return found;
+    found = set->roots[class + (unsigned)__builtin_ctzll(later)];
     while (blocks[found].left != ONV_NO_BLOCK) found = blocks[found].left;
     return found;
 }

@@ -1,7 +1,7 @@
 /* A set of blocks in order of (bytes, address), or of address alone.
  *
  * Best fit with ties to the lowest address is a lower bound in that order. Sizes are sorted into
- * classes, two to a power of two, so that a class holds few different sizes; inside a class the
+ * classes, one for each power of two, so that a class holds few different sizes; inside a class the
  * blocks form a treap through their own fields left, right and priority. The order, and so every
  * answer, does not depend on the priorities: they come from a fixed sequence. All operations cost
  * the logarithm of the class, and none allocates.
@@ -11,11 +11,11 @@
 
 #include "alloc/space.h"
 
-enum { ONV_BLOCK_SET_CLASSES = 64 * 2 };
+enum { ONV_BLOCK_SET_CLASSES = 64 };
 
 typedef struct onv_block_set {
-    uint32_t roots[ONV_BLOCK_SET_CLASSES];       /* of classes that are not empty */
-    uint64_t filled[ONV_BLOCK_SET_CLASSES / 64]; /* bit k: class k is not empty */
+    uint32_t roots[ONV_BLOCK_SET_CLASSES]; /* of classes that are not empty */
+    uint64_t filled;                       /* bit k: class k is not empty */
     uint32_t random;
     uint32_t count;
     bool by_address;

@@ -216,6 +216,7 @@ onv_status onv_requests_serve_two(const onv_requests *r, const unsigned which[2]
 {
     onv_allocator a;
     ONV_TRY(onv_allocator_init(&a, model, options, err));
+    a.has_totals_alone = true;
     onv_status status = serve_two(&a, r, which, held, err);
     onv_allocator_cleanup(&a);
     return status;
@@ -244,6 +245,7 @@ onv_status onv_requests_serve(const onv_requests *r, unsigned which,
     onv_allocator a;
     memory_image images[2] = {{0}, {0}};
     ONV_TRY(onv_allocator_init(&a, onv_alloc_model_find("torch"), options, err));
+    a.has_totals_alone = true;
     onv_status status = serve_all(&a, r, which, images, err);
     onv_allocator_figures(&a, held);
     onv_allocator_cleanup(&a);

@@ -188,6 +188,7 @@ onv_status onv_alloc_run(const onv_timeline *t, const onv_alloc_model *model,
     if (status == ONV_OK) status = onv_allocator_init(&a, model, options, err);
     if (status == ONV_OK) {
         a.record = placement;
+        a.has_totals_alone = true;
         placement->is_pooled = model->is_pooled;
         if (t->buffers.count > 0) status = onv_allocator_leave_pool(&a, err);
         if (status == ONV_OK) status = serve_all(&a, t, placement, err);

@@ -308,6 +308,20 @@ static onv_status find_block(onv_allocator *a, onv_torch_pool *pool, uint64_t ro
     return from_device(a, pool, rounded, block, err);
 }
 
+/* Adds or removes the difference: PyTorch books the change of one free as one step. */
+static void move_stat(onv_allocator *a, onv_alloc_metric metric, onv_alloc_pool pool,
+                      uint64_t before, uint64_t after)
+{
+    if (after > before) onv_stats_add(&a->stats, metric, pool, after - before);
+    if (after < before) onv_stats_remove(&a->stats, metric, pool, before - after);
+}
+
+/* Free pages of expandable segments can always go. */
+static bool counts_inactive(const onv_allocator *a, uint32_t block)
+{
+    return !a->has_totals_alone && !is_expandable(a, block);
+}
+
 static onv_status torch_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
 {
     onv_torch_state *t = a->state;
@@ -319,32 +333,21 @@ static onv_status torch_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block,
 
     /* alloc_found_block */
     bool was_split = !onv_space_is_whole(&a->space, *block);
-    bool counts = !is_expandable(a, *block);
     uint64_t found = onv_space_block(&a->space, *block)->bytes;
-    if (splits(a, pool, found, rounded)) {
+    bool is_split = splits(a, pool, found, rounded);
+    if (is_split) {
         uint32_t rest;
         ONV_TRY(onv_space_split(&a->space, *block, rounded, &rest, err));
         onv_torch_cache(a, pool, rest);
-        if (!counts) return ONV_OK;
-        if (was_split) {
-            onv_stats_remove(&a->stats, ONV_STAT_INACTIVE_BYTES, pool->which, rounded);
-        } else {
-            onv_stats_add(&a->stats, ONV_STAT_INACTIVE_BYTES, pool->which, found - rounded);
-            onv_stats_add(&a->stats, ONV_STAT_INACTIVE_BLOCKS, pool->which, 1);
-        }
-    } else if (was_split && counts) {
-        onv_stats_remove(&a->stats, ONV_STAT_INACTIVE_BYTES, pool->which, found);
-        onv_stats_remove(&a->stats, ONV_STAT_INACTIVE_BLOCKS, pool->which, 1);
     }
+    if (!counts_inactive(a, *block)) return ONV_OK;
+    if (was_split)
+        onv_stats_remove(&a->stats, ONV_STAT_INACTIVE_BYTES, pool->which,
+                         is_split ? rounded : found);
+    else if (is_split)
+        onv_stats_add(&a->stats, ONV_STAT_INACTIVE_BYTES, pool->which, found - rounded);
+    move_stat(a, ONV_STAT_INACTIVE_BLOCKS, pool->which, was_split, is_split);
     return ONV_OK;
-}
-
-/* Adds or removes the difference: PyTorch books the change of one free as one step. */
-static void move_stat(onv_allocator *a, onv_alloc_metric metric, onv_alloc_pool pool,
-                      uint64_t before, uint64_t after)
-{
-    if (after > before) onv_stats_add(&a->stats, metric, pool, after - before);
-    if (after < before) onv_stats_remove(&a->stats, metric, pool, before - after);
 }
 
 /* free_block */
@@ -353,17 +356,16 @@ static void torch_free(onv_allocator *a, uint32_t block)
     onv_torch_state *t = a->state;
     const onv_segment *s = onv_space_segment_of(&a->space, block);
     onv_torch_pool *pool = s->pool == ONV_POOL_SMALL ? &t->small[s->stream] : &t->large[s->stream];
+    bool counts = counts_inactive(a, block);
     const onv_block *b = onv_space_block(&a->space, block);
     uint64_t n_joined = 0, bytes = b->bytes;
     uint32_t sides[2] = {b->prev, b->next};
-    for (int i = 0; i < 2; i++) {
-        if (sides[i] != ONV_NO_BLOCK &&
-            onv_space_block(&a->space, sides[i])->state == ONV_BLOCK_FREE)
-            n_joined++;
-    }
+    for (int i = 0; i < 2 && counts; i++)
+        n_joined += sides[i] != ONV_NO_BLOCK &&
+                    onv_space_block(&a->space, sides[i])->state == ONV_BLOCK_FREE;
     block = onv_coalesce(a, &pool->free, block);
     onv_torch_cache(a, pool, block);
-    if (s->expandable) return; /* fully free pages can always go: not counted as inactive */
+    if (!counts) return;
     uint64_t joined = onv_space_block(&a->space, block)->bytes;
     bool split = !onv_space_is_whole(&a->space, block);
     move_stat(a, ONV_STAT_INACTIVE_BLOCKS, pool->which, n_joined, split);
