@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "api/ask.h"
-#include "api/locale.h"
 #include "api/names.h"
 #include "api/replay.h"
 #include "base/fail.h"
@@ -71,6 +70,16 @@ onv_options onv_options_again(const onv_options *options)
     again.replay = again.snapshot = NULL;
     again.timelines = again.savings = again.remedies = again.example = false;
     return again;
+}
+
+onv_dim_binding *onv_own_dims(onv_options *options, size_t more, onv_analysis *of)
+{
+    size_t n = options->n_dims + more;
+    onv_dim_binding *dims = ONV_ARENA_ARRAY(&of->making->arena, onv_dim_binding, n);
+    if (dims != NULL && options->n_dims > 0)
+        memcpy(dims, options->dims, options->n_dims * sizeof *dims);
+    if (dims != NULL) options->dims = dims;
+    return dims;
 }
 
 onv_status onv_analysis_try(const onv_request *from, const onv_options *options,
@@ -155,8 +164,9 @@ static onv_status create(const onv_request *from, const onv_options *options, on
 {
     ONV_TRY(onv_analysis_create(from, options, result, err));
     onv_request again = *from;
-    again.loaded = (*result)->making->loaded;
-    again.views = (*result)->making->loaded_views;
+    const onv_making *making = (*result)->making;
+    again.loaded = making->loaded;
+    again.views = making->keeps_views ? &making->loaded_views : NULL;
     onv_watch_begin_searches(from->watch);
     onv_status status = complete(&again, options, *result, err);
     onv_watch_end_searches(from->watch);
@@ -191,8 +201,8 @@ static onv_status check_options(const onv_options *options, onv_error *err)
     return onv_check_needs(options, err);
 }
 
-static onv_status create_and_fit(onv_request from, const onv_options *given, onv_analysis **result,
-                                 onv_error *err)
+static onv_status analyse(onv_request from, const onv_options *given, onv_analysis **result,
+                          onv_error *err)
 {
     if (err != NULL) *err = (onv_error){0};
     *result = NULL;
@@ -208,7 +218,7 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
     /* While only the largest batch is asked for, the model itself is looked at with one sample. */
     if (options.max_batch && options.max_dim == NULL && options.batch == 0) options.batch = 1;
     onv_watch watch;
-    onv_quota *before = onv_watch_start(&watch, &options);
+    onv_watch_start(&watch, &options);
     from.watch = &watch;
     onv_dim_binding *dims = NULL;
     onv_status status = bind_searched(&options, &dims, err);
@@ -226,17 +236,8 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
         onv_analysis_destroy(*result);
         *result = NULL;
     }
-    onv_watch_leave(&watch, before);
+    status = onv_watch_leave(&watch, status, err);
     if (*result != NULL) (*result)->making->watch = watch;
-    return status;
-}
-
-static onv_status analyse(onv_request from, const onv_options *given, onv_analysis **result,
-                          onv_error *err)
-{
-    onv_locale locale = onv_locale_enter();
-    onv_status status = create_and_fit(from, given, result, err);
-    onv_locale_leave(locale);
     return status;
 }
 
@@ -260,7 +261,7 @@ void onv_analysis_destroy(onv_analysis *analysis)
     onv_making *making = analysis->making;
     onv_analysis_destroy(analysis->example);
     onv_analysis_forget_loaded(analysis);
-    onv_analysis_forget_unbound(analysis);
+    if (analysis->unbound != NULL) onv_model_cleanup(analysis->unbound);
     onv_strings_cleanup(&making->text);
     onv_arena_cleanup(&making->scratch);
     onv_arena_cleanup(&making->arena);

@@ -13,8 +13,9 @@ typedef struct onv_making {
     onv_analysis analysis;
     onv_watch watch;   /* what all of this took; reports go on from there */
     onv_model *loaded; /* as it was before inference, while more analyses of it are made; or NULL */
-    onv_eager_views views;         /* what eager PyTorch runs instead; none: the model */
-    onv_eager_views *loaded_views; /* as they were before sizes, likewise */
+    onv_eager_views views;        /* what eager PyTorch runs instead; none: the model */
+    onv_eager_views loaded_views; /* as they were before sizes, likewise, */
+    bool keeps_views;             /* once they were looked for */
     bool *contradicts;   /* inference failed: by node, whether it is wrong without sizes, too */
     onv_model wide;      /* of an engine of 16 bits: the model with floats of 32 */
     bool eager_reported; /* what the export hides from eager PyTorch is among the diagnostics */
@@ -47,6 +48,9 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
 
 /* The options of a further analysis for its figures: what the first one alone keeps, shows or replays is left out. */
 onv_options onv_options_again(const onv_options *options);
+
+/* Gives options dims of their own, with room for so many more, as long as the analysis is; NULL: no memory. */
+onv_dim_binding *onv_own_dims(onv_options *options, size_t more, onv_analysis *of);
 
 /* One that the model may not take: then `*made` is NULL, and that is no failure. */
 onv_status onv_analysis_try(const onv_request *from, const onv_options *options,
@@ -86,7 +90,7 @@ onv_status onv_analysis_find_best(const onv_request *from, const onv_options *op
 /* The largest batch, or size of the dim at that place of the options (SIZE_MAX: the batch), with which all that is judged
  * fits; 0: none does. */
 onv_status onv_analysis_search_size(const onv_request *from, const onv_options *options, size_t dim,
-                                    int64_t *largest, onv_error *err);
+                                    onv_analysis *analysis, int64_t *largest, onv_error *err);
 
 /* ONV_ERR_USAGE: "cannot WHAT", as tensors have no size; with the options that bind their dims. */
 onv_status onv_fail_unsized(const onv_analysis *analysis, const char *what, onv_error *err);
@@ -135,7 +139,6 @@ onv_status onv_analysis_infer(const onv_request *from, const onv_options *option
 /* Fills analysis->unbound where the options ask for a file and bind something. Values have the same ids. */
 onv_status onv_analysis_infer_unbound(const onv_options *options, onv_analysis *analysis,
                                       onv_error *err);
-void onv_analysis_forget_unbound(onv_analysis *analysis);
 
 /* Where they are asked for and no budget fits: settings of ONNX Runtime, 16 bits, a checkpointing plan, the largest
  * batch that fits, the smallest GPU of the table that does. Each is confirmed by an analysis with that option, of the

@@ -1,7 +1,6 @@
 /* A program is put into the file of its model. */
 #include <string.h>
 
-#include "api/locale.h"
 #include "api/sized.h"
 #include "api/watch.h"
 #include "base/fail.h"
@@ -71,12 +70,7 @@ onv_status onv_attach_program(const char *model, const char *program, const onv_
     if (error != NULL) *error = (onv_error){0};
     if (given != NULL) onv_take(&limits, sizeof limits, given, given->struct_size);
     options.limits = &limits;
-    onv_locale locale = onv_locale_enter();
     onv_watch watch;
-    onv_quota *before = onv_watch_start(&watch, &options);
-    onv_status status = attach(model, program, &limits, write, context, error);
-    status = onv_watch_verdict(&watch, status, error);
-    onv_watch_leave(&watch, before);
-    onv_locale_leave(locale);
-    return status;
+    onv_watch_start(&watch, &options);
+    return onv_watch_leave(&watch, attach(model, program, &limits, write, context, error), error);
 }

@@ -4,7 +4,6 @@
 #include "api/plan_sizes.h"
 #include "api/size_facts.h"
 #include "base/fail.h"
-#include "base/heap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -159,9 +158,10 @@ static onv_status find_plan_batches(probes *p, const onv_options *options, onv_a
 }
 
 /* What a search for any size shares. Starts with the options as they are. */
-static probes *begin(const onv_request *from, const onv_options *options, bool copies_dims)
+static probes *begin(const onv_request *from, const onv_options *options, bool copies_dims,
+                     onv_analysis *of)
 {
-    probes *p = onv_heap_calloc(1, sizeof *p);
+    probes *p = ONV_ARENA_ARRAY(&of->making->arena, probes, 1);
     if (p == NULL) return NULL;
     p->from = from;
     p->options = onv_options_again(options);
@@ -171,19 +171,13 @@ static probes *begin(const onv_request *from, const onv_options *options, bool c
     p->unit = 1;
     for (size_t i = 0; i <= ALL_RUNTIMES; i++)
         p->of[i].usable_bytes = onv_budget_usable(options->budget, options->margin_percent);
-    if (!copies_dims) return p;
-    p->dims = onv_heap_copy(options->dims, options->n_dims * sizeof *p->dims);
-    p->options.dims = p->dims;
-    if (p->dims != NULL) return p;
-    onv_heap_free(p);
-    return NULL;
+    if (copies_dims) p->dims = onv_own_dims(&p->options, 0, of);
+    return !copies_dims || p->dims != NULL ? p : NULL;
 }
 
 static void end(probes *p)
 {
     for (size_t i = 0; i <= ALL_RUNTIMES; i++) onv_vec_cleanup(&p->of[i].at);
-    onv_heap_free(p->dims);
-    onv_heap_free(p);
 }
 
 static int by_size(const void *a, const void *b)
@@ -288,7 +282,7 @@ static void note_refusal(const probes *p, onv_analysis *analysis, int64_t larges
 onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *options,
                                    onv_analysis *analysis, onv_error *err)
 {
-    probes *p = begin(from, options, options->max_dim != NULL);
+    probes *p = begin(from, options, options->max_dim != NULL, analysis);
     if (p == NULL) return onv_fail_memory(err);
     if (options->max_dim != NULL) {
         p->searched = &p->dims[options->n_dims - 1]; /* analysis.c has put it last */
@@ -305,9 +299,9 @@ onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *o
 }
 
 onv_status onv_analysis_search_size(const onv_request *from, const onv_options *options, size_t dim,
-                                    int64_t *largest, onv_error *err)
+                                    onv_analysis *analysis, int64_t *largest, onv_error *err)
 {
-    probes *p = begin(from, options, dim != SIZE_MAX);
+    probes *p = begin(from, options, dim != SIZE_MAX, analysis);
     if (p == NULL) return onv_fail_memory(err);
     if (dim != SIZE_MAX) p->searched = &p->dims[dim];
     *largest = 0;
@@ -355,7 +349,7 @@ onv_status onv_analysis_find_context(const onv_request *from, const onv_options 
                        "past that --dim binds");
         return ONV_OK;
     }
-    probes *p = begin(from, options, true);
+    probes *p = begin(from, options, true, analysis);
     if (p == NULL) return onv_fail_memory(err);
     p->searched = &p->dims[at];
     p->beside = find_totals(options, cache, arena);

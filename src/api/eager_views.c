@@ -53,19 +53,6 @@ static onv_status copy(const onv_eager_views *from, onv_eager_views *to, onv_err
     return to->path != NULL ? ONV_OK : onv_fail_memory(err);
 }
 
-static onv_status keep(const onv_eager_views *views, onv_eager_views **kept, onv_error *err)
-{
-    if (kept == NULL) return ONV_OK;
-    if (*kept == NULL) *kept = onv_heap_calloc(1, sizeof **kept); /* else of one that was left */
-    if (*kept == NULL) return onv_fail_memory(err);
-    onv_status status = copy(views, *kept, err);
-    if (status == ONV_OK) return ONV_OK;
-    onv_eager_views_cleanup(*kept);
-    onv_heap_free(*kept);
-    *kept = NULL;
-    return status;
-}
-
 /* --- Sizes --------------------------------------------------------------------------------------- */
 
 onv_status onv_cast_floats(const onv_options *options, onv_model *model, onv_error *err)
@@ -164,20 +151,20 @@ static onv_status fail(const char *path, onv_status status, const onv_error *why
 /* One that was found is left where it cannot be used; what was asked for must be. `inside`: the bytes, of one inside the model. */
 static onv_status take(const onv_eager_request *request, bool is_asked,
                        const onv_program_text *inside, onv_eager_views *views,
-                       onv_eager_views **kept, onv_error *err)
+                       onv_eager_views *kept, onv_error *err)
 {
     const onv_program_file file = {views->path, inside != NULL ? inside->at : NULL,
                                    inside != NULL ? inside->bytes : 0};
     onv_error why = {0};
     onv_status status = load(request, &file, views, &why);
-    if (status == ONV_OK) status = keep(views, kept, &why);
+    if (status == ONV_OK && kept != NULL) status = copy(views, kept, &why);
     if (status == ONV_OK) status = bind_all(request, views, &why);
     bool is_left = status == ONV_ERR_USAGE || status == ONV_ERR_FORMAT || status == ONV_ERR_IO;
     if (status == ONV_OK || is_asked || !is_left)
         return status == ONV_OK ? ONV_OK : fail(views->path, status, &why, err);
     onv_model_diag(request->model, ONV_WARNING, "program-ignored", NULL,
                    "the program '%.200s' is not used: %.250s", views->path, why.message);
-    if (kept != NULL && *kept != NULL) onv_eager_views_cleanup(*kept);
+    if (kept != NULL) onv_eager_views_cleanup(kept);
     char *path = views->path; /* nobody may write there */
     views->path = NULL;
     onv_eager_views_cleanup(views);
@@ -186,7 +173,7 @@ static onv_status take(const onv_eager_request *request, bool is_asked,
 }
 
 static onv_status take_inside(const onv_eager_request *request, onv_eager_views *views,
-                              onv_eager_views **kept, onv_error *err)
+                              onv_eager_views *kept, onv_error *err)
 {
     static const char name[] = "inside the model";
     uint64_t most = onv_limits_resolve(request->options->limits).arena_bytes;
@@ -211,7 +198,7 @@ static void note(const onv_eager_request *request, const onv_eager_views *views)
 }
 
 static onv_status open_views(const onv_eager_request *request, onv_eager_views *views,
-                             onv_eager_views **kept, onv_error *err)
+                             onv_eager_views *kept, onv_error *err)
 {
     const char *named = request->options->program;
     if (request->loaded != NULL) {
@@ -247,17 +234,12 @@ static onv_status open_other(const onv_eager_request *request, onv_eager_views *
 }
 
 onv_status onv_eager_views_open(const onv_eager_request *request, onv_eager_views *views,
-                                onv_eager_views **kept, onv_error *err)
+                                onv_eager_views *kept, onv_error *err)
 {
-    if (kept != NULL) *kept = NULL;
     onv_status status = request->model->program != NULL ? open_other(request, views, err)
                                                         : open_views(request, views, kept, err);
     if (status != ONV_OK) {
-        if (kept != NULL && *kept != NULL) {
-            onv_eager_views_cleanup(*kept);
-            onv_heap_free(*kept);
-            *kept = NULL;
-        }
+        if (kept != NULL) onv_eager_views_cleanup(kept);
         onv_eager_views_cleanup(views);
         return status;
     }

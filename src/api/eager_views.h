@@ -30,11 +30,11 @@ typedef struct onv_eager_request {
     bool modes[2]; /* that are asked for */
 } onv_eager_request;
 
-/* Finds, reads and binds what there is. `*kept` (NULL allowed) becomes the same with nothing bound, on the heap, for further
- * analyses. ONV_ERR_USAGE: a program that was named, or was this model's with other sizes, is not of this model. `views` is zeroed
+/* Finds, reads and binds what there is. `kept` (NULL allowed) becomes the same with nothing bound, for further
+ * analyses. ONV_ERR_USAGE: a program that was named, or was this model's with other sizes, is not of this model. Both are zeroed
  * before, and empty after a failure. */
 onv_status onv_eager_views_open(const onv_eager_request *request, onv_eager_views *views,
-                                onv_eager_views **kept, onv_error *err);
+                                onv_eager_views *kept, onv_error *err);
 
 /* As if the float tensors of a model, or of a view and its program, were of the type that the options ask for. */
 onv_status onv_cast_floats(const onv_options *options, onv_model *model, onv_error *err);

@@ -3,7 +3,6 @@
 
 #include "api/ask.h"
 #include "base/fail.h"
-#include "base/heap.h"
 #include "infer/total_dims.h"
 
 /* Usual sizes by words in the names of dims, the first one that fits. */
@@ -77,21 +76,14 @@ static bool make_equal(const onv_infer_info *infer, onv_dim_binding *dims, int64
 static onv_status analyse(const onv_request *from, onv_options how, const onv_dim_binding *dims,
                           size_t n, onv_analysis *analysis, onv_error *err)
 {
-    onv_dim_binding *all = onv_heap_calloc(how.n_dims + n, sizeof *all);
-    bool *found = onv_heap_calloc(how.n_dims + n, sizeof *found);
-    if (all == NULL || found == NULL) {
-        onv_heap_free(all);
-        onv_heap_free(found);
-        return onv_fail_memory(err);
-    }
-    if (how.n_dims > 0) memcpy(all, how.dims, how.n_dims * sizeof *all);
+    onv_arena *arena = &analysis->making->arena;
+    onv_dim_binding *all = onv_own_dims(&how, n, analysis);
+    bool *found = ONV_ARENA_ARRAY(arena, bool, how.n_dims + n);
+    if (all == NULL || found == NULL) return onv_fail_memory(err);
     memcpy(all + how.n_dims, dims, n * sizeof *all);
-    how.dims = all;
     if (how.dims_found != NULL) how.dims_found = found;
     how.n_dims += n;
     onv_status status = onv_analysis_create(from, &how, &analysis->example, err);
-    onv_heap_free(all);
-    onv_heap_free(found);
     if (status != ONV_OK || analysis->example->live.unknown == 0) return status;
     onv_analysis_destroy(analysis->example);
     analysis->example = NULL;
@@ -140,7 +132,7 @@ onv_status onv_analysis_add_example(const onv_request *from, const onv_options *
         return ONV_OK;
     }
     ONV_TRY(onv_ask_formula(analysis, err)); /* while there is room for it */
-    onv_dim_binding *dims = onv_heap_calloc(n, sizeof *dims);
+    onv_dim_binding *dims = ONV_ARENA_ARRAY(&analysis->making->arena, onv_dim_binding, n);
     if (dims == NULL) return onv_fail_memory(err);
     for (size_t i = 0; i < n; i++)
         dims[i] = (onv_dim_binding){infer->free_dims.at[i].name,
@@ -154,7 +146,6 @@ onv_status onv_analysis_add_example(const onv_request *from, const onv_options *
         if (!may_differ || !make_equal(infer, dims, others[k])) continue;
         status = analyse(from, *options, dims, n, analysis, &ignored);
     }
-    onv_heap_free(dims);
     if (status == ONV_OK) rank_pieces(analysis);
     if (status == ONV_ERR_LIMIT && onv_watch_forgive_memory(from->watch)) {
         onv_model_diag(&analysis->model, ONV_NOTE, "no-example", NULL,

@@ -2,7 +2,6 @@
 #include "api/analysis.h"
 
 #include "base/fail.h"
-#include "base/heap.h"
 #include "load/load.h"
 #include "program/load.h"
 #include "program/view.h"
@@ -52,7 +51,8 @@ onv_status onv_analysis_load(const onv_request *from, const onv_options *options
     for (size_t i = 0; from->contradicts != NULL && i < model->nodes.count; i++)
         model->nodes.at[i].contradicts = from->contradicts[i];
     if (from->loaded != NULL || !is_asked_again(options)) return ONV_OK;
-    onv_model *loaded = analysis->making->loaded = onv_heap_calloc(1, sizeof *loaded);
+    onv_making *making = analysis->making;
+    onv_model *loaded = making->loaded = ONV_ARENA_ARRAY(&making->arena, onv_model, 1);
     if (loaded == NULL) return onv_fail_memory(err);
     status = copy_loaded(model, loaded, err);
     if (status != ONV_OK) *loaded = (onv_model){0};
@@ -63,9 +63,6 @@ void onv_analysis_forget_loaded(onv_analysis *analysis)
 {
     onv_making *m = analysis->making;
     if (m->loaded != NULL) onv_model_cleanup(m->loaded);
-    if (m->loaded_views != NULL) onv_eager_views_cleanup(m->loaded_views);
-    onv_heap_free(m->loaded);
-    onv_heap_free(m->loaded_views);
+    onv_eager_views_cleanup(&m->loaded_views);
     m->loaded = NULL;
-    m->loaded_views = NULL;
 }

@@ -362,9 +362,9 @@ static onv_status open_views(onv_analysis *analysis, const onv_options *options,
     request.modes[ONV_PROGRAM_TRAINING] = options->train != NULL;
     if (!request.modes[0] && !request.modes[1]) return ONV_OK;
     onv_making *making = analysis->making;
-    bool keeps_loaded = making->loaded != NULL && from->views == NULL;
+    making->keeps_views = making->loaded != NULL && from->views == NULL;
     return onv_eager_views_open(&request, &making->views,
-                                keeps_loaded ? &making->loaded_views : NULL, err);
+                                making->keeps_views ? &making->loaded_views : NULL, err);
 }
 
 static onv_status compute_training_alone(onv_analysis *analysis, const onv_options *options,

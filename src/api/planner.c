@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "alloc/trace_csv.h"
-#include "api/locale.h"
 #include "api/names.h"
 #include "api/sized.h"
 #include "api/tools.h"
@@ -28,8 +27,6 @@ typedef struct scope {
     onv_limits limits;
     onv_options watched;
     onv_watch watch;
-    onv_quota *before;
-    onv_locale locale;
 } scope;
 
 static void enter(scope *s, const onv_planner_options *given, onv_error *err)
@@ -46,16 +43,7 @@ static void enter(scope *s, const onv_planner_options *given, onv_error *err)
     s->watched.limits = &s->limits;
     s->watched.cancelled = s->options.cancelled;
     s->watched.cancel_context = s->options.cancel_context;
-    s->before = onv_watch_start(&s->watch, &s->watched);
-    s->locale = onv_locale_enter();
-}
-
-static onv_status leave(scope *s, onv_status status, onv_error *err)
-{
-    onv_locale_leave(s->locale);
-    status = onv_watch_verdict(&s->watch, status, err);
-    onv_watch_leave(&s->watch, s->before);
-    return status;
+    onv_watch_start(&s->watch, &s->watched);
 }
 
 /* Options that would change nothing are refused, as those of analyses are. */
@@ -147,7 +135,8 @@ onv_status onv_plan_get(const onv_interval *intervals, size_t count,
     scope s;
     onv_plan_info full = {0};
     enter(&s, options, error);
-    onv_status status = leave(&s, plan(&s, intervals, count, offsets, &full, error), error);
+    onv_status status = plan(&s, intervals, count, offsets, &full, error);
+    status = onv_watch_leave(&s.watch, status, error);
     if (status == ONV_OK && info != NULL) onv_give(info, size, &full, sizeof full);
     return status;
 }
@@ -263,7 +252,8 @@ onv_status onv_simulate_get(const onv_event *given, size_t count, const char *al
     events e = {.at = given, .count = count};
     onv_held_figures f = {0};
     enter(&s, options, error);
-    onv_status status = leave(&s, simulate(&s, &e, allocator, &f, error), error);
+    onv_status status = simulate(&s, &e, allocator, &f, error);
+    status = onv_watch_leave(&s.watch, status, error);
     onv_simulated_info full = {.allocated_peak = f.allocated_peak,
                                .reserved_peak = f.reserved_peak,
                                .requested_peak = f.requested_peak,
@@ -434,7 +424,7 @@ onv_status onv_order_graph_get(const onv_size_graph *graph, const onv_planner_op
     onv_heap_free(o.values);
     onv_heap_free(o.reads);
     onv_heap_free(o.nodes);
-    status = leave(&s, status, error);
+    status = onv_watch_leave(&s.watch, status, error);
     if (status == ONV_OK && info != NULL) onv_give(info, size, &full, sizeof full);
     return status;
 }

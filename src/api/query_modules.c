@@ -1,6 +1,5 @@
 /* The table of modules, which is made for who asks. */
 #include "api/ask.h"
-#include "api/locale.h"
 #include "base/fail.h"
 #include "load/limits.h"
 #include "report/modules.h"
@@ -27,22 +26,18 @@ onv_status onv_module_table_new(const onv_analysis *analysis, unsigned depth,
 {
     if (error != NULL) *error = (onv_error){0};
     onv_watch watch = analysis->making->watch;
-    onv_quota *before = onv_watch_resume(&watch);
-    onv_locale locale = onv_locale_enter();
+    onv_watch_resume(&watch);
     *table = onv_heap_calloc(1, sizeof **table);
     if (*table != NULL && !make(*table, analysis, depth)) {
         onv_module_table_destroy(*table);
         *table = NULL;
     }
-    onv_locale_leave(locale);
     onv_status status = *table != NULL ? ONV_OK : onv_fail_memory(error);
-    onv_status verdict = onv_watch_verdict(&watch, status, error);
-    if (verdict != ONV_OK) {
-        onv_module_table_destroy(*table);
-        *table = NULL;
-    }
-    onv_watch_leave(&watch, before);
-    return verdict;
+    status = onv_watch_leave(&watch, status, error);
+    if (status == ONV_OK) return ONV_OK;
+    onv_module_table_destroy(*table);
+    *table = NULL;
+    return status;
 }
 
 void onv_module_table_destroy(onv_module_table *table)

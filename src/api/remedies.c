@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/heap.h"
 #include "speed/gpu.h"
 
 enum { MOST_REMEDIES = 8, MOST_GPUS = 6, MOST_STEPS_OF_PLANS = 5000 };
@@ -173,23 +172,20 @@ static onv_status try_batch(search *s, onv_error *err)
     const char *name;
     int64_t given = onv_bound_batch(&options, &name), batch = fit->all.max_batch;
     bool is_searched = fit->has_max_batch && fit->max_dim == NULL;
-    onv_dim_binding *dims = NULL;
     trial t;
     if (given < 2 || options.checkpoint != NULL) return ONV_OK;
     size_t dim = dim_of_batch(&options, name);
-    if (!is_searched) ONV_TRY(onv_analysis_search_size(s->from, &options, dim, &batch, err));
+    if (!is_searched)
+        ONV_TRY(onv_analysis_search_size(s->from, &options, dim, s->analysis, &batch, err));
     if (batch < 1 || batch >= given) return ONV_OK;
     if (dim != SIZE_MAX) {
-        dims = onv_heap_copy(options.dims, options.n_dims * sizeof *dims);
+        onv_dim_binding *dims = onv_own_dims(&options, 0, s->analysis);
         if (dims == NULL) return onv_fail_memory(err);
         dims[dim].size = batch;
-        options.dims = dims;
     } else {
         options.batch = batch;
     }
-    onv_status status = try_options(s, &options, &t, err);
-    onv_heap_free(dims);
-    ONV_TRY(status);
+    ONV_TRY(try_options(s, &options, &t, err));
     const char *text = name != NULL ? onv_arena_printf(s->arena, "--dim %s=%" PRId64, name, batch)
                                     : onv_arena_printf(s->arena, "--batch %" PRId64, batch);
     return add(s, text, "the largest batch that fits", &t, err);

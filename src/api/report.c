@@ -49,13 +49,9 @@ onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_for
     if (options != NULL) onv_take(&complete, sizeof complete, options, options->struct_size);
     if (count == 0) return report(analyses, count, format, &complete, write, context, error);
     onv_watch watch = most_left(analyses, count);
-    onv_quota *before = onv_watch_resume(&watch);
-    onv_locale locale = onv_locale_enter();
+    onv_watch_resume(&watch);
     onv_status status = report(analyses, count, format, &complete, write, context, error);
-    onv_locale_leave(locale);
-    status = onv_watch_verdict(&watch, status, error);
-    onv_watch_leave(&watch, before);
-    return status;
+    return onv_watch_leave(&watch, status, error);
 }
 
 /* --- Model by model ---------------------------------------------------------------------------- */
@@ -102,16 +98,12 @@ onv_status onv_report_part(const onv_analysis *analysis, onv_format format, size
     if (options != NULL) onv_take(&complete, sizeof complete, options, options->struct_size);
     ONV_TRY(check_by_model(format, &complete, error));
     onv_watch watch = most_left(&analysis, 1);
-    onv_quota *before = onv_watch_resume(&watch);
-    onv_locale locale = onv_locale_enter();
+    onv_watch_resume(&watch);
     onv_status status = prepare(analysis, format, &complete, error);
     if (status == ONV_OK)
         status =
             onv_report_write_part(analysis, format, expected, &complete, write, context, error);
-    onv_locale_leave(locale);
-    status = onv_watch_verdict(&watch, status, error);
-    onv_watch_leave(&watch, before);
-    return status;
+    return onv_watch_leave(&watch, status, error);
 }
 
 onv_status onv_report_add_part(onv_report_stream *stream, const void *part, size_t bytes,

@@ -4,15 +4,14 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/heap.h"
 #include "infer/total_dims.h"
 
 typedef struct asked_at {
     const onv_request *from;
     const onv_options *told;
     onv_options options;
-    onv_dim_binding *dims; /* of the options, then those of the formula, then sums of two of them */
-    onv_dim_binding *free; /* in `dims` */
+    onv_dim_binding
+        *free; /* of the options' dims: those of the formula, then sums of two of them */
     struct {
         onv_dim_binding *dim;
         uint32_t past, sequence; /* of the formula's dims */
@@ -115,23 +114,17 @@ onv_status onv_analysis_find_formulas(const onv_request *from, const onv_options
     enum { MORE_DIMS = 2 * ONV_SAMPLED_DIMS };
     asked_at a = {
         .from = from, .told = options, .options = onv_options_again(options), .sampled = s};
-    a.dims = onv_heap_calloc(options->n_dims + MORE_DIMS, sizeof *a.dims);
-    if (a.dims == NULL) return onv_fail_memory(err);
-    if (options->n_dims > 0) memcpy(a.dims, options->dims, options->n_dims * sizeof *a.dims);
-    a.free = a.dims + options->n_dims;
-    a.options.dims = a.dims;
+    onv_dim_binding *dims = onv_own_dims(&a.options, MORE_DIMS, analysis);
+    if (dims == NULL) return onv_fail_memory(err);
+    a.free = dims + options->n_dims;
     a.options.dims_found = NULL;
     a.options.progress = NULL;
     for (uint32_t i = 0; i < example->answer.n_rows && 2 * i + 1 < ONV_SAMPLED_FIGURES; i++)
         for (uint32_t end = 0; end < 2; end++)
             s->figures[s->n_figures++] =
                 (onv_sampled_figure){.name = example->answer.rows[i].runtime, .is_upper = end == 1};
-    onv_status status = ONV_OK;
     if (list_dims(&a, analysis))
-        status =
-            onv_sampled_find(s, &analysis->model.dims, &analysis->model.arena, analyse, &a, err);
-    else
-        s->why_not = "more than three dims are free, or one is a sum of others that are bound";
-    onv_heap_free(a.dims);
-    return status;
+        return onv_sampled_find(s, &analysis->model.dims, &analysis->model.arena, analyse, &a, err);
+    s->why_not = "more than three dims are free, or one is a sum of others that are bound";
+    return ONV_OK;
 }

@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "base/fail.h"
-#include "base/heap.h"
 
 int64_t onv_bound_batch(const onv_options *options, const char **name)
 {
@@ -25,9 +24,9 @@ int64_t onv_bound_batch(const onv_options *options, const char **name)
 
 /* The model with another batch, and nothing but its lifetimes. */
 static onv_status analyse_part(const onv_request *from, const onv_options *options,
-                               const char *name, int64_t batch, onv_analysis **part, onv_error *err)
+                               const char *name, int64_t batch, onv_analysis *of,
+                               onv_analysis **part, onv_error *err)
 {
-    onv_dim_binding *dims = NULL;
     onv_options how = onv_options_again(options);
     how.runtimes = "ideal";
     how.align = 0;
@@ -35,17 +34,14 @@ static onv_status analyse_part(const onv_request *from, const onv_options *optio
     how.max_batch = false;
     if (name == NULL) how.batch = batch;
     if (name != NULL) {
-        dims = onv_heap_copy(how.dims, how.n_dims * sizeof *dims);
+        onv_dim_binding *dims = onv_own_dims(&how, 0, of);
         if (dims == NULL) return onv_fail_memory(err);
         for (size_t i = 0; i < how.n_dims; i++)
             if (strcmp(dims[i].name, name) == 0) dims[i].size = batch;
-        how.dims = dims;
     }
     onv_request request = *from;
     request.lifetimes_alone = true;
-    onv_status status = onv_analysis_create(&request, &how, part, err);
-    onv_heap_free(dims);
-    return status;
+    return onv_analysis_create(&request, &how, part, err);
 }
 
 static uint64_t difference(uint64_t a, uint64_t b)
@@ -82,7 +78,7 @@ static onv_status split_batch(const onv_request *from, const onv_options *option
         onv_analysis *part;
         onv_error why = {0};
         if (batch == 0 || batch % parts != 0) break;
-        onv_status status = analyse_part(from, options, name, batch / parts, &part, &why);
+        onv_status status = analyse_part(from, options, name, batch / parts, analysis, &part, &why);
         if (status == ONV_ERR_MODEL || status == ONV_ERR_USAGE) break; /* it takes no such batch */
         if (status == ONV_ERR_LIMIT && onv_watch_forgive_memory(from->watch)) {
             onv_model_diag(&analysis->model, ONV_NOTE, "no-parts", NULL,

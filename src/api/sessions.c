@@ -41,6 +41,8 @@ typedef struct tracing {
     onv_request_table table;
     onv_ort_shape *shapes;
     uint32_t *sequence, *first_of; /* by request: its shape; by shape: its first request */
+    onv_dim_binding *dims;         /* of one shape */
+    bool *found;                   /* those of them that the model has */
     uint32_t n_shapes;
     onv_timeline weights; /* of the first shape */
     uint32_t n_weights;
@@ -85,28 +87,28 @@ static onv_status take_runs(tracing *t, uint32_t shape, onv_execution *made, onv
     return ONV_OK;
 }
 
-/* The dims of a shape, then those of the options that it does not replace; and a flag for each of them. */
-static size_t list_dims(const tracing *t, uint32_t shape, onv_dim_binding *dims)
+/* The dims of a shape, then those of the options that it does not replace. */
+static size_t list_dims(const tracing *t, uint32_t shape)
 {
     const onv_options *given = &t->options;
     uint32_t n_names = t->table.n_names;
     size_t n = 0;
     for (uint32_t i = 0; i < n_names; i++)
-        dims[n++] = (onv_dim_binding){t->table.names[i], sizes_of(t, t->first_of[shape])[i]};
+        t->dims[n++] = (onv_dim_binding){t->table.names[i], sizes_of(t, t->first_of[shape])[i]};
     for (size_t k = 0; k < given->n_dims; k++) {
         bool is_replaced = false;
         for (uint32_t i = 0; i < n_names; i++)
             is_replaced |= strcmp(given->dims[k].name, t->table.names[i]) == 0;
-        if (!is_replaced) dims[n++] = given->dims[k];
+        if (!is_replaced) t->dims[n++] = given->dims[k];
     }
     return n;
 }
 
 /* Of several models some may lack a dim of the options, but none of the requests. */
-static onv_status check_names(const tracing *t, const bool *found, onv_error *err)
+static onv_status check_names(const tracing *t, onv_error *err)
 {
     for (uint32_t i = 0; i < t->table.n_names && t->options.dims_found != NULL; i++)
-        if (!found[i])
+        if (!t->found[i])
             return onv_fail(err, ONV_ERR_USAGE,
                             "the requests have sizes of '%s', which is not a dimension of the "
                             "model; remove that column",
@@ -114,13 +116,17 @@ static onv_status check_names(const tracing *t, const bool *found, onv_error *er
     return ONV_OK;
 }
 
-static onv_status run_with(tracing *t, uint32_t shape, const onv_options *options, onv_error *err)
+static onv_status run_shape(tracing *t, uint32_t shape, onv_error *err)
 {
+    onv_options options = t->options;
     onv_analysis *analysis = NULL;
     onv_execution made = {0};
     onv_runtime_result result;
-    onv_status status = onv_analysis_create(t->from, options, &analysis, err);
-    if (status == ONV_OK) status = check_names(t, options->dims_found, err);
+    options.dims = t->dims;
+    options.n_dims = list_dims(t, shape);
+    if (options.dims_found != NULL) options.dims_found = t->found;
+    onv_status status = onv_analysis_create(t->from, &options, &analysis, err);
+    if (status == ONV_OK) status = check_names(t, err);
     if (status == ONV_OK && !is_there(analysis))
         status = onv_fail(err, ONV_ERR_USAGE,
                           "line %u of the requests leaves %llu tensors without a size",
@@ -131,24 +137,6 @@ static onv_status run_with(tracing *t, uint32_t shape, const onv_options *option
         onv_execution_cleanup(&made);
     }
     onv_analysis_destroy(analysis);
-    return status;
-}
-
-static onv_status run_shape(tracing *t, uint32_t shape, onv_error *err)
-{
-    size_t most = t->options.n_dims + t->table.n_names;
-    onv_dim_binding *dims = onv_heap_calloc(most, sizeof *dims);
-    bool *found = onv_heap_calloc(most, sizeof *found);
-    onv_status status = dims == NULL || found == NULL ? onv_fail_memory(err) : ONV_OK;
-    if (status == ONV_OK) {
-        onv_options options = t->options;
-        options.dims = dims;
-        options.n_dims = list_dims(t, shape, dims);
-        if (options.dims_found != NULL) options.dims_found = found;
-        status = run_with(t, shape, &options, err);
-    }
-    onv_heap_free(dims);
-    onv_heap_free(found);
     return status;
 }
 
@@ -200,6 +188,9 @@ static onv_status trace_shapes(const onv_request *from, const onv_options *optio
     t.options.train = t.options.checkpoint = NULL;
     ONV_TRY(onv_requests_csv_read(options->shape_trace, arena, &t.table, err));
     if (replaces_batch(&t)) t.options.batch = 0;
+    size_t most_dims = options->n_dims + t.table.n_names;
+    t.dims = ONV_ARENA_ARRAY(arena, onv_dim_binding, most_dims);
+    t.found = ONV_ARENA_ARRAY(arena, bool, most_dims);
     t.shapes = ONV_ARENA_ARRAY(arena, onv_ort_shape, MOST_SHAPES);
     t.sequence = ONV_ARENA_ARRAY(arena, uint32_t, t.table.n_requests);
     t.first_of = ONV_ARENA_ARRAY(arena, uint32_t, MOST_SHAPES);

@@ -125,7 +125,7 @@ onv_status onv_snapshot_get(const char *path, const onv_limits *limits, onv_snap
     onv_watch watch;
     onv_snapshot s;
     options.limits = limits;
-    onv_quota *before = onv_watch_start(&watch, &options);
+    onv_watch_start(&watch, &options);
     onv_status status = onv_snapshot_read(&s, path, SIZE_MAX, error);
     onv_snapshot_info full = {.requested_peak_bytes = s.requested_peak,
                               .allocated_peak_bytes = s.allocated_peak,
@@ -134,8 +134,7 @@ onv_status onv_snapshot_get(const char *path, const onv_limits *limits, onv_snap
                               .devices = s.n_devices,
                               .has_history = s.has_history};
     onv_snapshot_cleanup(&s);
-    status = onv_watch_verdict(&watch, status, error);
-    onv_watch_leave(&watch, before);
+    status = onv_watch_leave(&watch, status, error);
     if (status == ONV_OK) onv_give(info, size, &full, sizeof full);
     return status;
 }

@@ -80,20 +80,9 @@ onv_status onv_analysis_infer_unbound(const onv_options *options, onv_analysis *
                         "the file that is written keeps the types of its weights: leave the "
                         "precision out");
     if (!onv_infer_has_sizes(options)) return ONV_OK;
-    onv_model *model = onv_heap_calloc(1, sizeof *model);
+    onv_model *model = ONV_ARENA_ARRAY(&analysis->making->arena, onv_model, 1);
     if (model == NULL) return onv_fail_memory(err);
-    onv_status status = infer_unbound(&analysis->model, options, model, err);
-    if (status == ONV_OK)
-        analysis->unbound = model;
-    else
-        onv_heap_free(model);
-    return status;
-}
-
-void onv_analysis_forget_unbound(onv_analysis *analysis)
-{
-    if (analysis->unbound == NULL) return;
-    onv_model_cleanup(analysis->unbound);
-    onv_heap_free(analysis->unbound);
-    analysis->unbound = NULL;
+    ONV_TRY(infer_unbound(&analysis->model, options, model, err));
+    analysis->unbound = model;
+    return ONV_OK;
 }

@@ -6,15 +6,16 @@
 #include "base/fail.h"
 #include "load/limits.h"
 
-static onv_quota *enter(onv_watch *watch)
+static void enter(onv_watch *watch)
 {
     watch->quota.over = onv_watch_over;
     watch->quota.context = watch;
     watch->quota.ask_at = 0;
-    return onv_quota_enter(&watch->quota);
+    watch->before = onv_quota_enter(&watch->quota);
+    watch->locale = onv_locale_enter();
 }
 
-onv_quota *onv_watch_start(onv_watch *watch, const onv_options *options)
+void onv_watch_start(onv_watch *watch, const onv_options *options)
 {
     onv_limits limits = onv_limits_resolve(options->limits);
     uint64_t fallback = options->checkpoint != NULL ? ONV_DEFAULT_PLANS_WORK : 0;
@@ -25,7 +26,7 @@ onv_quota *onv_watch_start(onv_watch *watch, const onv_options *options)
                          .cancelled = options->cancelled,
                          .cancel_context = options->cancel_context};
     clock_gettime(CLOCK_MONOTONIC, &watch->start);
-    return enter(watch);
+    enter(watch);
 }
 
 /* b - a */
@@ -38,21 +39,24 @@ static struct timespec between(struct timespec a, struct timespec b)
 }
 
 /* While nobody is watched `start` holds what has passed. */
-void onv_watch_leave(onv_watch *watch, onv_quota *before)
+onv_status onv_watch_leave(onv_watch *watch, onv_status status, onv_error *err)
 {
     struct timespec now;
+    status = onv_watch_verdict(watch, status, err);
     clock_gettime(CLOCK_MONOTONIC, &now);
     watch->start = between(watch->start, now);
     watch->cancelled = NULL;
-    onv_quota_enter(before);
+    onv_locale_leave(watch->locale);
+    onv_quota_enter(watch->before);
+    return status;
 }
 
-onv_quota *onv_watch_resume(onv_watch *watch)
+void onv_watch_resume(onv_watch *watch)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     watch->start = between(watch->start, now);
-    return enter(watch);
+    enter(watch);
 }
 
 bool onv_watch_has_room(const onv_watch *w)

@@ -1,9 +1,11 @@
-/* What an analysis may take: its quota of memory, with the limits on time and work, and the caller's word. */
+/* What a call may take: its quota of memory, with the limits on time and work, and the caller's word. Meanwhile its thread has
+ * the C locale. */
 #ifndef ONV_API_WATCH_H
 #define ONV_API_WATCH_H
 
 #include <time.h>
 
+#include "api/locale.h"
 #include "base/quota.h"
 #include "onnxvram/onnxvram.h"
 
@@ -16,15 +18,17 @@ typedef struct onv_watch {
     bool searches; /* without that: work has a limit of its own while the analysis is repeated */
     bool (*cancelled)(void *context);
     void *cancel_context;
+    onv_quota *before; /* of the thread, and its locale */
+    onv_locale locale;
 } onv_watch;
 
-/* From now on what this thread does counts, until onv_watch_leave(), which takes what this gave. The
- * watch stays where it is meanwhile. */
-onv_quota *onv_watch_start(onv_watch *watch, const onv_options *options);
-void onv_watch_leave(onv_watch *watch, onv_quota *before);
+/* From now on what this thread does counts, until onv_watch_leave(), which returns the verdict. The watch stays where it is
+ * meanwhile. */
+void onv_watch_start(onv_watch *watch, const onv_options *options);
+onv_status onv_watch_leave(onv_watch *watch, onv_status status, onv_error *err);
 
 /* Goes on with what a watch that was left has not taken; nobody cancels it any more. */
-onv_quota *onv_watch_resume(onv_watch *watch);
+void onv_watch_resume(onv_watch *watch);
 
 /* Whether the limits leave room for some tens of further analyses like the one that was made. */
 bool onv_watch_has_room(const onv_watch *watch);

@@ -199,7 +199,8 @@ TEST(an_answer_needs_no_room_for_more)
         uint64_t limit = 64 << 20;
         size_t ignored = 0;
         onv_status status = ONV_OK;
-        for (; status == ONV_OK; limit -= limit / 64) {
+        /* With the example the analysis may lack memory for what comes behind it, which there is without. */
+        for (; status == ONV_OK || (!was_left_out && limit > 1 << 20); limit -= limit / 64) {
             onv_options options = onv_options_default();
             onv_limits limits = onv_limits_default();
             onv_analysis *analysis;
@@ -210,7 +211,7 @@ TEST(an_answer_needs_no_room_for_more)
             options.example = options.savings = true;
             options.runtimes = "ideal";
             status = onv_analysis_new(rows[i].model, &options, &analysis, &error);
-            if (status != ONV_OK) break;
+            if (status != ONV_OK) continue;
             bool is_told = false;
             for (size_t k = 0; k < analysis->model.diags.count; k++)
                 is_told |= strcmp(analysis->model.diags.at[k].code, rows[i].code) == 0;
