@@ -27,9 +27,10 @@ MIB = 1 << 20
 PATCHES = 32  # the feature that tells them
 RANK, WIDTH = 9, 22
 # The layout of the file: see src/kernels/conv_trees.h.
-HEAD, KIND, PART, PAIR = (struct.Struct(f) for f in ("<5I", "<HHBB", "<BBHI", "<HH"))
+HEAD, KIND, PART, PAIR = (struct.Struct(f) for f in ("<6I4B", "<HHBB", "<BBHI", "<HH"))
 LIMIT, ROOT = struct.Struct("<f"), struct.Struct("<II")
-LOW_IS_LEAF, HIGH_IS_LEAF = 64, 128
+LOW_IS_LEAF, LOW_IS_SHORT, LOW_IS_LONG = range(3)
+LONG, TABLED = 64, 3  # bytes of what has a skip; how often a leaf is met that has a row
 FORMS = ["none", "x+y+w", "x+w", "y+w", "x+y", "x", "y", "w", "X+Y+W", "X+W", "Y+W", "X+Y", "X", "Y", "W", "N*w", "2x", "2y",
          "winograd", "fft", "2N*w", "winograd's weights", "8 groups' x+y", "8 groups' x+y+w", "2^n x+y+w", "table", "16 images' winograd",
          "fft of 32 x 32", "float x+y+w", "8 groups' X+Y+W", "even groups' x+y+w", "64 channels' x+y+w", "64 channels' x+y"]
@@ -469,49 +470,49 @@ class Tree:
 
 def trees_of(data):
     """The trees that `write` wrote, by arch, mode and pass."""
-    sizes = HEAD.unpack_from(data)
-    at, tables = HEAD.size, []
-    for layout, size in zip((KIND, PART, PAIR, LIMIT, ROOT), sizes):
-        tables.append([layout.unpack_from(data, at + i * layout.size) for i in range(size)])
-        at += size * layout.size
-    kinds, parts, pairs, limits, roots = tables
-    parts = [(form, splits, rest, kinds[kind] if kind else None) for form, kind, splits, rest in parts]
+    *places, one_limit, one_pair, pair_firsts, one_part = HEAD.unpack_from(data)
+    kinds, parts, pairs, limits, roots = (
+        list(layout.iter_unpack(data[at:end])) for layout, at, end in zip((KIND, PART, PAIR, LIMIT, ROOT), places, places[1:]))
+    forms = [(form, splits, rest, kinds[kind] if kind else None) for form, kind, splits, rest in parts]
+
+    def node_at(tree, here, is_leaf):
+        """Adds the node and those under it; what follows them."""
+        index = len(tree.nodes)
+        tree.nodes.append((-1, -1, 0, 0))
+        if is_leaf:
+            is_pair = data[here] < pair_firsts
+            number, here = number_at(data, here, one_pair if is_pair else pair_firsts)
+            if not is_pair:
+                other, here = number_at(data, here, one_part)
+            tree.leaves[index] = tuple(forms[part] for part in (pairs[number] if is_pair else (number - pair_firsts, other)))
+            return here
+        (feature, low), high_is_leaf = divmod(data[here] // 2, 3), data[here] % 2
+        limit, here = number_at(data, here + 1, one_limit)
+        high = node_at(tree, here + 2 * (low == LOW_IS_LONG), low == LOW_IS_LEAF)
+        tree.nodes[index] = (index + 1, len(tree.nodes), feature, limits[limit][0])
+        return node_at(tree, high, high_is_leaf)
+
     trees = {}
     for job, (root, most) in zip(((a, m, p) for a in ARCHS for m in MODES for p in "fdw"), roots):
-        tree = trees[job] = Tree([], {}, most)
-        pending = [(at + root - 1, None, False)] if root else []
-        while pending:  # a node, whose right child it is, whether it is a leaf
-            here, parent, is_leaf = pending.pop()
-            index = len(tree.nodes)
-            if parent is not None:
-                left, _, *rest = tree.nodes[parent]
-                tree.nodes[parent] = (left, index, *rest)
-            if is_leaf:
-                one, other = pairs[number_at(data, here)[0]]
-                tree.nodes.append((-1, -1, 0, 0))
-                tree.leaves[index] = parts[one], parts[other]
-                continue
-            head = data[here]
-            limit, low = number_at(data, here + 1)
-            skip, low = (0, low) if head & LOW_IS_LEAF else number_at(data, low)
-            high = low + skip if skip else number_at(data, low)[1]
-            tree.nodes.append((index + 1, -1, head & 63, limits[limit][0]))
-            pending += [(high, index, bool(head & HIGH_IS_LEAF)), (low, None, bool(head & LOW_IS_LEAF))]
+        trees[job] = Tree([], {}, most)
+        if root:
+            node_at(trees[job], places[-1] + root - 1, False)
     return trees
 
 
-def number_at(data, at):
-    """Seven bits a byte, the lowest first; the last byte has no top bit. Also what follows it."""
-    number, bits = 0, 0
-    while True:
-        number |= (data[at] & 127) << bits
-        at, bits = at + 1, bits + 7
-        if data[at - 1] < 128:
-            return number, at
+def number_at(data, at, alone):
+    """See src/kernels/conv_trees.h; `alone`: how many first bytes are a number. Also what follows it."""
+    first = data[at]
+    return (first, at + 1) if first < alone else (alone + (first - alone << 8 | data[at + 1]), at + 2)
 
 
-def number_of(number):
-    return bytes((number & 127 | 128,)) + number_of(number >> 7) if number > 127 else bytes((number,))
+def number_of(number, alone):
+    return bytes((number,)) if number < alone else bytes((alone + (number - alone >> 8), (number - alone) & 255))
+
+
+def alone_of(numbers, firsts=256):
+    """How many of so many first bytes can stand alone."""
+    return min(firsts, (256 * firsts - len(numbers)) // 255)
 
 
 def rounded(rests):
@@ -532,23 +533,22 @@ def shape_of(tree, at=0):
     return low if low == high else (feature, float(np.float32(math.floor(limit))), low, high)
 
 
-def counted(shape, pairs, limits):
-    if len(shape) == 2:
-        pairs[shape] += 1
-        return
-    limits[shape[1]] += 1
-    counted(shape[2], pairs, limits)
-    counted(shape[3], pairs, limits)
+def nodes_of(shape):
+    return [shape] + [node for under in shape[2:] for node in nodes_of(under)]
 
 
-def emit(shape, pairs, limits):
+def emit(shape, pairs, parts, limits, firsts):
     """The tree as bytes: see src/kernels/conv_trees.h."""
+    one_limit, one_pair, pair_firsts, one_part = firsts
     if len(shape) == 2:
-        return number_of(pairs[shape])
+        if shape in pairs:
+            return number_of(pairs[shape], one_pair)
+        return number_of(pair_firsts + parts[shape[0]], pair_firsts) + number_of(parts[shape[1]], one_part)
     feature, limit, low, high = shape
-    is_leaf, first = len(low) == 2, emit(low, pairs, limits)
-    head = feature | (LOW_IS_LEAF if is_leaf else 0) | (HIGH_IS_LEAF if len(high) == 2 else 0)
-    return bytes((head,)) + number_of(limits[limit]) + (b"" if is_leaf else number_of(len(first))) + first + emit(high, pairs, limits)
+    first, last = (emit(under, pairs, parts, limits, firsts) for under in (low, high))
+    kind = LOW_IS_LEAF if len(low) == 2 else LOW_IS_LONG if len(first) >= LONG else LOW_IS_SHORT
+    head = bytes(((len(high) == 2) + 2 * kind + 6 * feature,)) + number_of(limits[limit], one_limit)
+    return head + (struct.pack("<H", len(first)) if kind == LOW_IS_LONG else b"") + first + last
 
 
 def numbered(counts):
@@ -558,23 +558,29 @@ def numbered(counts):
 
 def write(out, trees):
     """Says how many bytes of nodes, leaves and parts there are."""
-    shapes, counts, limit_counts = {job: shape_of(tree) for job, tree in trees.items() if tree.nodes}, Counter(), Counter()
-    for job, shape in shapes.items():
-        shapes[job] = shape = shape if len(shape) > 2 else (0, 0, shape, shape)
-        counted(shape, counts, limit_counts)
-    pairs, limits, kinds, parts, rows = numbered(counts), numbered(limit_counts), {(0, 0, 0, 0): 0}, {}, []
-    for pair in pairs:
-        rows.append([parts.setdefault((form, kinds.setdefault(tiles or (0, 0, 0, 0), len(kinds)), splits, rest), len(parts))
-                     for form, splits, rest, tiles in pair])
+    shapes = {job: shape_of(tree) for job, tree in trees.items() if tree.nodes}
+    shapes = {job: shape if len(shape) > 2 else (0, 0, shape, shape) for job, shape in shapes.items()}
+    everything = [node for shape in shapes.values() for node in nodes_of(shape)]
+    counts, part_counts = Counter(node for node in everything if len(node) == 2), Counter()
+    for pair, count in counts.items():
+        for part in pair:
+            part_counts[part] += count if count < TABLED else 0
+    pairs = numbered({pair: count for pair, count in counts.items() if count >= TABLED})
+    limits, parts = numbered(Counter(node[1] for node in everything if len(node) > 2)), numbered(part_counts)
+    pair_firsts = 256 - math.ceil(len(parts) / 256)
+    firsts = alone_of(limits), alone_of(pairs, pair_firsts), pair_firsts, alone_of(parts)
     nodes, roots = b"", []
     for job, tree in trees.items():
         roots.append((len(nodes) + 1 if job in shapes else 0, tree.most))
-        nodes += emit(shapes[job], pairs, limits) if job in shapes else b""
-    out.write(HEAD.pack(*map(len, (kinds, parts, rows, limits, roots))))
-    for layout, table in ((KIND, kinds), (PART, parts), (PAIR, rows), (LIMIT, [(limit,) for limit in limits]), (ROOT, roots)):
-        out.writelines(layout.pack(*row) for row in table)
-    out.write(nodes)
-    return f"{len(nodes)} bytes of nodes, {len(pairs)} different leaves of {len(parts)} parts"
+        nodes += emit(shapes[job], pairs, parts, limits, firsts) if job in shapes else b""
+    kinds = {(0, 0, 0, 0): 0}
+    part_rows = [(form, kinds.setdefault(tiles or (0, 0, 0, 0), len(kinds)), splits, rest) for form, splits, rest, tiles in parts]
+    pair_rows = ((parts[one], parts[other]) for one, other in pairs)
+    rows = (KIND, kinds), (PART, part_rows), (PAIR, pair_rows), (LIMIT, zip(limits)), (ROOT, roots)
+    tables = [b"".join(layout.pack(*row) for row in table) for layout, table in rows] + [nodes]
+    places = [HEAD.size + sum(map(len, tables[:i])) for i in range(len(tables))]
+    out.write(HEAD.pack(*places, *firsts) + b"".join(tables))
+    return f"{len(nodes)} bytes of nodes, {len(counts)} different leaves of {len(parts)} parts"
 
 
 def main(folder, table=None):

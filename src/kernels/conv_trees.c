@@ -6,11 +6,13 @@
 /* share/cudnn/conv.trees: cmake/embed.cmake makes it C. */
 extern const unsigned char onv_cudnn_conv_trees[];
 
-enum { KINDS, PARTS, PAIRS, LIMITS, ROOTS, NODES, N_TABLES = NODES };
-enum { FEATURE = 63, LOW_IS_LEAF = 64, HIGH_IS_LEAF = 128 };
+enum { KINDS, PARTS, PAIRS, LIMITS, ROOTS, NODES, N_TABLES };
+/* First bytes that are a number, and those of leaves that are pairs: they follow the places of tables. */
+enum { ONE_LIMIT = N_TABLES * 4, ONE_PAIR, PAIR, ONE_PART };
+enum { LOW_IS_LEAF, LOW_IS_SHORT, LOW_IS_LONG, LOW_KINDS };
 
 static const uint8_t row_bytes[N_TABLES] = {
-    [KINDS] = 6, [PARTS] = 8, [PAIRS] = 4, [LIMITS] = 4, [ROOTS] = 8};
+    [KINDS] = 6, [PARTS] = 8, [PAIRS] = 4, [LIMITS] = 4, [ROOTS] = 8, [NODES] = 1};
 
 static uint32_t u16(const unsigned char *at)
 {
@@ -22,21 +24,15 @@ static uint32_t u32(const unsigned char *at)
     return u16(at) | u16(at + 2) << 16;
 }
 
-static uint32_t count_of(uint32_t table)
-{
-    return u32(onv_cudnn_conv_trees + sizeof(uint32_t) * table);
-}
-
-static const unsigned char *table_at(uint32_t table)
-{
-    const unsigned char *at = onv_cudnn_conv_trees + sizeof(uint32_t) * N_TABLES;
-    for (uint32_t i = 0; i < table; i++) at += (size_t)count_of(i) * row_bytes[i];
-    return at;
-}
-
 static const unsigned char *row_at(uint32_t table, uint32_t row)
 {
-    return table_at(table) + (size_t)row * row_bytes[table];
+    const unsigned char *trees = onv_cudnn_conv_trees;
+    return trees + u32(trees + sizeof(uint32_t) * table) + (size_t)row * row_bytes[table];
+}
+
+static uint32_t first_bytes(uint32_t which)
+{
+    return onv_cudnn_conv_trees[which];
 }
 
 static onv_conv_form form_of(uint32_t part)
@@ -50,19 +46,34 @@ static onv_conv_form form_of(uint32_t part)
 }
 
 /* `at` goes behind it. */
-static uint32_t number_at(const unsigned char **at)
+static uint32_t number_at(const unsigned char **at, uint32_t of_one_byte)
 {
-    uint32_t number = 0;
-    for (uint32_t bits = 0;; bits += 7) {
-        unsigned char byte = *(*at)++;
-        number |= (uint32_t)(byte & 127) << bits;
-        if (byte < 128) return number;
+    uint32_t number = *(*at)++;
+    return number < of_one_byte ? number : of_one_byte + ((number - of_one_byte) << 8 | *(*at)++);
+}
+
+static const unsigned char *behind_number(const unsigned char *at, uint32_t of_one_byte)
+{
+    return at + (*at < of_one_byte ? 1 : 2);
+}
+
+/* The place behind a node and all under it, or behind a leaf. */
+static const unsigned char *behind(const unsigned char *at, bool is_leaf)
+{
+    while (!is_leaf) {
+        uint32_t head = *at, low = head / 2 % LOW_KINDS;
+        at = behind_number(at + 1, first_bytes(ONE_LIMIT));
+        at = low == LOW_IS_LONG ? at + sizeof(uint16_t) + u16(at) : behind(at, low == LOW_IS_LEAF);
+        is_leaf = head % 2 != 0;
     }
+    bool is_pair = *at < first_bytes(PAIR);
+    at = behind_number(at, first_bytes(ONE_PAIR));
+    return is_pair ? at : behind_number(at, first_bytes(ONE_PART));
 }
 
 bool onv_conv_tree_has(uint32_t root)
 {
-    return root < count_of(ROOTS) && u32(row_at(ROOTS, root)) != 0;
+    return row_at(ROOTS, root) < row_at(NODES, 0) && u32(row_at(ROOTS, root)) != 0;
 }
 
 uint32_t onv_conv_tree_most_mib(uint32_t root)
@@ -70,31 +81,42 @@ uint32_t onv_conv_tree_most_mib(uint32_t root)
     return u32(row_at(ROOTS, root) + sizeof(uint32_t));
 }
 
+static void meet_leaf(const onv_conv_question *q, const unsigned char *at, bool is_own)
+{
+    uint32_t pairs = first_bytes(PAIR), likeliest, second;
+    if (*at < pairs) {
+        const unsigned char *pair = row_at(PAIRS, number_at(&at, first_bytes(ONE_PAIR)));
+        likeliest = u16(pair);
+        second = u16(pair + 2);
+    } else {
+        likeliest = number_at(&at, pairs) - pairs;
+        second = number_at(&at, first_bytes(ONE_PART));
+    }
+    q->meet(q->context, form_of(likeliest), is_own ? ONV_CONV_LIKELIEST : ONV_CONV_NEARBY);
+    q->meet(q->context, form_of(second), is_own ? ONV_CONV_SECOND : ONV_CONV_NEARBY);
+}
+
 static void walk(const onv_conv_question *q, const unsigned char *at, bool is_leaf, bool is_own)
 {
-    const unsigned char *limits = table_at(LIMITS);
     while (!is_leaf) {
-        uint8_t head = *at++, which = head & FEATURE;
-        uint32_t bits = u32(limits + (size_t)number_at(&at) * row_bytes[LIMITS]);
+        uint32_t head = *at++, low_is = head / 2 % LOW_KINDS, which = head / 2 / LOW_KINDS;
+        uint32_t bits = u32(row_at(LIMITS, number_at(&at, first_bytes(ONE_LIMIT))));
         float size = (float)q->feature(q->context, which), limit;
         memcpy(&limit, &bits, sizeof limit);
-        size_t skip = (head & LOW_IS_LEAF) != 0 ? 0 : number_at(&at);
-        const unsigned char *low = at, *high = at + skip;
-        if (skip == 0) number_at(&high);
-        bool is_low = size <= limit;
-        bool is_near = is_low ? limit + 1 < q->reach * size : size < q->reach * limit;
-        bool low_is_leaf = skip == 0, high_is_leaf = (head & HIGH_IS_LEAF) != 0;
-        if (is_near && is_own && (q->sizes >> which & 1) != 0)
-            walk(q, is_low ? high : low, is_low ? high_is_leaf : low_is_leaf, false);
+        bool is_low = size <= limit, low_is_leaf = low_is == LOW_IS_LEAF, high_is_leaf = head % 2;
+        bool is_near = is_own && (q->sizes >> which & 1) != 0 &&
+                       (is_low ? limit + 1 < q->reach * size : size < q->reach * limit);
+        uint32_t skip = low_is == LOW_IS_LONG ? u16(at) : 0;
+        const unsigned char *low = skip > 0 ? at + sizeof(uint16_t) : at, *high = low + skip;
+        if (skip == 0 && (is_near || !is_low)) high = behind(low, low_is_leaf);
+        if (is_near) walk(q, is_low ? high : low, is_low ? high_is_leaf : low_is_leaf, false);
         at = is_low ? low : high;
         is_leaf = is_low ? low_is_leaf : high_is_leaf;
     }
-    const unsigned char *pair = row_at(PAIRS, number_at(&at));
-    q->meet(q->context, form_of(u16(pair)), is_own ? ONV_CONV_LIKELIEST : ONV_CONV_NEARBY);
-    q->meet(q->context, form_of(u16(pair + 2)), is_own ? ONV_CONV_SECOND : ONV_CONV_NEARBY);
+    meet_leaf(q, at, is_own);
 }
 
 void onv_conv_tree_ask(uint32_t root, const onv_conv_question *question)
 {
-    walk(question, table_at(NODES) + u32(row_at(ROOTS, root)) - 1, false, true);
+    walk(question, row_at(NODES, u32(row_at(ROOTS, root)) - 1), false, true);
 }

@@ -3,19 +3,22 @@
  * They are data, share/cudnn/conv.trees, which scripts/cudnn/fit.py writes and the build makes part of the program; they
  * are walked where they lie. Little-endian, without padding:
  *
- *     u32 n_kinds, n_parts, n_pairs, n_limits, n_roots
+ *     u32 place of kinds, of parts, of pairs, of limits, of roots, of nodes
+ *     u8  one_limit, one_pair, pair, one_part              how many first bytes: see below
  *     kinds   u16 height, width, u8 down, across           tiles of kernels
  *     parts   u8 base, tiles, u16 splits, u32 tail         forms
- *     pairs   u16 part, u16 other                          leaves: the likeliest form and the second, or the same one
+ *     pairs   u16 part, u16 other                          the commonest leaves: the likeliest form and the second, or the same one
  *     limits  f32
  *     roots   u32 place, u32 most_mib                      by architecture, mode and pass; place 0: no tree, else 1 +
  *                                                          the first byte among the nodes
- *     nodes   inner  u8 feature + 64 (low is a leaf) + 128 (high is one), limit, skip    at most the limit: low, which is the next
- *                                                          node, else high, `skip` bytes on; no skip where low is a leaf
- *             leaf   pair
+ *     nodes   inner  u8 high is a leaf + 2 * (low: 0 a leaf, 1 short, 2 long) + 6 * feature, limit, u16 skip if low is long
+ *                                                          at most the limit: low, which is the next node, else high,
+ *                                                          `skip` bytes on; a short one is read to find what is behind
+ *             leaf   pair; or part, other part
  *
- * Limits, skips and pairs in nodes are numbers of seven bits a byte, the lowest first, the top bit: another follows. The
- * commonest limits and pairs come first. A root is no leaf.
+ * Limits, pairs and parts in nodes are numbers; the commonest have the lowest. Those below the count of first bytes that stand alone
+ * (one_limit, one_pair, one_part) are one byte, others two: the count + 256 * (first byte - count) + second byte. A leaf with a first byte of at least
+ * `pair` has two parts; then the first one is 256 * (first byte - pair) + second byte. A root is no leaf.
  *
  * A tree is one root. Cost of a question: the square of its depth at most. */
 #ifndef ONV_KERNELS_CONV_TREES_H
