@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/json.h"
 #include "cli/message.h"
 #include "cli/values.h"
 #include "cli/work.h"
@@ -53,7 +54,10 @@ void onv_cli_put_range(onv_cli_deployment *d, json_t *object, const char *what, 
                        uint64_t low, uint64_t high)
 {
     print_range(d, what, low, high);
-    onv_cli_put(d, object, key, json_pack("[I, I]", (json_int_t)low, (json_int_t)high));
+    json_t *ends = json_array();
+    onv_cli_put(d, object, key, ends);
+    d->has_failed |= json_array_append_new(ends, json_integer((json_int_t)low)) != 0 ||
+                     json_array_append_new(ends, json_integer((json_int_t)high)) != 0;
 }
 
 void onv_cli_put_total(onv_cli_deployment *d, uint64_t low, uint64_t high)
@@ -102,15 +106,9 @@ void onv_cli_use_budget(const onv_cli *cli, onv_options *options)
 
 /* --- The work ---------------------------------------------------------------------------------- */
 
-static json_t *wrap(const onv_cli_deployment *d)
-{
-    return json_pack("{s: i, s: s+, s: O}", "schema_version", 1, "generator", "onnxvram ",
-                     onv_version(), "deployment", d->json);
-}
-
 static bool write_json(const onv_cli_deployment *d, FILE *stream)
 {
-    json_t *all = wrap(d);
+    json_t *all = onv_cli_json_output("deployment", json_incref(d->json));
     bool good = all != NULL && json_dumpf(all, stream, JSON_INDENT(2)) == 0;
     json_decref(all);
     return good && fputc('\n', stream) != EOF;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/json.h"
 #include "cli/sweep.h"
 
 /* What could not be written stays with the stream, so that its end alone looks. */
@@ -139,6 +140,11 @@ static void write_csv(const onv_sweep *sweep, onv_cli_sink *sink)
 
 /* --- JSON -------------------------------------------------------------------------------------- */
 
+static json_t *integer(uint64_t number)
+{
+    return json_integer((json_int_t)number);
+}
+
 static json_t *json_of_point(const onv_sweep *sweep, const onv_sweep_point *p)
 {
     json_t *bindings = json_object(), *runtimes = json_object(), *fits = json_object();
@@ -148,27 +154,26 @@ static json_t *json_of_point(const onv_sweep *sweep, const onv_sweep_point *p)
     for (size_t i = 0; i < p->n_runtimes; i++) {
         const onv_answer_runtime_info *r = &p->runtimes[i];
         json_object_set_new(runtimes, sweep->runtimes[i],
-                            json_pack("{s:I,s:I}", "low_bytes", (json_int_t)r->low_bytes,
-                                      "high_bytes", (json_int_t)r->high_bytes));
+                            onv_cli_json("low_bytes", integer(r->low_bytes), "high_bytes",
+                                         integer(r->high_bytes), NULL));
     }
     for (size_t i = 0; i < sweep->n_devices; i++)
         json_object_set_new(fits, sweep->devices[i], json_boolean(p->fits[i]));
     if (!p->is_answered) {
         json_decref(runtimes);
         json_decref(fits);
-        return json_pack("{s:o,s:n}", "bindings", bindings, "answer");
+        return onv_cli_json("bindings", bindings, "answer", json_null(), NULL);
     }
-    return json_pack("{s:o,s:{s:s,s:I,s:I,s:o,s:o}}", "bindings", bindings, "answer", "runtime",
-                     sweep->runtimes[p->largest], "low_bytes", (json_int_t)most->low_bytes,
-                     "high_bytes", (json_int_t)most->high_bytes, "runtimes", runtimes, "fits",
-                     fits);
+    json_t *answer = onv_cli_json("runtime", json_string(sweep->runtimes[p->largest]), "low_bytes",
+                                  integer(most->low_bytes), "high_bytes", integer(most->high_bytes),
+                                  "runtimes", runtimes, "fits", fits, NULL);
+    return onv_cli_json("bindings", bindings, "answer", answer, NULL);
 }
 
 /* To be freed; NULL without memory. */
 static char *json_of(const onv_sweep *sweep, size_t flags)
 {
-    char generator[64], model[4096];
-    snprintf(generator, sizeof generator, "onnxvram %s", onv_version());
+    char model[4096];
     onv_printable(sweep->model, model, sizeof model); /* a path need not be UTF-8 */
     json_t *points = json_array(), *axes = json_array(), *devices = json_array();
     for (size_t k = 0; k < sweep->n_points; k++)
@@ -176,11 +181,12 @@ static char *json_of(const onv_sweep *sweep, size_t flags)
     for (size_t i = 0; i < sweep->n_axes; i++)
         json_array_append_new(axes, json_string(axis_name(&sweep->axes[i])));
     for (size_t i = 0; i < sweep->n_devices; i++)
-        json_array_append_new(devices, json_pack("{s:s,s:I}", "name", sweep->devices[i],
-                                                 "usable_bytes", (json_int_t)sweep->usable[i]));
-    json_t *all = json_pack("{s:i,s:s,s:{s:s,s:s,s:o,s:o,s:o}}", "schema_version", 1, "generator",
-                            generator, "sweep", "path", model, "gpu", sweep->gpu, "axes", axes,
-                            "devices", devices, "points", points);
+        json_array_append_new(devices,
+                              onv_cli_json("name", json_string(sweep->devices[i]), "usable_bytes",
+                                           integer(sweep->usable[i]), NULL));
+    json_t *part = onv_cli_json("path", json_string(model), "gpu", json_string(sweep->gpu), "axes",
+                                axes, "devices", devices, "points", points, NULL);
+    json_t *all = onv_cli_json_output("sweep", part);
     char *text = all != NULL ? json_dumps(all, flags | JSON_REAL_PRECISION(6)) : NULL;
     json_decref(all);
     return text;
