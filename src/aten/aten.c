@@ -8,24 +8,38 @@
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 /* What rows are made of. */
-#define KERNEL                     .form = ONV_ATEN_KERNEL
-#define POINTWISE                  .form = ONV_ATEN_POINTWISE
-#define VIEW                       .form = ONV_ATEN_VIEW
-#define MAKES                      .form = ONV_ATEN_MAKES
-#define NOTHING                    .form = ONV_ATEN_NOTHING
-#define RULE(name)                 .rule = ONV_RULE_##name
-#define CAST(name)                 .cast = ONV_CAST_##name
-#define AS(id)                     .as = ONV_ATEN_##id
-#define TEMPS(first)               .temps = (first)
-#define TEMPS_OF_EACH(first, next) .temps = (first), .temps_of_second = (next)
-#define FORWARD_TEMPS(text)        .forward_temps = (text)
-#define INDUCTOR(ahead, back)      .forward = (ahead), .backward = (back)
-#define FUSED                      .is_fused = true
-#define PART(bytes)                .part = (bytes)
-#define COUNTED_AS(id)             .counted_as = ONV_ATEN_##id
-#define PRODUCT                    .multiplies = true
-#define APART                      .is_apart = true
-#define OVERWRITES                 .runs_in_place = true
+#define KERNEL     .form = ONV_ATEN_KERNEL
+#define POINTWISE  .form = ONV_ATEN_POINTWISE
+#define VIEW       .form = ONV_ATEN_VIEW
+#define MAKES      .form = ONV_ATEN_MAKES
+#define NOTHING    .form = ONV_ATEN_NOTHING
+#define RULE(name) .rule = ONV_RULE_##name
+#define CAST(name) .cast = ONV_CAST_##name
+#define AS(id)     .as = ONV_ATEN_##id
+#define MADE(...)                                                                                  \
+    .temps = (const onv_aten_temps[])                                                              \
+    {                                                                                              \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define TEMPS(first)               MADE(.backward = (first))
+#define TEMPS_OF_EACH(first, next) MADE(.backward = (first), .of_second = (next))
+#define FORWARD_TEMPS(text)        MADE(.forward = (text))
+#define TEMPS_OF_BOTH(back, ahead) MADE(.backward = (back), .forward = (ahead))
+#define INDUCTOR(ahead, back)                                                                      \
+    .recipe = (const onv_aten_recipe[])                                                            \
+    {                                                                                              \
+        {                                                                                          \
+            ahead, back                                                                            \
+        }                                                                                          \
+    }
+#define FUSED          .is_fused = true
+#define PART(bytes)    .part = (bytes)
+#define COUNTED_AS(id) .counted_as = ONV_ATEN_##id
+#define PRODUCT        .multiplies = true
+#define APART          .is_apart = true
+#define OVERWRITES     .runs_in_place = true
 
 #define OP(id, arguments, formulas, ...)                                                           \
     [ONV_ATEN_##id] = {.name = #id, .in = (arguments), .grads = (formulas), __VA_ARGS__},

@@ -65,30 +65,38 @@ typedef enum onv_aten_id {
     ONV_ATEN_N_IDS
 } onv_aten_id;
 
+/* Tensors that calls make on their way, in the letters of emit/derivative.c; NULL: none. */
+typedef struct onv_aten_temps {
+    const char *backward;
+    const char *of_second; /* backward, for the second argument, where that differs */
+    const char *forward;
+} onv_aten_temps;
+
+/* torch.compile's operations (recipes.h). */
+typedef struct onv_aten_recipe {
+    const char *forward, *backward;
+} onv_aten_recipe;
+
 typedef struct onv_aten_op {
     const char *name;  /* without "aten." and "_"; with an overload where overloads differ */
     const char *in;    /* names of tensor arguments, those of lists too, separated by spaces */
     const char *grads; /* "": none */
-    const char *temps; /* what backward makes on its way (emit/derivative.c); NULL: nothing */
-    const char
-        *forward_temps; /* what forward makes on its way, in the same letters; NULL: nothing */
-    const char *temps_of_second; /* for the second argument, where that differs; else NULL */
-    const char *forward,
-        *backward; /* torch.compile's operations (recipes.h); NULL: see `is_fused` */
-    uint16_t as;   /* onv_aten_id: the row of what it is on the tape; ONV_ATEN_NONE: its own */
+    const onv_aten_temps *temps;   /* NULL: it makes none */
+    const onv_aten_recipe *recipe; /* NULL: see `is_fused` */
+    uint16_t as; /* onv_aten_id: the row of what it is on the tape; ONV_ATEN_NONE: its own */
     uint16_t
         counted_as; /* onv_aten_id: with which operations it counts as equal work; NONE: it does not count */
-    uint8_t form; /* onv_aten_form */
-    uint8_t cast; /* onv_aten_cast */
-    uint8_t rule; /* onv_aten_rule */
+    uint8_t form : 4; /* onv_aten_form */
+    uint8_t cast : 4; /* onv_aten_cast */
+    uint8_t rule;     /* onv_aten_rule */
     uint8_t
         part; /* of a reduction: the bytes of what a block of threads leaves of it; ONV_PART_LIKE_INPUT; 0: it is none */
     bool
-        is_fused; /* torch.compile fuses it, though it is not POINTWISE, and makes nothing on its way */
+        is_fused : 1; /* torch.compile fuses it, though it is not POINTWISE, and makes nothing on its way */
     bool
-        multiplies; /* matrices: as many multiply-accumulates as the result has elements, times the inner dim */
-    bool runs_in_place; /* networks often call it so */
-    bool is_apart;      /* exporters write it as several nodes, or as one that says less */
+        multiplies : 1; /* matrices: as many multiply-accumulates as the result has elements, times the inner dim */
+    bool runs_in_place : 1; /* networks often call it so */
+    bool is_apart : 1;      /* exporters write it as several nodes, or as one that says less */
 } onv_aten_op;
 
 /* By number; that of ONV_ATEN_NONE has an empty name. */
@@ -108,7 +116,7 @@ static inline onv_aten_id onv_aten_id_of(const onv_aten_op *op)
 /* Whether it is known what torch.compile makes of it: a recipe, or one operation that is fused. */
 static inline bool onv_aten_is_compiled(const onv_aten_op *op)
 {
-    return op->forward != NULL || op->is_fused || op->form == ONV_ATEN_POINTWISE;
+    return op->recipe != NULL || op->is_fused || op->form == ONV_ATEN_POINTWISE;
 }
 
 /* What the operator is on the tape. */

@@ -361,7 +361,7 @@ static void add_plain(builder *b, onv_joint_kind kind)
     }
 }
 
-static void add_by_recipe(builder *b, const onv_aten_op *recipe)
+static void add_by_recipe(builder *b, const onv_aten_recipe *recipe)
 {
     uint32_t before = (uint32_t)b->joint->nodes.count;
     bind_inputs(b);
@@ -377,7 +377,7 @@ static void add_by_recipe(builder *b, const onv_aten_op *recipe)
 
 /* Rows of a trained table are looked up by a kernel of its own, other elements by a pointwise one; the
  * backward of pooling in three dims is a kernel. */
-static const onv_aten_op *recipe_of(const builder *b)
+static const onv_aten_op *row_of(const builder *b)
 {
     enum { VOLUME = 5 };
     const onv_eager_op *op = b->op;
@@ -431,12 +431,12 @@ static void add_op(builder *b)
         return;
     }
     if (repeats_mask(b, op)) return;
-    const onv_aten_op *recipe = recipe_of(b);
+    const onv_aten_op *row = row_of(b);
     if (op->aten == ONV_ATEN_cat) {
         add_plain(b, ONV_JOINT_CAT);
-    } else if (recipe->forward != NULL) {
-        add_by_recipe(b, recipe);
-    } else if (onv_aten_is_compiled(recipe)) {
+    } else if (row->recipe != NULL) {
+        add_by_recipe(b, row->recipe);
+    } else if (onv_aten_is_compiled(row)) {
         add_plain(b, ONV_JOINT_POINTWISE);
     } else {
         if (b->joint->n_unknown++ == 0) b->joint->unknown = op->name;

@@ -79,7 +79,8 @@ static bool adds_product(onv_aten_id op)
 
 static const char *text_of(const onv_aten_op *f, uint32_t input)
 {
-    const char *text = input == 1 && f->temps_of_second != NULL ? f->temps_of_second : f->temps;
+    const onv_aten_temps *t = f->temps;
+    const char *text = input == 1 && t->of_second != NULL ? t->of_second : t->backward;
     if (text == NULL || (input == 0 && adds_product(onv_aten_id_of(f)))) return "x";
     return *text == '<' ? text + 1 : text;
 }
@@ -141,10 +142,12 @@ void onv_emit_derivative(onv_emitter *e)
     const onv_aten_op *f = &onv_aten_ops[e->op.aten];
     const onv_eager_arg *in = e->in.at;
     uint32_t n_in = (uint32_t)e->in.count, last[ONV_BACKWARD_TEMPS];
-    if ((f->temps == NULL && f->temps_of_second == NULL) || e->out.count == 0) return;
+    const onv_aten_temps *temps = f->temps;
+    if (temps == NULL || e->out.count == 0) return;
+    if (temps->backward == NULL && temps->of_second == NULL) return;
     made m = {.is_full = n_in > ONV_BACKWARD_TEMPS};
     operands o = {.result = onv_tensor_at(e, e->out.at[0])};
-    bool self_first = f->temps_of_second != NULL && f->temps_of_second[0] == '<';
+    bool self_first = temps->of_second != NULL && temps->of_second[0] == '<';
     for (uint32_t i = 0; i < n_in && !m.is_full; i++) {
         uint32_t k = self_first ? i : n_in - 1 - i;
         if (in[k].grad != ONV_GRAD_NEW) continue;
@@ -160,12 +163,12 @@ void onv_emit_derivative(onv_emitter *e)
 
 uint64_t onv_forward_temps(const onv_emitter *e)
 {
-    const char *text = onv_aten_ops[e->op.aten].forward_temps;
-    if (text == NULL || e->in.count == 0 || e->out.count == 0) return 0;
+    const onv_aten_temps *temps = onv_aten_ops[e->op.aten].temps;
+    if (temps == NULL || temps->forward == NULL || e->in.count == 0 || e->out.count == 0) return 0;
     made m = {0};
     operands o = {.self = onv_tensor_at(e, e->in.at[0].tensor),
                   .other = onv_tensor_at(e, e->in.at[e->in.count > 1 ? 1 : 0].tensor),
                   .result = onv_tensor_at(e, e->out.at[0])};
-    run(text, &o, &m);
+    run(temps->forward, &o, &m);
     return onv_backward_temps_most(m.at, m.n);
 }

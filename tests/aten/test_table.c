@@ -171,8 +171,8 @@ TEST(finds_every_row)
         /* What it is on the tape is a row of its own, which alone has what belongs to the tape's operation. */
         assert_int_equal(onv_aten_ops[onv_aten_as(op)].as, ONV_ATEN_NONE);
         if (op->as != ONV_ATEN_NONE)
-            assert_true(op->temps == NULL && op->temps_of_second == NULL && op->forward == NULL &&
-                        !op->is_fused && op->counted_as == ONV_ATEN_NONE);
+            assert_true(op->temps == NULL && op->recipe == NULL && !op->is_fused &&
+                        op->counted_as == ONV_ATEN_NONE);
     }
     assert_int_equal(onv_aten_named("relu_"), ONV_ATEN_relu);
     assert_int_equal(onv_aten_named("no_such_operator"), ONV_ATEN_NONE);
@@ -205,7 +205,9 @@ TEST(temporaries_have_known_letters)
 {
     for (int i = 1; i < ONV_ATEN_N_IDS; i++) {
         const onv_aten_op *op = &onv_aten_ops[i];
-        if (!is_sound(op->temps) || !is_sound(op->temps_of_second) || !is_sound(op->forward_temps))
+        const onv_aten_temps *temps = op->temps;
+        if (temps != NULL && (!is_sound(temps->backward) || !is_sound(temps->of_second) ||
+                              !is_sound(temps->forward)))
             fail_msg("%s: TEMPS have a letter, a bracket or more tensors at once than "
                      "src/emit/derivative.c knows",
                      op->name);
@@ -221,8 +223,9 @@ TEST(formulas_fit_their_list)
 {
     for (int i = 1; i < ONV_ATEN_N_IDS; i++) {
         const onv_aten_op *op = &onv_aten_ops[i];
-        size_t n_in = 1, first = op->temps != NULL ? strlen(op->temps) : 1;
-        size_t second = op->temps_of_second != NULL ? strlen(op->temps_of_second) : first;
+        const onv_aten_temps *t = op->temps;
+        size_t n_in = 1, first = t != NULL && t->backward != NULL ? strlen(t->backward) : 1;
+        size_t second = t != NULL && t->of_second != NULL ? strlen(t->of_second) : first;
         for (const char *c = op->in; c != NULL && *c != '\0'; c++) n_in += *c == ' ';
         if (first + second > 2 && (n_in - 1) * first + second + n_in > ONV_BACKWARD_TEMPS)
             fail_msg("%s: its TEMPS are more than ONV_BACKWARD_TEMPS", op->name);
@@ -309,7 +312,7 @@ TEST(documented_row_is_one)
     assert_string_equal(sinh->name, "sinh");
     assert_string_equal(sinh->in, "self");
     assert_string_equal(sinh->grads, "a:a");
-    assert_string_equal(sinh->temps, "ff");
+    assert_string_equal(sinh->temps->backward, "ff");
     assert_int_equal(sinh->form, ONV_ATEN_POINTWISE);
     assert_int_equal(sinh->cast, ONV_CAST_FLOAT32);
     assert_true(onv_aten_is_compiled(sinh));
