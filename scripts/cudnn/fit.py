@@ -30,7 +30,7 @@ RANK, WIDTH = 9, 22
 HEAD, KIND, PART, PAIR = (struct.Struct(f) for f in ("<6I4B", "<HHBB", "<BBHI", "<HH"))
 LIMIT, ROOT = struct.Struct("<f"), struct.Struct("<II")
 LOW_IS_LEAF, LOW_IS_SHORT, LOW_IS_LONG = range(3)
-LONG, TABLED = 64, 3  # bytes of what has a skip; how often a leaf is met that has a row
+LONG, TABLED = 32, 3  # bytes of what has a skip; how often a leaf is met that has a row
 FORMS = ["none", "x+y+w", "x+w", "y+w", "x+y", "x", "y", "w", "X+Y+W", "X+W", "Y+W", "X+Y", "X", "Y", "W", "N*w", "2x", "2y",
          "winograd", "fft", "2N*w", "winograd's weights", "8 groups' x+y", "8 groups' x+y+w", "2^n x+y+w", "table", "16 images' winograd",
          "fft of 32 x 32", "float x+y+w", "8 groups' X+Y+W", "even groups' x+y+w", "64 channels' x+y+w", "64 channels' x+y"]
