@@ -250,13 +250,12 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
     if (cli->analysis.onnx_out && cli->analysis.precision != ONV_PRECISION_AS_EXPORTED)
         return onv_cli_reject("--onnx-out keeps the types of the file: leave --precision out");
     for (size_t i = 0; i < cli->n_outputs; i++) {
-        if (is_formula(cli->outputs[i].format) && cli->n_models > 1)
-            return onv_cli_reject("--formula is of one model: give one, not %zu", cli->n_models);
-        bool is_plan = cli->outputs[i].format == ONV_FORMAT_CHECKPOINTS ||
-                       cli->outputs[i].format == ONV_FORMAT_CHECKPOINTS_PYTHON;
-        if (is_plan && cli->n_models > 1)
-            return onv_cli_reject("--plan-out is of one model: give one, not %zu", cli->n_models);
-        if (cli->outputs[i].format == ONV_FORMAT_DUMP_REPLAY && cli->analysis.replay == NULL)
+        onv_format format = cli->outputs[i].format;
+        bool is_plan = format == ONV_FORMAT_CHECKPOINTS || format == ONV_FORMAT_CHECKPOINTS_PYTHON;
+        if ((is_plan || is_formula(format)) && cli->n_models > 1)
+            return onv_cli_reject("--%s is of one model: give one, not %zu",
+                                  is_plan ? "plan-out" : "formula", cli->n_models);
+        if (format == ONV_FORMAT_DUMP_REPLAY && cli->analysis.replay == NULL)
             return onv_cli_reject("--dump=replay needs a replay: add --replay or --replay=host");
     }
     return finish(cli);

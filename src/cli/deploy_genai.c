@@ -205,7 +205,6 @@ static bool unsized(const char *role, onv_error *error)
         error, ONV_ERR_USAGE,
         "the %s has dimensions without a size: its own report names them; bind each with --dim",
         role);
-    return false;
 }
 
 static onv_analysis *run_session(folder *f, const onv_genai_model *model,

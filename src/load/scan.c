@@ -46,12 +46,7 @@ onv_status onv_walk_put(onv_walk *w, onv_bytes *out, const void *data, size_t by
 onv_status onv_walk_put_varint(onv_walk *w, onv_bytes *out, uint64_t value)
 {
     unsigned char text[ONV_VARINT_MOST_BYTES];
-    size_t n = 0;
-    do {
-        text[n++] = (unsigned char)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
-        value >>= 7;
-    } while (value != 0);
-    return onv_walk_put(w, out, text, n);
+    return onv_walk_put(w, out, text, onv_varint_write(value, text));
 }
 
 onv_status onv_walk_put_field(onv_walk *w, onv_bytes *out, uint32_t number, const void *data,

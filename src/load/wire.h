@@ -7,6 +7,7 @@
 #define ONV_LOAD_WIRE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef enum onv_wire_type {
@@ -19,6 +20,7 @@ typedef enum onv_wire_type {
 } onv_wire_type;
 
 enum { ONV_VARINT_MOST_BYTES = 10, ONV_FIELD_NUMBER_MOST = (1 << 29) - 1 };
+enum { ONV_PAIR_KEY = 1, ONV_PAIR_VALUE }; /* of StringStringEntryProto */
 
 /* False at the end of the bytes and for a varint of more than 64 bits. */
 static inline bool onv_varint_read(const unsigned char **at, const unsigned char *end,
@@ -37,6 +39,17 @@ static inline bool onv_varint_read(const unsigned char **at, const unsigned char
         }
     }
     return false;
+}
+
+/* To `to`, which has room for ONV_VARINT_MOST_BYTES; how many it has. */
+static inline size_t onv_varint_write(uint64_t value, unsigned char *to)
+{
+    size_t n = 0;
+    do {
+        to[n++] = (unsigned char)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
+        value >>= 7;
+    } while (value != 0);
+    return n;
 }
 
 /* A field of a message as it lies there: from its tag up to `end`; its value begins at `value`, behind the

@@ -11,8 +11,6 @@
 #include "load/limits.h"
 #include "load/wire.h"
 
-enum { PAIR_KEY = 1, PAIR_VALUE = 2 };
-
 /* --- base64 -------------------------------------------------------------------------------------- */
 
 static onv_status to_base64(const unsigned char *from, size_t bytes, onv_program_text *to,
@@ -58,7 +56,7 @@ bool onv_program_is_entry(const unsigned char *at, const unsigned char *end)
     onv_wire_field field;
     size_t length = sizeof ONV_PROGRAM_KEY - 1;
     while (onv_wire_next(&at, end, &field))
-        if (field.number == PAIR_KEY && field.type == ONV_WIRE_BYTES)
+        if (field.number == ONV_PAIR_KEY && field.type == ONV_WIRE_BYTES)
             return (size_t)(field.end - field.value) == length &&
                    memcmp(field.value, ONV_PROGRAM_KEY, length) == 0;
     return false;
@@ -69,7 +67,7 @@ static onv_status take_value(const unsigned char *at, const unsigned char *end,
 {
     onv_wire_field field;
     while (onv_wire_next(&at, end, &field))
-        if (field.number == PAIR_VALUE && field.type == ONV_WIRE_BYTES)
+        if (field.number == ONV_PAIR_VALUE && field.type == ONV_WIRE_BYTES)
             return of_base64(field.value, (size_t)(field.end - field.value), packed, err);
     return onv_fail(err, ONV_ERR_FORMAT, "the entry " ONV_PROGRAM_KEY " of the model has no value");
 }

@@ -1,15 +1,11 @@
 #include "report/onnx_attach.h"
 
-#include <string.h>
-
 #include "base/fail.h"
 #include "load/source.h"
 #include "load/wire.h"
 #include "program/attached.h"
 #include "report/wire_made.h"
 #include "report/writer.h"
-
-enum { PAIR_KEY = 1, PAIR_VALUE = 2 };
 
 /* All of the file but entries of that key. Fields of a message may come in any order, so that the new one is at the end. */
 static onv_status copy(onv_source *source, onv_writer *out, onv_error *err)
@@ -32,15 +28,12 @@ onv_status onv_onnx_attach(const onv_model *model, const onv_program_text *packe
                            onv_write_fn write, void *context, onv_error *err)
 {
     onv_writer out;
-    onv_made entry = {0}, pair = {0};
-    onv_made_field(&pair, PAIR_KEY, ONV_PROGRAM_KEY, sizeof ONV_PROGRAM_KEY - 1);
-    onv_made_field(&pair, PAIR_VALUE, packed->at, packed->bytes);
-    onv_made_message(&entry, ONV_MODEL_METADATA, &pair);
+    onv_made entry = {0};
+    onv_made_pair(&entry, ONV_MODEL_METADATA, ONV_PROGRAM_KEY, packed->at);
     onv_writer_init(&out, write, context);
     onv_status status = entry.failed ? onv_fail_memory(err) : copy(model->source, &out, err);
     if (status == ONV_OK) onv_write_bytes(&out, (const char *)entry.bytes.at, entry.bytes.count);
     onv_vec_cleanup(&entry.bytes);
-    onv_vec_cleanup(&pair.bytes);
     onv_status written = onv_writer_finish(&out, status == ONV_OK ? err : NULL);
     return status != ONV_OK ? status : written;
 }

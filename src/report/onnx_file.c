@@ -32,8 +32,6 @@ enum {
     NODE_ATTRIBUTE = 5,
     ATTRIBUTE_NAME = 1,
     ATTRIBUTE_GRAPH = 6,
-    PAIR_KEY = 1,
-    PAIR_VALUE = 2,
 };
 
 enum { IR_OF_VALUE_METADATA = 10 };
@@ -291,8 +289,8 @@ static void put_note(onv_splice *s, const char *key, const char *value)
 {
     onv_made pair = {0};
     if (value == NULL) return;
-    onv_made_field(&pair, PAIR_KEY, key, strlen(key));
-    onv_made_field(&pair, PAIR_VALUE, value, strlen(value));
+    onv_made_field(&pair, ONV_PAIR_KEY, key, strlen(key));
+    onv_made_field(&pair, ONV_PAIR_VALUE, value, strlen(value));
     onv_splice_made(s, MODEL_METADATA, &pair);
 }
 

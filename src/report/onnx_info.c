@@ -18,7 +18,6 @@ enum {
     SHAPE_DIM = 1,
     DIM_VALUE = 1,
     DIM_PARAM = 2,
-    PAIR_KEY = 1,
 };
 
 enum { LONGEST_DIM = 256 };
@@ -211,7 +210,7 @@ bool onv_splice_is_ours(onv_span pair)
 {
     onv_wire_field field;
     for (const unsigned char *at = pair.at; onv_wire_next(&at, pair.end, &field);)
-        if (field.number == PAIR_KEY && field.type == ONV_WIRE_BYTES)
+        if (field.number == ONV_PAIR_KEY && field.type == ONV_WIRE_BYTES)
             return begins_with_prefix((onv_span){field.value, field.end}) &&
                    !onv_program_is_entry(pair.at, pair.end);
     return false;

@@ -4,8 +4,6 @@
 
 #include "load/wire.h"
 
-enum { PAIR_KEY = 1, PAIR_VALUE = 2 };
-
 void onv_made_bytes(onv_made *to, const void *data, size_t n)
 {
     if (to->failed || !onv_vec_reserve(&to->bytes, n)) {
@@ -14,16 +12,6 @@ void onv_made_bytes(onv_made *to, const void *data, size_t n)
     }
     if (n > 0) memcpy(to->bytes.at + to->bytes.count, data, n);
     to->bytes.count += n;
-}
-
-size_t onv_varint_write(uint64_t value, unsigned char *to)
-{
-    size_t n = 0;
-    do {
-        to[n++] = (unsigned char)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
-        value >>= 7;
-    } while (value != 0);
-    return n;
 }
 
 static void add_varint(onv_made *to, uint64_t value)
@@ -55,7 +43,7 @@ void onv_made_message(onv_made *to, uint32_t field, onv_made *part)
 void onv_made_pair(onv_made *to, uint32_t field, const char *key, const char *value)
 {
     onv_made pair = {0};
-    onv_made_field(&pair, PAIR_KEY, key, strlen(key));
-    onv_made_field(&pair, PAIR_VALUE, value, strlen(value));
+    onv_made_field(&pair, ONV_PAIR_KEY, key, strlen(key));
+    onv_made_field(&pair, ONV_PAIR_VALUE, value, strlen(value));
     onv_made_message(to, field, &pair);
 }

@@ -14,9 +14,6 @@ typedef struct onv_made {
     bool failed;
 } onv_made;
 
-/* Writes a varint to `to`, which has room for ONV_VARINT_MOST_BYTES; returns its length. */
-size_t onv_varint_write(uint64_t value, unsigned char *to);
-
 void onv_made_bytes(onv_made *to, const void *data, size_t n); /* as they are */
 void onv_made_number(onv_made *to, uint32_t field, uint64_t value);
 void onv_made_field(onv_made *to, uint32_t field, const void *data, size_t n);
