@@ -229,12 +229,10 @@ static onv_status serve_all(onv_allocator *a, const onv_requests *r, unsigned wh
     uint32_t served = 0, rounds = a->options.later_iterations;
     if (rounds > 0 && !comes_again(r, &g)) rounds = 0;
     ONV_TRY(onv_allocator_leave_pool(a, err));
-    ONV_WORK(4 * r->at.count);
-    for (size_t i = 0; i < r->at.count && !a->out_of_memory; i++) {
-        if (rounds > 0 && i == g.last.request && !see(a, &g, &images[1]))
-            return onv_fail_memory(err);
-        ONV_TRY(serve(a, r, &r->at.at[i], r->at.at[i].id, which, err));
-    }
+    size_t last = rounds > 0 ? g.last.request : r->at.count;
+    ONV_TRY(serve_up_to(a, r, 0, last, which, err));
+    if (rounds > 0 && !see(a, &g, &images[1])) return onv_fail_memory(err);
+    ONV_TRY(serve_up_to(a, r, last, r->at.count, which, err));
     return rounds > 0 ? repeat(a, r, &g, which, rounds, images, &served, err) : ONV_OK;
 }
 

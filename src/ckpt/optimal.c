@@ -195,7 +195,8 @@ static onv_status try_chain(front *f, const candidates *c, const onv_tape_chain_
     for (uint32_t i = 0; i < n && status == ONV_OK; i++) {
         uint32_t point = n > 1 ? i * (n_points - 1) / (n - 1) : 0; /* both ends, evenly */
         status = onv_chain_plan(&solution, point, &ranges, err);
-        if (status == ONV_OK) status = try_point(f, &tape, &ranges, c, options->n_kept_ops, err);
+        if (status == ONV_OK && ranges.count > 0)
+            status = try_point(f, &tape, &ranges, c, options->n_kept_ops, err);
     }
     if (status == ONV_OK && !is_empty) {
         f->n_fine = tape.n_fine;

@@ -242,7 +242,7 @@ static void run_backward(onv_simulation *s, uint32_t index)
         onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
         if (onv_offload_takes(s, index)) onv_offload_return_saved(s, index);
         onv_sim_gather(s, op);
-        onv_sim_dequantize(s, op, true);
+        if (s->quantized_rows != NULL) onv_sim_dequantize(s, op, true);
         if (op->rnn > 0)
             make_rnn_grads(s, index);
         else

@@ -176,7 +176,7 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     onv_sim_work(s, index, again);
     onv_sim_gather(s, op);
     if (again) onv_sim_cast_again(s, op);
-    onv_sim_dequantize(s, op, false);
+    if (s->quantized_rows != NULL) onv_sim_dequantize(s, op, false);
     if (op->workspace.state_bytes > 0)
         onv_sim_last(s, ONV_LASTING_RANDOM, op->workspace.state_bytes, "cuDNN's random numbers");
     uint32_t copies = onv_sim_copies(s, op, op->forward_temp_bytes);

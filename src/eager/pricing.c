@@ -320,8 +320,9 @@ static bool leaves_as_found(const onv_metered *rows, const held_rows *found, con
 typedef struct iteration {
     const onv_requests *asks;
     const uint32_t *next; /* as of leaves_as_found */
-    uint32_t *
-        stays_as; /* by row that is found: its id in all iterations; ONV_NO_ROW: it is the iteration's before */
+    /* By row that is found: its id, ONV_NO_ROW where there is none yet; and its id in all iterations, ONV_NO_ROW where it is one
+     * of the iteration's before. */
+    uint32_t *found_as, *stays_as;
     uint32_t first_own, n_own;
 } iteration;
 
@@ -342,25 +343,24 @@ static bool make_lasting(const onv_pricing *p, const iteration *it, unsigned whi
     return fits;
 }
 
-/* The rows of an iteration have ids from `base` on. */
+/* The rows of an iteration have ids from `base` on. There is room for its requests. */
 static bool add_iteration(const onv_pricing *p, const iteration *it, bool is_first, uint32_t base,
                           onv_requests *to)
 {
-    bool fits = onv_requests_mark(to, base) && onv_vec_reserve(&to->at, it->asks->at.count);
-    for (size_t i = 0, a = 0; i <= it->asks->at.count && fits; i++) {
-        for (; is_first && a < p->sim.n_asked && p->sim.asked[a].request == i; a++)
-            fits &= make_lasting(p, it, p->sim.asked[a].which, to);
-        if (i == it->asks->at.count) break;
+    bool fits = onv_requests_mark(to, base);
+    unsigned asked = is_first ? 0 : p->sim.n_asked;
+    for (uint32_t i = 0; i < it->first_own; i++) {
+        uint32_t before = is_first ? ONV_NO_ROW : base - it->n_own + it->next[i] - it->first_own;
+        it->found_as[i] = it->stays_as[i] != ONV_NO_ROW ? it->stays_as[i] : before;
+    }
+    for (size_t i = 0; i <= it->asks->at.count; i++) {
+        for (; asked < p->sim.n_asked && p->sim.asked[asked].request == i; asked++)
+            fits &= make_lasting(p, it, p->sim.asked[asked].which, to);
+        if (i == it->asks->at.count || !fits) break;
         onv_alloc_request at = it->asks->at.at[i];
-        bool is_own = at.kind == ONV_REQUEST_PASS || at.id >= it->first_own;
-        if (!is_own && it->stays_as[at.id] == ONV_NO_ROW && is_first) continue;
-        if (is_own && at.kind != ONV_REQUEST_PASS)
-            at.id += base - it->first_own;
-        else if (!is_own && it->stays_as[at.id] != ONV_NO_ROW)
-            at.id = it->stays_as[at.id];
-        else if (!is_own)
-            at.id = base - it->n_own + it->next[at.id] - it->first_own;
-        fits &= onv_vec_push(&to->at, at);
+        if (at.kind != ONV_REQUEST_PASS)
+            at.id = at.id >= it->first_own ? at.id - it->first_own + base : it->found_as[at.id];
+        if (at.id != ONV_NO_ROW) to->at.at[to->at.count++] = at;
     }
     return fits;
 }
@@ -395,7 +395,8 @@ static onv_status record_shared(onv_pricing *p, uint32_t iterations, onv_train_r
     iteration it = {.asks = &asks, .first_own = (uint32_t)s->refs.count};
     uint32_t *next = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, it.first_own);
     it.stays_as = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, it.first_own);
-    if (next == NULL || it.stays_as == NULL) return onv_fail_memory(err);
+    it.found_as = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, it.first_own);
+    if (s->plan_arena.failed) return onv_fail_memory(err);
     it.next = next;
     p->meter.limit = 0;
     s->n_asked = 0;
@@ -408,8 +409,10 @@ static onv_status record_shared(onv_pricing *p, uint32_t iterations, onv_train_r
     if (*is_made) {
         uint32_t first = p->before.n_ids + it.first_own; /* behind all that stays */
         to->n_ids = first + iterations * it.n_own;
-        for (size_t i = 0; i < p->before.at.count; i++)
-            fits = fits && onv_vec_push(&to->at, p->before.at.at[i]);
+        size_t n = p->before.at.count;
+        fits = onv_vec_reserve(&to->at, n + it.first_own + iterations * asks.at.count);
+        if (fits && n > 0) memcpy(to->at.at, p->before.at.at, n * sizeof *to->at.at);
+        if (fits) to->at.count = n;
         for (uint32_t i = 0; i < iterations && fits; i++)
             fits = add_iteration(p, &it, i == 0, first + i * it.n_own, to);
         to->passing = asks.passing;

@@ -12,7 +12,8 @@ static void record(onv_simulation *s, onv_request_kind kind, uint32_t row, uint6
 {
     onv_alloc_request request = {.bytes = bytes, .id = row, .kind = (uint8_t)kind};
     if (s->meter == NULL || s->requests == NULL || s->failed) return;
-    if (!onv_work(1) || !onv_vec_push(&s->requests->at, request)) s->failed = true;
+    s->work++;
+    if (!onv_vec_push(&s->requests->at, request)) s->failed = true;
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -47,12 +48,16 @@ void onv_sim_end_step(onv_simulation *s)
 
 void onv_sim_step(onv_simulation *s, onv_phase phase, onv_node_id node, const char *label)
 {
-    onv_step next = {
-        .phase = (uint8_t)phase, .iteration = s->iteration, .node = node, .label = label};
     s->phase = phase;
-    if (!onv_work(s->meter != NULL ? 1 : 2)) s->failed = true;
-    if (s->meter != NULL && s->n_steps > 0) onv_sim_end_step(s);
-    if (s->meter == NULL && !onv_vec_push(&s->timeline->steps, next)) s->failed = true;
+    if (!onv_work(s->work + (s->meter != NULL ? 1 : 2))) s->failed = true;
+    s->work = 0;
+    if (s->meter == NULL) {
+        onv_step next = {
+            .phase = (uint8_t)phase, .iteration = s->iteration, .node = node, .label = label};
+        if (!onv_vec_push(&s->timeline->steps, next)) s->failed = true;
+    } else if (s->n_steps > 0) {
+        onv_sim_end_step(s);
+    }
     s->n_steps++;
 }
 
@@ -99,8 +104,8 @@ static bool meter_alloc(onv_meter *m, uint64_t bytes, onv_buffer_kind kind)
 
 uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, const char *label)
 {
-    onv_work(1);
     bool fits = !s->failed;
+    s->work++;
     if (fits && s->meter != NULL)
         fits = meter_alloc(s->meter, bytes, kind);
     else if (fits)
@@ -124,9 +129,8 @@ void onv_sim_hold(onv_simulation *s, uint32_t row)
     if (row < ONV_HOST_ROW) s->refs.at[row]++;
 }
 
-void onv_sim_release(onv_simulation *s, uint32_t row)
+void onv_sim_end_row(onv_simulation *s, uint32_t row)
 {
-    if (row >= ONV_HOST_ROW || --s->refs.at[row] > 0) return;
     if (s->meter == NULL) {
         s->timeline->buffers.at[row].last = now(s);
         return;
@@ -153,7 +157,7 @@ static void transient(onv_simulation *s, const onv_passing *sizes, const char *l
     }
     if (bytes == 0 && (m != NULL || s->requests == NULL)) return;
     if (m != NULL) {
-        onv_work(1);
+        s->work++;
         if (!onv_u64_add(m->all, bytes, &m->all)) m->overflows = s->failed = true;
         if (m->counts && m->there[ALL] + bytes > m->most[ALL]) m->most[ALL] = m->there[ALL] + bytes;
         return;
@@ -191,7 +195,7 @@ uint32_t onv_sim_copies(onv_simulation *s, const onv_eager_op *op, uint64_t byte
     return onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, op->name);
 }
 
-void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace)
+void onv_sim_use(onv_simulation *s, const onv_eager_workspace *workspace)
 {
     bool is_first = s->options->tries_kernels && s->pass == 0 && workspace->first_bytes > 0;
     bool is_open = workspace->high_bytes > 0 && !is_first;

@@ -115,6 +115,7 @@ typedef struct onv_simulation {
     onv_requests *requests;
     ONV_VEC(uint32_t) refs; /* by row: how many hold it */
     uint32_t n_steps;
+    uint32_t work;   /* since the last step */
     onv_phase phase; /* of the last one */
     uint32_t world;
     uint32_t iteration, pass;
@@ -185,7 +186,12 @@ void onv_sim_count_backward(onv_simulation *s, uint32_t index);
 void onv_sim_count_sum(onv_simulation *s, uint64_t bytes);
 uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, const char *label);
 void onv_sim_hold(onv_simulation *s, uint32_t row);
-void onv_sim_release(onv_simulation *s, uint32_t row);
+/* Nobody holds it any more. */
+void onv_sim_end_row(onv_simulation *s, uint32_t row);
+static inline void onv_sim_release(onv_simulation *s, uint32_t row)
+{
+    if (row < ONV_HOST_ROW && --s->refs.at[row] == 0) onv_sim_end_row(s, row);
+}
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label);
 /* The temporaries of an operation that are copies of what comes in, to be released when it ends. */
 uint32_t onv_sim_copies(onv_simulation *s, const onv_eager_op *op, uint64_t bytes);
@@ -196,7 +202,11 @@ void onv_sim_note_ask(onv_simulation *s, unsigned which);
 /* What the thread's handle of cuBLAS keeps, if it has not got it. */
 void onv_sim_handle(onv_simulation *s, const onv_eager_workspace *workspace);
 /* That, and the rest, allocated now and freed before anything else is allocated. */
-void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace);
+void onv_sim_use(onv_simulation *s, const onv_eager_workspace *workspace);
+static inline void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace)
+{
+    if (workspace->library != NULL) onv_sim_use(s, workspace);
+}
 /* Of a row that was made. */
 uint64_t onv_sim_bytes(const onv_simulation *s, uint32_t row);
 
