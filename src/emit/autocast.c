@@ -1,21 +1,32 @@
-/* What torch.autocast casts. Parameters are cast once in a region; the casts live until it ends. */
+/* What torch.autocast casts. Leaves that require a gradient, and no views of them, are cast once in a region; the casts live
+ * until it ends (`cached_cast` in aten/src/ATen/autocast_mode.cpp). */
 #include "emit/emit.h"
+
+static bool is_cached(const onv_emitter *e, const onv_eager_tensor *t)
+{
+    const onv_eager_storage *of = &e->eager->storages.at[t->storage];
+    if (of->kind != ONV_STORAGE_PARAMETER || e->region != ONV_NO_REGION)
+        return false; /* a branch's cast is its own */
+    if (t->is_leaf || e->options->inference) return true;
+    bool is_swapped =
+        t->rank == 2 && of->rank == 2 && t->dims[0] == of->dims[1] && t->dims[1] == of->dims[0];
+    return of->trained &&
+           (e->views == ONV_VIEWS_OF_GRAPH || (e->views == ONV_VIEWS_OF_KERNELS && is_swapped));
+}
 
 uint32_t onv_amp_low(onv_emitter *e, uint32_t x)
 {
     if (e->amp == ONV_UNDEFINED || !onv_tensor_is_float(e, x)) return x;
     onv_eager_tensor t = onv_tensor_at(e, x);
-    /* What a branch casts is not there for others. */
-    bool of_parameter = e->eager->storages.at[t.storage].kind == ONV_STORAGE_PARAMETER &&
-                        e->region == ONV_NO_REGION;
-    if (of_parameter && e->low_precision.at[t.storage] != ONV_NO_TENSOR) {
+    bool is_kept = is_cached(e, &t);
+    if (is_kept && e->low_precision.at[t.storage] != ONV_NO_TENSOR) {
         uint32_t cached = e->low_precision.at[t.storage];
         return onv_tensor_has_dims(e, cached, t.rank, t.dims)
                    ? cached
                    : onv_emit_reshape(e, cached, t.rank, t.dims);
     }
     uint32_t low = onv_emit_cast(e, x, (uint8_t)e->amp);
-    if (!of_parameter || e->status != ONV_OK) return low;
+    if (!is_kept || e->status != ONV_OK) return low;
     if (!onv_vec_push(&e->cast_parameters, t.storage)) onv_emit_fail_memory(e);
     e->low_precision.at[t.storage] = low;
     onv_storage_of(e, low)->is_cached = true;

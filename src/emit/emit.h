@@ -53,6 +53,13 @@ typedef struct onv_named_op {
     uint16_t aten; /* onv_aten_id */
 } onv_named_op;
 
+/* Which views of parameters the network makes itself: autocast keeps no casts of them. */
+typedef enum onv_views {
+    ONV_VIEWS_OF_GRAPH,   /* unknown: an exporter swaps and reshapes weights of layers */
+    ONV_VIEWS_OF_KERNELS, /* all but swapped matrices, which F.linear makes after the cast */
+    ONV_VIEWS_OF_CALLS,   /* all */
+} onv_views;
+
 enum { ONV_KNOWN_OPS = 128 }; /* a power of 2 */
 
 typedef struct onv_emitter onv_emitter;
@@ -94,6 +101,7 @@ struct onv_emitter {
     bool *freeze_used;       /* by pattern: those of `freeze`, then those of `train_only` */
     uint64_t benchmark_high; /* the most that cudnn.benchmark may choose for one convolution */
     onv_dtype amp;           /* what autocast casts to; ONV_UNDEFINED: it is off */
+    onv_views views;
     ONV_VEC(uint32_t) low_precision;   /* by storage of a parameter: its cast under autocast */
     ONV_VEC(uint32_t) cast_parameters; /* storages that have one */
 };

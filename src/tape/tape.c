@@ -384,6 +384,8 @@ onv_status onv_tape_lower(const onv_program *program, onv_model *view,
                            .eager = eager,
                            .err = err,
                            .node = ONV_NO_NODE,
+                           .views = onv_program_is_recorded(program) ? ONV_VIEWS_OF_KERNELS
+                                                                     : ONV_VIEWS_OF_CALLS,
                            .amp = options->amp,
                            .region = ONV_NO_REGION},
                   .program = program,

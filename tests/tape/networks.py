@@ -450,3 +450,22 @@ class GivenBuffers(nn.Module):
         for layer in s.l:
             x = layer(x, s.turns)
         return s.o(x)
+
+
+@net("teacher", lambda b: (torch.rand(b, 16, 96),))
+class Teacher(nn.Module):
+    """A teacher without gradient, whose weights autocast casts again at each use, and a matrix that is used as a view."""
+
+    def __init__(s, d=96):
+        super().__init__()
+        s.t = nn.ModuleList(nn.Linear(d, 4 * d) if i % 2 == 0 else nn.Linear(4 * d, d) for i in range(4)).requires_grad_(False)
+        s.w, s.o = nn.Parameter(torch.rand(d, 2, d // 2)), nn.Linear(d, d)
+
+    def forward(s, x):
+        y = x
+        with torch.no_grad():
+            for layer in s.t:
+                y = torch.relu(layer(y))
+            for _ in range(3):
+                y = y @ s.w.flatten(1)
+        return s.o(x @ s.w.flatten(1)) - y
