@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "eager/pytorch.h"
+#include "emit/product.h"
 
 uint64_t onv_safe_softmax_bytes(const onv_emitter *e, uint32_t scores)
 {
@@ -10,6 +11,19 @@ uint64_t onv_safe_softmax_bytes(const onv_emitter *e, uint32_t scores)
     if (scores == ONV_NO_TENSOR || t.rank == 0 || t.dims[t.rank - 1] <= 0) return 0;
     if (onv_before_pytorch(e->options, ONV_PYTORCH_RELEASE(2, 5))) return 0;
     return t.elems + t.elems / (uint64_t)t.dims[t.rank - 1] + sizeof(float);
+}
+
+uint32_t onv_emit_attended(onv_emitter *e, uint8_t dtype, uint32_t query, uint32_t probabilities,
+                           uint32_t values)
+{
+    bool is_wide = onv_tensor_is_float(e, values) && onv_tensor_at(e, values).dtype != dtype;
+    uint32_t second = is_wide ? onv_emit_cast(e, probabilities, dtype) : ONV_NO_TENSOR;
+    uint32_t out = onv_emit_matmul(e, probabilities, values);
+    onv_emit_release(e, query);
+    if (!is_wide) return out;
+    out = onv_emit_cast(e, out, dtype);
+    onv_emit_release(e, second);
+    return out;
 }
 
 typedef struct rows {

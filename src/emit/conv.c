@@ -126,6 +126,7 @@ uint32_t onv_emit_conv(onv_emitter *e, const onv_conv_call *call, uint32_t x, ui
     onv_emit_save(e, x);
     onv_emit_save(e, w);
     emit_conv_workspaces(e, call, x, w, out, is_last);
+    onv_emit_bias_workspace(e, bias, out);
     onv_emit_temps(e, bytes, bytes);
     e->op.copies_first = true;
     e->op.macs = count_macs(e, w, call->is_transposed ? x : out);

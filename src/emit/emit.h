@@ -171,6 +171,8 @@ void onv_emit_workspace(onv_emitter *e, onv_eager_workspace workspace);
 void onv_emit_grad_workspace(onv_emitter *e, uint32_t in, onv_eager_workspace workspace);
 /* Of the sum that makes the gradient of `in`, the operand that was added last, which was repeated along the leading dims of `out`. */
 void onv_emit_sum_workspace(onv_emitter *e, uint32_t in, uint32_t out);
+/* The same for the bias of images: their pixels are added up, which takes memory where channels come last. */
+void onv_emit_bias_workspace(onv_emitter *e, uint32_t bias, uint32_t out);
 /* What the kernel takes that reduces the dims of `in` in the bits of `reduced` to `out` (0: those that `out` lacks),
  * where what stays lies side by side. */
 void onv_emit_reduction(onv_emitter *e, uint32_t in, uint32_t out, uint32_t reduced,

@@ -55,6 +55,14 @@ void onv_emit_sum_workspace(onv_emitter *e, uint32_t in, uint32_t out)
         onv_emit_grad_workspace(e, in, sum_workspace(e, &x, &y, x.elems, sizeof(float)));
 }
 
+void onv_emit_bias_workspace(onv_emitter *e, uint32_t bias, uint32_t out)
+{
+    if (bias == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
+    onv_eager_tensor x = onv_tensor_at(e, bias), y = onv_tensor_at(e, out);
+    if (x.elems == 0 || y.elems <= x.elems || !has_channels_last(e, &y)) return;
+    onv_emit_grad_workspace(e, bias, sum_workspace(e, &x, &y, x.elems, sizeof(float)));
+}
+
 /* Without names: those of `y` that `x` lacks, or has as 1. */
 static uint32_t missing_dims(const onv_eager_tensor *x, const onv_eager_tensor *y)
 {

@@ -48,19 +48,6 @@ void onv_widen_attended(onv_lowering *l, const onv_node *node)
     if (l->emit.status == ONV_OK && wide != x) l->values[value.index].widened = wide + 1;
 }
 
-/* The result is in low precision again, and so are its probabilities: they are a result too, which
- * nobody takes. */
-uint32_t onv_emit_attention_result(onv_emitter *e, uint8_t dtype, uint32_t probabilities,
-                                   uint32_t out)
-{
-    if (e->options->amp != ONV_UNDEFINED) dtype = (uint8_t)e->options->amp;
-    if (out == ONV_NO_TENSOR || onv_tensor_at(e, out).dtype == dtype) return out;
-    uint64_t bytes = onv_tensor_at(e, probabilities).bytes / 2;
-    uint32_t low = onv_emit_cast(e, out, dtype);
-    if (e->status == ONV_OK) e->eager->ops.at[e->eager->ops.count - 1].forward_temp_bytes = bytes;
-    return low;
-}
-
 /* --- A kernel of its own ----------------------------------------------------------------------- */
 
 double onv_dropout_of_attention(const onv_emitter *e, const onv_node *node)

@@ -10,9 +10,6 @@
 uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k);
 /* Where the query is scaled: the values are cast, too, before anything is computed. */
 void onv_widen_attended(onv_lowering *l, const onv_node *node);
-/* The product of probabilities and values as the caller gets it, who gave values of the type. */
-uint32_t onv_emit_attention_result(onv_emitter *e, uint8_t dtype, uint32_t probabilities,
-                                   uint32_t out);
 /* Of the call that the node is a part of: what the user says, else what its note does; below 0: nobody. */
 double onv_dropout_of_attention(const onv_emitter *e, const onv_node *node);
 onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node);

@@ -16,14 +16,14 @@ static uint32_t attention_product(onv_lowering *l, const onv_node *node)
 {
     uint32_t in[2];
     for (uint32_t k = 0; k < 2; k++) in[k] = onv_amp_attention(l, node, k);
-    uint32_t out = onv_emit_matmul(&l->emit, in[0], in[1]);
-    if (onv_node_attention(l, node) != ONV_ATTENTION_LAST) return out;
-    if (l->emit.options->inference)
-        onv_emit_release(
-            &l->emit, onv_value_tensor(
-                          l, l->fusions->attention[node - l->emit.model->nodes.at].scaled_query));
-    uint8_t dtype = onv_tensor_at(&l->emit, onv_node_in(l, node, 1)).dtype;
-    return onv_emit_attention_result(&l->emit, dtype, in[0], out);
+    if (onv_node_attention(l, node) != ONV_ATTENTION_LAST)
+        return onv_emit_matmul(&l->emit, in[0], in[1]);
+    const onv_attention_mark *place = &l->fusions->attention[node - l->emit.model->nodes.at];
+    onv_dtype amp = l->emit.options->amp;
+    uint8_t dtype = amp != ONV_UNDEFINED ? (uint8_t)amp
+                                         : onv_tensor_at(&l->emit, onv_node_in(l, node, 1)).dtype;
+    return onv_emit_attended(&l->emit, dtype, onv_value_tensor(l, place->scaled_query), in[0],
+                             in[1]);
 }
 
 void onv_lower_matmul(onv_lowering *l, const onv_node *node)

@@ -149,9 +149,9 @@ static uint32_t emit_math(onv_tape *t, const uint32_t given[4], bool is_causal, 
         t->emit.eager->ops.at[t->emit.eager->ops.count - 1].forward_temp_bytes =
             onv_safe_softmax_bytes(&t->emit, scores);
     if (dropout > 0) probabilities = onv_emit_dropout(&t->emit, probabilities);
-    uint32_t out = onv_emit_matmul(&t->emit, probabilities, in[2]);
-    if (t->emit.options->inference) onv_emit_release(&t->emit, query);
-    return widens ? onv_emit_cast(&t->emit, out, dtype) : out;
+    uint32_t out = onv_emit_attended(&t->emit, dtype, query, probabilities, in[2]);
+    for (uint32_t k = 0; k < 3 && widens; k++) onv_emit_release(&t->emit, in[k]);
+    return out;
 }
 
 /* Heads of keys and values are repeated for groups of queries. */

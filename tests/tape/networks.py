@@ -469,3 +469,18 @@ class Teacher(nn.Module):
             for _ in range(3):
                 y = y @ s.w.flatten(1)
         return s.o(x @ s.w.flatten(1)) - y
+
+
+@net("widened", lambda b: (torch.rand(b, 2, 4, 256, 32),))
+class Widened(nn.Module):
+    """Attention over five dims runs by parts, in float32 for 16 bits, and casts its probabilities although nobody takes them."""
+
+    def __init__(s):
+        super().__init__()
+        s.o = nn.Linear(32, 8)
+
+    def forward(s, x):
+        with torch.no_grad():
+            x = x.to(torch.bfloat16)
+            y = F.scaled_dot_product_attention(x, x, x)
+        return s.o(y.mean((1, 2, 3), dtype=torch.float32))
