@@ -75,15 +75,17 @@ static onv_status serve(onv_allocator *a, const onv_requests *r, const onv_alloc
 static bool see(const onv_allocator *a, const again *g, memory_image *image)
 {
     image->count = 0;
+    if (!onv_vec_reserve(image, 3 * a->space.blocks.count)) return false;
     for (uint32_t s = a->space.first_segment; s != ONV_NO_BLOCK;) {
         const onv_segment *segment = &a->space.segments.at[s];
-        if (!onv_vec_push(image, segment->address)) return false;
+        image->at[image->count++] = segment->address;
         for (uint32_t k = segment->first; k != ONV_NO_BLOCK; k = a->space.blocks.at[k].next) {
             const onv_block *b = &a->space.blocks.at[k];
             uint64_t id = b->state != ONV_BLOCK_USED ? UINT64_MAX - b->state
                           : b->id >= g->last.id      ? b->id - g->shift
                                                      : b->id;
-            if (!onv_vec_push(image, b->bytes) || !onv_vec_push(image, id)) return false;
+            image->at[image->count++] = b->bytes;
+            image->at[image->count++] = id;
         }
         s = segment->next;
     }

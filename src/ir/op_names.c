@@ -1,14 +1,8 @@
 #include "ir/op_names.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "ir/model.h"
-
-static int compare(const void *name, const void *row)
-{
-    return strcmp(name, *(const char *const *)row);
-}
 
 onv_op_name onv_op_name_of(const char *op_type)
 {
@@ -17,9 +11,19 @@ onv_op_name onv_op_name_of(const char *op_type)
 #include "ir/op_names.def"
 #undef OP
     };
-    enum { N = sizeof names / sizeof names[0] };
-    const char *const *row = bsearch(op_type, names, N, sizeof names[0], compare);
-    return row != NULL ? (onv_op_name)(1 + (row - names)) : ONV_OP_OTHER;
+    size_t low = 0, high = sizeof names / sizeof names[0];
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order =
+            (unsigned char)op_type[0] - (unsigned char)names[middle][0]; /* without a call */
+        if (order == 0) order = strcmp(op_type, names[middle]);
+        if (order == 0) return (onv_op_name)(1 + middle);
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return ONV_OP_OTHER;
 }
 
 void onv_node_set_op(onv_node *node, const char *op_type)

@@ -286,7 +286,7 @@ static size_t place_of(onv_message message, const unsigned char *data, size_t by
 static onv_status find_walked(onv_walk *w, onv_message message, uint64_t at, uint64_t bytes,
                               const unsigned char **data, onv_walked **walked)
 {
-    if (w->walked == NULL) w->walked = onv_heap_calloc(ONV_WALKED_LATELY, sizeof *w->walked);
+    if (w->walked == NULL) w->walked = onv_heap_alloc(ONV_WALKED_LATELY * sizeof *w->walked);
     if (w->walked == NULL) return onv_fail_memory(w->err);
     ONV_TRY(onv_source_view(w->source, at, bytes, data, w->err));
     *walked = &w->walked[place_of(message, *data, (size_t)bytes)];
@@ -301,8 +301,8 @@ static onv_status recall(onv_walk *w, onv_message message, uint64_t bytes, bool 
     *known = false;
     if (message != ONV_MSG_ATTRIBUTE && message != ONV_MSG_TYPE) return ONV_OK;
     ONV_TRY(find_walked(w, message, w->at, bytes, &data, &walked));
-    *known = walked->message == message && walked->count == bytes &&
-             memcmp(walked->bytes, data, walked->count) == 0;
+    *known = bytes > 0 && w->n_walked[walked - w->walked] == bytes && walked->message == message &&
+             memcmp(walked->bytes, data, (size_t)bytes) == 0;
     if (!*known) return ONV_OK;
     if (message == ONV_MSG_ATTRIBUTE) return list_attr(w, walked->attr);
     w->scan->values.at[onv_walk_top(w)->record].type = walked->type;
@@ -328,7 +328,7 @@ static onv_status remember(onv_walk *w)
     if (message == ONV_MSG_ATTRIBUTE && is_own(w, top)) return ONV_OK;
     ONV_TRY(find_walked(w, message, top->begin, bytes, &data, &walked));
     walked->message = (uint8_t)message;
-    walked->count = (uint8_t)bytes;
+    w->n_walked[walked - w->walked] = (uint8_t)bytes;
     memcpy(walked->bytes, data, (size_t)bytes);
     if (message == ONV_MSG_ATTRIBUTE)
         walked->attr = (onv_record)(top->record + 1);

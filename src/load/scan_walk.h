@@ -33,7 +33,6 @@ enum { ONV_WALKED_LATELY = 256, ONV_WALKED_BYTES = 160 };
 
 typedef struct onv_walked {
     unsigned char bytes[ONV_WALKED_BYTES];
-    uint8_t count;   /* of the bytes; 0: none */
     uint8_t message; /* ONV_MSG_ATTRIBUTE: `attr`; ONV_MSG_TYPE: `type` */
     union {
         onv_record attr;
@@ -52,6 +51,7 @@ typedef struct onv_walk {
     onv_names inputs, outputs; /* of the nodes and functions around, inner ones last */
     onv_records attrs;
     onv_walked *walked;                      /* by a mix of the bytes */
+    uint8_t n_walked[ONV_WALKED_LATELY];     /* of its bytes; 0: none is there */
     onv_range attr_lists[ONV_WALKED_LATELY]; /* of nodes, by a mix of their numbers */
     ONV_VEC(onv_put_off) put_off;
     onv_error *err;
