@@ -379,12 +379,14 @@ static onv_status view_head(onv_walk *w, uint64_t from, uint64_t end, const unsi
     return ONV_OK;
 }
 
+enum { COUNTED_AT_ONCE = 16 }; /* fields, as work */
+
 static onv_status walk_field(onv_walk *w)
 {
     onv_item it;
     const unsigned char *start, *p, *stop;
     const uint64_t end = onv_walk_top(w)->end;
-    ONV_WORK(1);
+    if (++w->n_fields % COUNTED_AT_ONCE == 0) ONV_WORK(COUNTED_AT_ONCE);
     ONV_TRY(view_head(w, w->at, end, &start, &stop));
     p = start;
     ONV_TRY(read_tag(w, &p, stop, &it));

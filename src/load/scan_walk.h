@@ -46,6 +46,7 @@ typedef struct onv_walk {
     onv_strings *strings;
     onv_source *source;
     uint64_t at;
+    uint64_t n_fields; /* so far */
     onv_frame *stack;
     uint32_t depth;
     onv_names inputs, outputs; /* of the nodes and functions around, inner ones last */

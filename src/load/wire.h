@@ -28,6 +28,11 @@ static inline bool onv_varint_read(const unsigned char **at, const unsigned char
 {
     uint64_t result = 0;
     const unsigned char *p = *at;
+    if (p < end && *p < 0x80) { /* most are */
+        *value = *p;
+        *at = p + 1;
+        return true;
+    }
     for (unsigned shift = 0; shift < 64 && p < end; shift += 7) {
         unsigned char byte = *p++;
         if (shift == 63 && byte > 1) return false;

@@ -116,7 +116,8 @@ static bool grow_freed(onv_ort_planner *p)
 /* Those that fit the value's shape in that graph. NULL: none ever do, or memory is short. */
 static onv_ort_freed *find_freed(onv_ort_planner *p, onv_value_id id, onv_graph_id graph)
 {
-    if (!same_size(p, id, id)) return NULL;
+    if (!onv_ort_is_known(p, id) || onv_dtype_bits((onv_dtype)known_type(p, id)->dtype) == 0)
+        return NULL;
     if (2 * p->n_freed >= p->n_freed_slots && !grow_freed(p)) return NULL;
     uint32_t hash = hash_of(p, id, graph), at = hash & (p->n_freed_slots - 1);
     for (; onv_is_value(p->freed[at].shape); at = (at + 1) & (p->n_freed_slots - 1)) {

@@ -159,10 +159,15 @@ static bool hash_attr(const onv_attr *attr, uint64_t *hash)
 }
 
 /* False where it is like no other. */
-static bool hash_node(const onv_node *node, uint64_t *hash)
+static bool hash_node(const onv_edit *e, const onv_node *node, uint64_t *hash)
 {
     if (node->op == NULL || (node->op->flags & (ONV_OP_RANDOM | ONV_OP_SUBGRAPH)) != 0)
         return false;
+    for (uint32_t k = 0; k < node->n_inputs;
+         k++) /* merging gives readers to what nodes make alone */
+        if (onv_edit_n_uses(e, node->inputs[k]) == 1 &&
+            !onv_is_node(onv_edit_producer(e, node->inputs[k])))
+            return false;
     *hash = onv_hash_word((uintptr_t)node->op_type ^ node->n_attrs);
     for (uint32_t k = 0; k < node->n_inputs; k++)
         *hash = onv_hash_word(*hash + node->inputs[k].index);
@@ -199,7 +204,7 @@ uint32_t onv_rule_common_subexpressions(onv_edit *e, onv_graph_id graph)
          id = onv_edit_next(e, id)) {
         const onv_node *node = onv_edit_node_at(e, id);
         uint64_t hash;
-        if (!hash_node(node, &hash)) continue;
+        if (!hash_node(e, node, &hash)) continue;
         uint32_t slot = (uint32_t)hash & t.mask;
         while (t.slots[slot] != 0) {
             onv_node_id other = {t.slots[slot] - 1};
