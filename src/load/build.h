@@ -114,6 +114,9 @@ void onv_builder_cleanup(onv_builder *b);
 onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessageDescriptor *type,
                             const ProtobufCMessage **message);
 
+/* The same for a tensor, as most messages are initializers: its lists and texts are not allocated one by one. */
+onv_status onv_build_unpack_tensor(onv_builder *b, onv_span span, Onnx__TensorProto *pb);
+
 /* Interns `text` (NULL: ""), a stretch of text, or `text` behind a prefix where there is one. */
 onv_status onv_build_intern(onv_builder *b, const char *text, const char **name);
 onv_status onv_build_text(onv_builder *b, onv_text text, const char **name);

@@ -84,8 +84,9 @@ static onv_status define_initializers(onv_builder *b, onv_scope *scope,
     if (tensor == NULL) return onv_fail_memory(b->err);
     ONV_EACH_RECORD(part, b->scan->parts, dense)
     {
-        ONV_TRY(onv_build_unpack(b, part->span, &onnx__tensor_proto__descriptor, &pb));
-        ONV_TRY(onv_build_tensor(b, (const Onnx__TensorProto *)pb, tensor));
+        Onnx__TensorProto whole;
+        ONV_TRY(onv_build_unpack_tensor(b, part->span, &whole));
+        ONV_TRY(onv_build_tensor(b, &whole, tensor));
         ONV_TRY(define_initializer(b, scope, tensor++));
     }
     ONV_EACH_RECORD(part, b->scan->parts, sparse)

@@ -227,6 +227,90 @@ static onv_status external_payload(onv_builder *b, const Onnx__TensorProto *pb, 
     return onv_build_intern(b, location, &payload->location);
 }
 
+/* --- The message ------------------------------------------------------------------------------- */
+
+enum { DIMS = 1, DATA_TYPE = 2, NAME = 8, EXTERNAL_DATA = 13, DATA_LOCATION = 14 };
+enum { KEY = 1, VALUE = 2 }; /* of external data */
+
+static uint64_t number_of(const onv_wire_field *f)
+{
+    const unsigned char *at = f->start;
+    uint64_t number = 0;
+    (void)onv_varint_read(&at, f->end, &number); /* the tag */
+    (void)onv_varint_read(&at, f->end, &number);
+    return number;
+}
+
+static char *text_of(onv_builder *b, const onv_wire_field *f)
+{
+    return onv_arena_strndup(&b->unpacked, (const char *)f->value, (size_t)(f->end - f->value));
+}
+
+/* Of more dims than a tensor may have only the number is kept. */
+static void add_dim(Onnx__TensorProto *pb, uint64_t dim)
+{
+    if (pb->n_dims++ < ONV_MAX_RANK) pb->dims[pb->n_dims - 1] = (int64_t)dim;
+}
+
+static void add_dims(Onnx__TensorProto *pb, const onv_wire_field *f)
+{
+    const unsigned char *at = f->value;
+    uint64_t dim;
+    if (f->type == ONV_WIRE_VARINT) add_dim(pb, number_of(f));
+    while (f->type == ONV_WIRE_BYTES && onv_varint_read(&at, f->end, &dim)) add_dim(pb, dim);
+}
+
+/* `end` is that of the tensor. */
+static bool add_external(onv_builder *b, Onnx__TensorProto *pb, const onv_wire_field *f,
+                         const unsigned char *end)
+{
+    onv_wire_field next;
+    const unsigned char *at = f->start;
+    size_t most = 0;
+    while (pb->external_data == NULL && onv_wire_next(&at, end, &next))
+        most += next.number == EXTERNAL_DATA;
+    if (pb->external_data == NULL)
+        pb->external_data = onv_arena_alloc(&b->unpacked, most * sizeof(void *));
+    Onnx__StringStringEntryProto *pair = onv_arena_alloc(&b->unpacked, sizeof *pair);
+    if (pb->external_data == NULL || pair == NULL) return false;
+    pb->external_data[pb->n_external_data++] = pair;
+    onnx__string_string_entry_proto__init(pair);
+    for (at = f->value; onv_wire_next(&at, f->end, &next);) {
+        if (next.number == KEY) pair->key = text_of(b, &next);
+        if (next.number == VALUE) pair->value = text_of(b, &next);
+    }
+    return true;
+}
+
+onv_status onv_build_unpack_tensor(onv_builder *b, onv_span span, Onnx__TensorProto *pb)
+{
+    enum { PER_WORK = 16 }; /* bytes */
+    static const unsigned char nothing[1];
+    const unsigned char *at = span.bytes > 0 ? b->scan->skeleton.at + span.at : nothing;
+    const unsigned char *end = at + span.bytes;
+    onv_wire_field f;
+    bool fits = true;
+    ONV_WORK(1 + span.bytes / PER_WORK);
+    onv_arena_reset(&b->unpacked);
+    onnx__tensor_proto__init(pb);
+    pb->dims = onv_arena_alloc(&b->unpacked, ONV_MAX_RANK * sizeof *pb->dims);
+    while (pb->dims != NULL && fits && onv_wire_next(&at, end, &f)) {
+        switch (f.number) {
+        case DIMS: add_dims(pb, &f); break;
+        case DATA_TYPE: pb->data_type = (int32_t)number_of(&f); break;
+        case NAME: pb->name = text_of(b, &f); break;
+        case ONV_FIELD_RAW_DATA:
+            pb->has_raw_data = true;
+            pb->raw_data.len = (size_t)(f.end - f.value);
+            pb->raw_data.data = onv_arena_copy(&b->unpacked, f.value, pb->raw_data.len);
+            break;
+        case EXTERNAL_DATA: fits = add_external(b, pb, &f, end); break;
+        default: pb->data_location = (Onnx__TensorProto__DataLocation)number_of(&f);
+        }
+    }
+    return fits && !b->unpacked.failed ? ONV_OK : onv_fail_memory(b->err);
+}
+
 /* --- Tensors ----------------------------------------------------------------------------------- */
 
 static onv_status build_dtype(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor)
