@@ -154,6 +154,7 @@ static bool find_call(onv_finder *s, const onv_node *node, call *made, onv_group
 {
     *made = function;
     if (!is_of_function(node) && !call_of(s, node, made)) return false;
+    *g = (onv_group){.count = 0};
     /* Parameters may be among several operands. */
     bool of_tensors = strchr(onv_aten_ops[made->id].in, ' ') != NULL;
     if (!gather(s, node, made->may_be_one, g) || !find_operands(s, g, of_tensors, in)) return false;
@@ -171,7 +172,7 @@ static uint32_t count_nodes(const onv_finder *s, const onv_group *g, onv_op_name
 
 void onv_find_noted(onv_finder *s, const onv_node *node)
 {
-    onv_group g = {0};
+    onv_group g;
     onv_value_id in[MAX_OPERANDS];
     call made;
     const onv_node *last = NULL;

@@ -118,11 +118,11 @@ static bool is_closed(const onv_finder *s, const unrolled *u)
 /* What the call reads of a state of all layers is made before it; zeros in most networks. */
 void onv_find_unrolled(onv_finder *s, const onv_node *node)
 {
-    unrolled u = {.first = onv_find_id(s, node).index, .fits = true};
+    const size_t first = onv_find_id(s, node).index;
     if (!s->kernels.cells || strcmp(onv_noted(node)->module_class, RNN_CLASS) != 0 ||
-        !is_projection(s, node) || node->graph.index != 0 || u.first < s->unrolled_end)
+        !is_projection(s, node) || node->graph.index != 0 || first < s->unrolled_end)
         return;
-    u.r.x = node->inputs[0];
+    unrolled u = {.first = first, .fits = true, .r = {.x = node->inputs[0]}};
     for (u.end = u.first; u.end < s->model->nodes.count; u.end++) {
         if (!is_of_call(&s->model->nodes.at[u.end], node)) break;
         add_node(s, &u, u.end);

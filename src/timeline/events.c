@@ -36,11 +36,14 @@ static void add(onv_timeline_events *events, uint32_t buffer, uint32_t step, boo
 static void add_frees(const onv_timeline *t, onv_timeline_events *events, const by_step *ends,
                       uint32_t step)
 {
-    for (int container = 0; container < 2; container++) {
+    bool has_others = true;
+    for (int container = 0; container < 2 && has_others; container++) {
+        has_others = false;
         for (uint32_t k = ends->start[step]; k < ends->start[step + 1]; k++) {
             const onv_buffer *b = &t->buffers.at[ends->at[k]];
-            if (b->is_transient || (b->kind == ONV_BUFFER_POOL) != (container == 1)) continue;
-            add(events, ends->at[k], step, true);
+            bool is_other = (b->kind == ONV_BUFFER_POOL) != (container == 1);
+            has_others |= is_other;
+            if (!is_other && !b->is_transient) add(events, ends->at[k], step, true);
         }
     }
 }
