@@ -58,6 +58,7 @@ static void emit_conv_workspaces(onv_emitter *e, const onv_conv_call *call, uint
     onv_conv_problem p;
     if (cuda->compute_capability == 0 || !describe_conv(e, call, x, w, out, &p)) return;
     cuda->channels_last |= is_last;
+    cuda->answers = &e->convolutions;
     e->eager->uses_cudnn = true;
     e->op.swaps_grads = p.spatial_rank < 3 && onv_is_native_depthwise(&p, cuda);
     onv_cuda_library_settings first = *cuda;

@@ -96,6 +96,7 @@ struct onv_emitter {
     bool is_building;                  /* between onv_emit_begin() and onv_emit_end() */
     onv_named_op known[ONV_KNOWN_OPS]; /* names that were looked up, by their address */
     onv_rnn_state recurrent;
+    onv_conv_answers convolutions;
     ONV_VEC(bool) saved;     /* by storage: an operation so far keeps it */
     onv_tally unreached;     /* trained parameters that no gradient reaches */
     bool *freeze_used;       /* by pattern: those of `freeze`, then those of `train_only` */

@@ -37,6 +37,17 @@ typedef enum onv_cudnn_heuristics {
     ONV_CUDNN_HEURISTICS_B,
 } onv_cudnn_heuristics;
 
+/* Answers, as networks repeat their layers: the latest one is behind the one before, and replaces the oldest one. */
+enum { ONV_CONV_ANSWERS = 8 };
+typedef struct onv_conv_answers {
+    struct {
+        onv_conv_problem problem;
+        uint32_t how;
+        onv_conv_workspace workspace;
+    } at[ONV_CONV_ANSWERS];
+    uint32_t count; /* so far */
+} onv_conv_answers;
+
 onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *problem,
                                                   onv_conv_pass pass,
                                                   onv_cudnn_heuristics heuristics,

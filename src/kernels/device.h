@@ -25,6 +25,9 @@ typedef struct onv_cuda_library_settings {
     bool benchmark;     /* cuDNN measures engines, not its heuristics decide */
     bool first;         /* with `benchmark`: the call that tries them */
     onv_workspace_choice choice;
+    /* Convolutions that were asked for lately, of this device with these settings but for `channels_last` and `first`
+     * (cudnn.h); NULL: none are kept. */
+    struct onv_conv_answers *answers;
 } onv_cuda_library_settings;
 
 /* H100, PyTorch 2.15 as it is without settings. */

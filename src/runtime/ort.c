@@ -122,6 +122,8 @@ static onv_status produce_session(onv_model *model, const onv_live *live,
 {
     onv_ort_session session = onv_ort_session_of(options);
     onv_ort_settings settings = *session.settings;
+    onv_conv_answers convolutions = {.count = 0};
+    session.cuda.answers = &convolutions;
     for (bool is_short = true; is_short; settings.enable_mem_pattern = 0) {
         onv_ort_orders orders = {0};
         session.settings = &settings;
