@@ -64,6 +64,7 @@ typedef struct onv_edit {
     bool is_seen;     /* nothing changed since the whole graph was looked at (seen.h) */
     onv_status status;
     onv_error *err;
+    onv_error ignored; /* what a rule cannot do with the little that is seen, it leaves open */
 } onv_edit;
 
 /* Takes over a model that is inferred. Constant nodes become initializers, as in ONNX Runtime. */

@@ -252,8 +252,6 @@ void onv_seen_node(onv_edit *e, onv_node_id id)
 {
     onv_model *model = e->model;
     const onv_node *node = onv_model_node(model, id);
-    onv_error ignored = {
-        0}; /* what a rule cannot do with the little that is known, it leaves open */
     if (e->status != ONV_OK || see_as_bound(e, node)) return;
     if (node->op == NULL || (node->op->flags & ONV_OP_SUBGRAPH) != 0) {
         see_owner(e, node);
@@ -270,7 +268,7 @@ void onv_seen_node(onv_edit *e, onv_node_id id)
                     .load_known = load_known,
                     .read_tensor = read_tensor,
                     .driver = e,
-                    .err = &ignored};
+                    .err = &e->ignored};
     bool *present = ONV_ARENA_ARRAY(&e->driver.scratch, bool, node->n_inputs);
     c.in = ONV_ARENA_ARRAY(&e->driver.scratch, onv_op_value, node->n_inputs);
     c.out = ONV_ARENA_ARRAY(&e->driver.scratch, onv_op_value, node->n_outputs);
