@@ -163,15 +163,17 @@ static const history contrib_kernels[] = {
     {"BiasDropout BitmaskBiasDropout", {HOST(1, ANY, IN3 | IN4)}},
     {"BitmaskDropout RelativePositionBias", {HOST(1, ANY, IN1 | IN2)}},
     {"DecoderAttention", {HOST(1, ANY, IN8 | IN9 | IN10 | IN11)}},
+    {"DequantizeLinear", {TAKES(1, I8)}},
     {"GatedDeltaNet", {HOST(1, ANY, IN10)}},
     {"MultiHeadAttention", {HOST(1, ANY, IN8)}},
     {"QAttention", {TAKES(1, T(INT8))}},
+    {"QuantizeLinear", {TAKES(1, HALF)}},
     {"SparseAttentionIndexer", {HOST(1, ANY, IN12)}},
     {"Trilu", {HOST(1, ANY, IN1)}},
     /* Those that take what they are given, all of it in the memory of the GPU. */
     {"BiasAdd BiasGelu BiasSoftmax BiasSplitGelu BranchwiseRMSNorm CausalConvWithState "
      "ComplexMul ComplexMulConj ConvTransposeWithDynamicPads DecoderMaskedMultiHeadAttention "
-     "DecoderMaskedSelfAttention DequantizeLinear DynamicSparseAttention DynamicTimeWarping "
+     "DecoderMaskedSelfAttention DynamicSparseAttention DynamicTimeWarping "
      "EmbedLayerNormalization EngramGate FastGelu FusedConv FusedMatMul GatedAdd GatedRMSNorm "
      "GatedRelativePositionBias GatherBlockQuantized Gelu GemmFloat8 GemmaRotaryEmbedding "
      "GreedySearch GridSample GroupNorm HyperConnectionPostMix HyperConnectionPreMix Inverse "
@@ -179,7 +181,7 @@ static const history contrib_kernels[] = {
      "MatMulBlockQuantizedFp4Weight MatMulBnb4 MatMulNBits MoE NGramHashMapping "
      "NGramRepeatBlock NhwcConv PackedAttention PackedMultiHeadAttention "
      "PackedSparseAttentionIndexer PagedAttention QMoE QOrderedGelu QOrderedLayerNormalization "
-     "QOrderedMatMul QuantizeLinear QuantizeWithOrder QuickGelu RemovePadding RestorePadding "
+     "QOrderedMatMul QuantizeWithOrder QuickGelu RemovePadding RestorePadding "
      "Rfft RotaryEmbedding ScaledSiLU SkipGroupNorm SkipLayerNormalization "
      "SkipSimplifiedLayerNormalization SparseAttention SparsePagedAttention TransposeMatMul "
      "UnfoldTensor VarlenCausalConvWithState VarlenNGramHashMapping",
@@ -255,8 +257,14 @@ static bool takes_cell(const onv_edit *e, onv_node_id id, const onv_node *node)
 static bool takes_types(const onv_edit *e, onv_node_id id, const onv_node *node)
 {
     static const uint32_t where = F3 | I2 | T(UINT8), ints = I2;
+    const bool is_contrib = node->domain[0] != '\0';
     uint32_t types = UINT32_MAX;
     uint32_t k = 1;
+    if (node->code == ONV_OP_QuantizeLinear) {
+        types = is_contrib ? I8 : I8 | F8 | I4;
+        return (types >> onv_edit_dtype(e, onv_edit_out(e, id, 0)) & 1) != 0;
+    }
+    if (node->code == ONV_OP_DequantizeLinear && is_contrib) types = HALF;
     if (node->code == ONV_OP_Where) types = node->version >= 16 ? where | BRAIN : where;
     if (node->code == ONV_OP_OneHot) {
         types = T(FLOAT) | HALF | T(INT64);

@@ -1,17 +1,28 @@
 /* Copies where a value is needed on the other side of the bus (read in source:
  * onnxruntime/core/optimizer/transformer_memcpy.cc): one for each such value and graph, which all readers of
  * that side share. What only subgraphs read, their owner hands over. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/heap.h"
 #include "rewrite/kernels.h"
 #include "rewrite/rules.h"
 
 enum { READ_BY_CUDA = 1, READ_BY_HOST = 2, MADE_BY_CUDA = 4, MADE_BY_HOST = 8 };
 
+/* A value that is made on one side and read on the other. */
+typedef struct crossing {
+    const char *name;
+    onv_value_id id;
+    bool to_host;
+} crossing;
+
 typedef struct border {
     onv_edit *e;
     onv_graph_id graph;
     uint8_t *sides;        /* by value: who reads and makes it in this graph */
     onv_value_id *touched; /* values with sides */
+    ONV_VEC(crossing) crossings;
     uint32_t n_touched, n_values;
     uint32_t n_copies;
 } border;
@@ -148,11 +159,33 @@ static void place_value(border *b, onv_value_id id)
         if (value->kind == ONV_VALUE_INPUT && value->graph.index == b->graph.index)
             onv_edit_value_at(b->e, id)->is_on_host = reads == READ_BY_HOST || is_read_by_both;
         if (is_read_by_both) copy_from_host(b, id);
-    } else if ((sides & MADE_BY_HOST) != 0 && (sides & READ_BY_CUDA) != 0) {
-        copy_from_host(b, id);
-    } else if ((sides & MADE_BY_CUDA) != 0 && (sides & READ_BY_HOST) != 0) {
-        copy_to_host(b, id);
+    } else {
+        bool to_host = (sides & MADE_BY_CUDA) != 0;
+        if ((sides & (to_host ? READ_BY_HOST : READ_BY_CUDA)) != 0 &&
+            !onv_vec_push(&b->crossings, ((crossing){value->name, id, to_host})))
+            onv_edit_fail(b->e, ONV_ERR_MEMORY);
     }
+}
+
+/* In ONNX Runtime's order, by which nodes are numbered: those to the device first, by name. */
+static int compare_crossings(const void *a, const void *b)
+{
+    const crossing *x = a, *y = b;
+    return x->to_host != y->to_host ? x->to_host - y->to_host : strcmp(x->name, y->name);
+}
+
+static void copy_crossings(border *b)
+{
+    if (b->crossings.count > 1)
+        qsort(b->crossings.at, b->crossings.count, sizeof(crossing), compare_crossings);
+    for (size_t i = 0; i < b->crossings.count && b->e->status == ONV_OK; i++) {
+        const crossing *c = &b->crossings.at[i];
+        if (c->to_host)
+            copy_to_host(b, c->id);
+        else
+            copy_from_host(b, c->id);
+    }
+    b->crossings.count = 0;
 }
 
 static void place_graph(border *b)
@@ -162,6 +195,7 @@ static void place_graph(border *b)
         touch_node(b, id);
     for (uint32_t i = 0; i < b->n_touched && e->status == ONV_OK; i++)
         place_value(b, b->touched[i]);
+    copy_crossings(b);
     for (uint32_t i = 0; i < b->n_touched; i++) b->sides[b->touched[i].index] = 0;
     b->n_touched = 0;
 }
@@ -192,6 +226,7 @@ uint32_t onv_rewrite_add_copies(onv_edit *e)
     }
     onv_heap_free(b.sides);
     onv_heap_free(b.touched);
+    onv_vec_cleanup(&b.crossings);
     e->model->has_providers = true;
     return b.n_copies;
 }
