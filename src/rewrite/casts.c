@@ -59,8 +59,7 @@ bool onv_rule_duplicate_casts(onv_edit *e, onv_node_id node)
     if (group_of(from) == OTHER || group_of(dtype_of(e, out)) == OTHER) return false;
     ONV_EACH_USE(e, out, u)
     {
-        bool is_cast =
-            onv_edit_is(e, u->node, ONV_OP_Cast, 0) && onv_edit_is_beside(e, u->node, node);
+        bool is_cast = onv_edit_is(e, u->node, ONV_OP_Cast) && onv_edit_is_beside(e, u->node, node);
         only_casts &= is_cast;
         if (is_cast && !may_follow(e, node, u->node)) return false;
     }
@@ -69,7 +68,7 @@ bool onv_rule_duplicate_casts(onv_edit *e, onv_node_id node)
         onv_use use = e->uses.at[at];
         at = use.next;
         onv_value_id second = onv_edit_out(e, use.node, 0);
-        if (!onv_edit_is(e, use.node, ONV_OP_Cast, 0) || dtype_of(e, second) != from ||
+        if (!onv_edit_is(e, use.node, ONV_OP_Cast) || dtype_of(e, second) != from ||
             onv_edit_is_result(e, second))
             continue;
         onv_edit_replace(e, second, in);

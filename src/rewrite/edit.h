@@ -111,8 +111,8 @@ uint32_t onv_edit_n_nodes(const onv_edit *e, onv_graph_id graph);
 /* The nodes of a graph in ONNX Runtime's default order (graph/backward_order.h), to be freed; undefined after a failure. */
 onv_node_id *onv_edit_backward_order(onv_edit *e, onv_graph_id graph);
 
-/* Whether it is there and that operator: of ai.onnx, at most of that opset (0: any), or of another domain. */
-bool onv_edit_is(const onv_edit *e, onv_node_id node, onv_op_name op, int32_t most_version);
+/* Whether it is there and that operator: of ai.onnx, or of another domain. */
+bool onv_edit_is(const onv_edit *e, onv_node_id node, onv_op_name op);
 bool onv_edit_is_of(const onv_edit *e, onv_node_id node, const char *domain, onv_op_name op);
 
 /* Input or output k of a node; ONV_NO_VALUE where there is none. */

@@ -20,10 +20,9 @@ uint32_t onv_edit_n_nodes(const onv_edit *e, onv_graph_id graph)
     return e->graphs.at[graph.index].n_nodes;
 }
 
-bool onv_edit_is(const onv_edit *e, onv_node_id node, onv_op_name op, int32_t most_version)
+bool onv_edit_is(const onv_edit *e, onv_node_id node, onv_op_name op)
 {
-    if (!onv_edit_is_of(e, node, "", op)) return false;
-    return most_version == 0 || onv_edit_node_at(e, node)->version <= most_version;
+    return onv_edit_is_of(e, node, "", op);
 }
 
 bool onv_edit_is_of(const onv_edit *e, onv_node_id node, const char *domain, onv_op_name op)

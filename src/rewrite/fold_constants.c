@@ -9,8 +9,8 @@
 static bool is_known_shape(const onv_edit *e, onv_node_id node)
 {
     const onv_type *seen = onv_edit_seen(e, onv_edit_in(e, node, 0));
-    return onv_edit_is(e, node, ONV_OP_Shape, 0) && seen->kind == ONV_TYPE_TENSOR &&
-           seen->rank >= 0 && onv_type_is_static(seen);
+    return onv_edit_is(e, node, ONV_OP_Shape) && seen->kind == ONV_TYPE_TENSOR && seen->rank >= 0 &&
+           onv_type_is_static(seen);
 }
 
 static bool has_constant_inputs(const onv_edit *e, onv_node_id id)

@@ -136,7 +136,7 @@ void onv_rewrite_inline(onv_edit *e)
     for (uint32_t i = 0; i < n_nodes && e->status == ONV_OK; i++) {
         function f = {.e = e, .node = {i}};
         const onv_op_name op = (onv_op_name)onv_edit_node_at(e, f.node)->code;
-        if (functions[op] == NULL || !onv_fuse_is(e, f.node, op)) continue;
+        if (functions[op] == NULL || !onv_edit_is(e, f.node, op)) continue;
         for (uint32_t k = 0; k < 3; k++) f.in[k] = onv_edit_in(e, f.node, k);
         f.out = onv_edit_out(e, f.node, 0);
         functions[op](&f);

@@ -135,7 +135,7 @@ static bool takes(void *self, onv_node_id node)
     uint32_t n = at->code == ONV_OP_ReduceMean ? 1 : at->n_inputs;
     for (uint32_t k = 0; k < n; k++)
         if (!onv_fuse_is_float(f->e, onv_edit_in(f->e, node, k))) return false;
-    return onv_fuse_is(f->e, node, (onv_op_name)at->code);
+    return onv_edit_is(f->e, node, (onv_op_name)at->code);
 }
 
 static bool is_number(void *self, onv_value_id value, char sign, double *number)
@@ -185,7 +185,7 @@ void onv_fuse_form_cast(onv_edit *e, onv_form_match *m, char name)
     form_of f = {e, m->nodes[0], false};
     const onv_form_place place = place_of(&f);
     onv_node_id cast = onv_edit_producer(e, *value);
-    if (onv_fuse_is(e, cast, ONV_OP_Cast) && onv_fuse_same_provider(e, cast, f.first) &&
+    if (onv_edit_is(e, cast, ONV_OP_Cast) && onv_fuse_same_provider(e, cast, f.first) &&
         onv_fuse_has_uses(e, cast, onv_form_reads(&place, m, *value)) && onv_form_join(m, cast))
         *value = onv_edit_in(e, cast, 0);
 }

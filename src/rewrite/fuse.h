@@ -14,12 +14,6 @@
 
 /* --- Helpers ----------------------------------------------------------------------------------- */
 
-/* Of ai.onnx, any version. */
-static inline bool onv_fuse_is(const onv_edit *e, onv_node_id node, onv_op_name op)
-{
-    return onv_edit_is(e, node, op, 0);
-}
-
 bool onv_fuse_same_provider(const onv_edit *e, onv_node_id a, onv_node_id b);
 
 /* A node of which one output is used, that makes no result of its graph, and of whose inputs one comes from
@@ -71,6 +65,8 @@ bool onv_fuse_form(onv_edit *e, onv_node_id first, const char *form, onv_form_ma
 
 /* Puts that node in place of the form. */
 bool onv_fuse_form_by(onv_edit *e, const onv_form_match *m, onv_new_node made);
+#define ONV_FORM_BY(e, m, op, ...)                                                                 \
+    onv_fuse_form_by(e, m, ONV_NEW_NODE(.op_type = (op), __VA_ARGS__))
 
 /* The node that makes the value of that name. */
 static inline onv_node_id onv_fuse_form_node(const onv_edit *e, const onv_form_match *m, char name)

@@ -32,7 +32,7 @@ static onv_node_id after_conv(const onv_edit *e, onv_node_id conv, onv_op_name o
 {
     const onv_node *at = onv_edit_node_at(e, conv);
     onv_node_id next = onv_edit_only_user(e, onv_edit_out(e, conv, 0));
-    if (!onv_edit_is(e, next, op, 0)) return ONV_NO_NODE;
+    if (!onv_edit_is(e, next, op)) return ONV_NO_NODE;
     if (at->n_inputs < 2 || !onv_edit_is_constant(e, at->inputs[1])) return ONV_NO_NODE;
     bool has_bias = at->n_inputs > 2 && onv_is_value(at->inputs[2]);
     if (has_bias && !onv_edit_is_constant(e, at->inputs[2])) return ONV_NO_NODE;
@@ -74,7 +74,7 @@ static bool is_vector_norm(const onv_edit *e, onv_node_id norm, onv_dim n, bool 
 static onv_dim filters_of(const onv_edit *e, onv_node_id conv, const onv_type *w)
 {
     int64_t filters, groups = onv_edit_int(e, conv, "group", 1);
-    if (!onv_edit_is(e, conv, ONV_OP_ConvTranspose, 0)) return w->dims[0];
+    if (!onv_edit_is(e, conv, ONV_OP_ConvTranspose)) return w->dims[0];
     bool fits = onv_dim_is_const(w->dims[1]) && onv_i64_mul(w->dims[1].raw, groups, &filters);
     return fits && filters > 0 ? onv_dim_const(filters) : ONV_DIM_UNKNOWN;
 }
@@ -132,9 +132,9 @@ static onv_node_id norm_after(const onv_edit *e, onv_node_id node)
     for (int i = 0; i < MOST_BETWEEN; i++) {
         node = onv_edit_only_user(e, onv_edit_out(e, node, 0));
         if (!onv_is_node(node)) return ONV_NO_NODE;
-        if (onv_edit_is(e, node, ONV_OP_BatchNormalization, 0)) return node;
-        if (!onv_edit_is(e, node, ONV_OP_Reshape, 20) &&
-            !onv_edit_is(e, node, ONV_OP_Transpose, 20))
+        if (onv_edit_is(e, node, ONV_OP_BatchNormalization)) return node;
+        if ((!onv_edit_is(e, node, ONV_OP_Reshape) && !onv_edit_is(e, node, ONV_OP_Transpose)) ||
+            onv_edit_node_at(e, node)->version > 20)
             return ONV_NO_NODE;
     }
     return ONV_NO_NODE;
@@ -184,9 +184,7 @@ bool onv_fuse_conv_activation(onv_edit *e, onv_node_id activation)
     for (uint32_t k = 1; k < act->n_inputs; k++)
         if (onv_is_value(act->inputs[k]) && !onv_edit_is_constant(e, act->inputs[k])) return false;
     const onv_node *at = onv_edit_node_at(e, m.nodes[1]);
-    return onv_fuse_form_by(e, &m,
-                            ONV_NEW_NODE(.op_type = "FusedConv", .domain = ONV_MS_DOMAIN,
-                                         .version = 1, .inputs = at->inputs,
-                                         .n_inputs = at->n_inputs, .attrs = at->attrs,
-                                         .n_attrs = at->n_attrs));
+    return ONV_FORM_BY(e, &m, "FusedConv", .domain = ONV_MS_DOMAIN, .version = 1,
+                       .inputs = at->inputs, .n_inputs = at->n_inputs, .attrs = at->attrs,
+                       .n_attrs = at->n_attrs);
 }

@@ -31,7 +31,7 @@ static bool read_number(onv_edit *e, onv_value_id value, int64_t *number)
 
 static bool read_axis(onv_edit *e, onv_node_id node, int rank, int64_t *axis)
 {
-    if (onv_fuse_is(e, node, ONV_OP_Gather))
+    if (onv_edit_is(e, node, ONV_OP_Gather))
         *axis = onv_edit_int(e, node, "axis", 0);
     else if (!read_number(e, onv_edit_in(e, node, 3), axis))
         return false;
@@ -51,7 +51,7 @@ static bool read_part(onv_edit *e, onv_node_id node, int rank, int64_t axis, int
     *p = (part){.node = node, .size = 1};
     if (!read_axis(e, node, rank, &own) || own != axis) return false;
     if (!read_number(e, onv_edit_in(e, node, 1), &p->start)) return false;
-    if (onv_fuse_is(e, node, ONV_OP_Gather)) {
+    if (onv_edit_is(e, node, ONV_OP_Gather)) {
         if (p->start < 0) p->start += size;
         p->is_squeezed = onv_fuse_rank(e, onv_edit_in(e, node, 1)) == 0;
         return p->start >= 0 && p->start < size;
@@ -120,7 +120,7 @@ static bool share_out(onv_edit *e, onv_value_id value, onv_graph_id graph)
     ONV_EACH_USE(e, value, use)
     {
         if (use->input != 0 || onv_edit_node_at(e, use->node)->graph.index != graph.index ||
-            (!onv_fuse_is(e, use->node, ONV_OP_Gather) && !onv_fuse_is(e, use->node, ONV_OP_Slice)))
+            (!onv_edit_is(e, use->node, ONV_OP_Gather) && !onv_edit_is(e, use->node, ONV_OP_Slice)))
             continue;
         if (n == MAX_PARTS || (n == 0 && !read_axis(e, use->node, rank, &axis))) return false;
         size = onv_fuse_dim(e, value, (int)axis);
@@ -143,7 +143,7 @@ static bool list_weights(const onv_edit *e, onv_graph_id graph, weight_list *wei
 {
     for (onv_node_id node = onv_edit_first(e, graph); onv_is_node(node);
          node = onv_edit_next(e, node)) {
-        if (!onv_fuse_is(e, node, ONV_OP_Gather) && !onv_fuse_is(e, node, ONV_OP_Slice)) continue;
+        if (!onv_edit_is(e, node, ONV_OP_Gather) && !onv_edit_is(e, node, ONV_OP_Slice)) continue;
         onv_value_id data = onv_edit_in(e, node, 0);
         if (!onv_is_value(data)) continue;
         const onv_value *v = onv_edit_value_at(e, data);
@@ -182,7 +182,7 @@ uint32_t onv_fuse_gather_slice_to_split(onv_edit *e, onv_graph_id graph)
     for (onv_node_id node = onv_edit_first(e, graph); onv_is_node(node) && e->status == ONV_OK;
          node = onv_edit_next(e, node)) {
         if (!onv_edit_is_there(e, node) || onv_edit_node_at(e, node)->n_outputs != 1 ||
-            onv_fuse_is(e, node, ONV_OP_Shape) || onv_edit_n_output_uses(e, node) < 2)
+            onv_edit_is(e, node, ONV_OP_Shape) || onv_edit_n_output_uses(e, node) < 2)
             continue;
         n += share_out(e, onv_edit_out(e, node, 0), graph);
     }
@@ -203,8 +203,7 @@ bool onv_fuse_gather_to_slice(onv_edit *e, onv_node_id range)
                                       ONV_NO_VALUE);
     onv_value_id axes = onv_edit_add_weight(e, onv_edit_node_at(e, range)->graph, "slice_axes",
                                             dtype, &one, 1, &axis);
-    return onv_fuse_form_by(
-        e, &m,
-        ONV_NEW_NODE(.op_type = "Slice", ONV_INPUTS(onv_form_value(&m, 'x'), lengths[0], lengths[1],
-                                                    axes, lengths[2])));
+    return ONV_FORM_BY(
+        e, &m, "Slice",
+        ONV_INPUTS(onv_form_value(&m, 'x'), lengths[0], lengths[1], axes, lengths[2]));
 }

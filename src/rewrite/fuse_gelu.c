@@ -3,9 +3,7 @@
 
 static bool by_unary(onv_edit *e, const onv_form_match *m, const char *op_type, const char *domain)
 {
-    return onv_fuse_form_by(
-        e, m,
-        ONV_NEW_NODE(.op_type = op_type, .domain = domain, ONV_INPUTS(onv_form_value(m, 'x'))));
+    return ONV_FORM_BY(e, m, op_type, .domain = domain, ONV_INPUTS(onv_form_value(m, 'x')));
 }
 
 /* --- GeluFusion -------------------------------------------------------------------------------- */
@@ -20,7 +18,7 @@ bool onv_fuse_gelu(onv_edit *e, onv_node_id div)
     if (is_onnx != (e->level == 1)) return false;
     bool found = onv_fuse_form(e, div, "*Mul(*Mul(x{0.5})" ERF ")", &m);
     if (!found && onv_fuse_form(e, div, "*Mul(*Mul(x" ERF "){0.5})", &m))
-        found = !onv_fuse_is(e, onv_fuse_form_node(e, &m, 'x'), ONV_OP_Mul);
+        found = !onv_edit_is(e, onv_fuse_form_node(e, &m, 'x'), ONV_OP_Mul);
     return found && by_unary(e, &m, "Gelu", is_onnx ? NULL : ONV_MS_DOMAIN);
 }
 
@@ -37,10 +35,8 @@ bool onv_fuse_bias_gelu(onv_edit *e, onv_node_id add)
         !onv_dim_same(onv_fuse_dim(e, in[0], -1), onv_fuse_dim(e, in[1], -1)) ||
         (is_fast && onv_is_value(onv_edit_in(e, m.nodes[0], 1))))
         return false;
-    return onv_fuse_form_by(e, &m,
-                            ONV_NEW_NODE(.op_type = is_fast ? "FastGelu" : "BiasGelu",
-                                         .domain = ONV_MS_DOMAIN,
-                                         ONV_INPUTS(in[rank[0] == 1], in[rank[0] != 1])));
+    return ONV_FORM_BY(e, &m, is_fast ? "FastGelu" : "BiasGelu", .domain = ONV_MS_DOMAIN,
+                       ONV_INPUTS(in[rank[0] == 1], in[rank[0] != 1]));
 }
 
 /* --- FastGeluFusion ---------------------------------------------------------------------------- */
@@ -60,7 +56,7 @@ bool onv_fuse_fast_gelu(onv_edit *e, onv_node_id first)
     bool found = onv_fuse_form(e, first, by_products, &m);
     if (!found && onv_fuse_form(e, first, by_power, &m)) {
         onv_node_id maker = onv_fuse_form_node(e, &m, 'x');
-        found = !onv_fuse_is(e, maker, ONV_OP_Cast);
+        found = !onv_edit_is(e, maker, ONV_OP_Cast);
     }
     found = found || onv_fuse_form(e, first, by_power_cast, &m);
     return found && by_unary(e, &m, "FastGelu", ONV_MS_DOMAIN);
@@ -73,12 +69,10 @@ bool onv_fuse_quick_gelu(onv_edit *e, onv_node_id first)
 {
     onv_form_match m;
     bool is_scaled = onv_fuse_form(e, first, "*Mul(xSigmoid(*Mul(x.)))", &m);
-    if (!is_scaled && (!onv_fuse_is(e, first, ONV_OP_Sigmoid) ||
+    if (!is_scaled && (!onv_edit_is(e, first, ONV_OP_Sigmoid) ||
                        !onv_fuse_form(e, first, "*Mul(xSigmoid(x))", &m)))
         return false;
-    return onv_fuse_form_by(
-        e, &m,
-        ONV_NEW_NODE(.op_type = "QuickGelu", .domain = ONV_MS_DOMAIN,
-                     ONV_INPUTS(onv_form_value(&m, 'x')),
-                     ONV_ATTRS(onv_fuse_float(e, "alpha", is_scaled ? m.number : 1))));
+    return ONV_FORM_BY(e, &m, "QuickGelu", .domain = ONV_MS_DOMAIN,
+                       ONV_INPUTS(onv_form_value(&m, 'x')),
+                       ONV_ATTRS(onv_fuse_float(e, "alpha", is_scaled ? m.number : 1)));
 }

@@ -45,7 +45,7 @@ static bool add_fused(onv_edit *e, const matmul *m, const onv_value_id inputs[2]
 static bool is_taken_transpose(const onv_edit *e, onv_node_id node, bool *trans, bool *batch)
 {
     onv_perm p;
-    if (!onv_fuse_is(e, node, ONV_OP_Transpose) || onv_edit_makes_result(e, node) ||
+    if (!onv_edit_is(e, node, ONV_OP_Transpose) || onv_edit_makes_result(e, node) ||
         !onv_perm_of(e, node, &p) || p.rank < 2)
         return false;
     bool is_last = p.at[p.rank - 1] == p.rank - 1;
@@ -78,7 +78,7 @@ static onv_node_id transpose_before(onv_edit *e, onv_node_id node, uint32_t k, b
 {
     onv_node_id before = onv_edit_in_node(e, node, k);
     if (is_taken_transpose(e, before, trans, batch)) return before;
-    if (!onv_fuse_is(e, before, ONV_OP_Cast) || onv_edit_makes_result(e, before))
+    if (!onv_edit_is(e, before, ONV_OP_Cast) || onv_edit_makes_result(e, before))
         return ONV_NO_NODE;
     onv_node_id transpose = onv_edit_in_node(e, before, 0);
     if (!is_taken_transpose(e, transpose, trans, batch)) return ONV_NO_NODE;
@@ -87,7 +87,7 @@ static onv_node_id transpose_before(onv_edit *e, onv_node_id node, uint32_t k, b
 
 bool onv_fuse_matmul_transpose(onv_edit *e, onv_node_id node)
 {
-    if (!onv_fuse_is(e, node, ONV_OP_MatMul) && !is_fused(e, node)) return false;
+    if (!onv_edit_is(e, node, ONV_OP_MatMul) && !is_fused(e, node)) return false;
     onv_value_id inputs[2] = {onv_edit_in(e, node, 0), onv_edit_in(e, node, 1)};
     if (!onv_fuse_is_float(e, inputs[0]) || !onv_fuse_is_float(e, inputs[1])) return false;
     int ranks[2] = {onv_fuse_rank(e, inputs[0]), onv_fuse_rank(e, inputs[1])};
@@ -125,13 +125,13 @@ static bool is_scale(onv_edit *e, onv_value_id scale, onv_value_id other, double
 /* Division by a number or multiplication with one: the factor, and the input that is scaled. */
 static bool read_scale(onv_edit *e, onv_node_id node, double *factor, onv_value_id *scaled)
 {
-    if (onv_fuse_is(e, node, ONV_OP_Div)) {
+    if (onv_edit_is(e, node, ONV_OP_Div)) {
         *scaled = onv_edit_in(e, node, 0);
         if (!is_scale(e, onv_edit_in(e, node, 1), *scaled, factor)) return false;
         *factor = 1 / *factor;
         return true;
     }
-    for (uint32_t k = 0; onv_fuse_is(e, node, ONV_OP_Mul) && k < 2; k++) {
+    for (uint32_t k = 0; onv_edit_is(e, node, ONV_OP_Mul) && k < 2; k++) {
         *scaled = onv_edit_in(e, node, 1 - k);
         if (is_scale(e, onv_edit_in(e, node, k), *scaled, factor)) return true;
     }
@@ -140,7 +140,7 @@ static bool read_scale(onv_edit *e, onv_node_id node, double *factor, onv_value_
 
 static bool is_scalable(const onv_edit *e, onv_node_id node)
 {
-    if (!onv_fuse_is(e, node, ONV_OP_MatMul) && !is_fused(e, node)) return false;
+    if (!onv_edit_is(e, node, ONV_OP_MatMul) && !is_fused(e, node)) return false;
     bool is_cpu = onv_edit_node_at(e, node)->provider == ONV_PROVIDER_CPU;
     for (uint32_t k = 0; k < 2; k++) {
         onv_value_id in = onv_edit_in(e, node, k);

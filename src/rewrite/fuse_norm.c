@@ -47,12 +47,10 @@ static bool replace_norm(onv_edit *e, const onv_form_match *m, const char *op_ty
     if (onv_edit_node_at(e, m->nodes[0])->provider == ONV_PROVIDER_CPU &&
         onv_edit_dtype(e, inputs[0]) == ONV_FLOAT16)
         return false;
-    return onv_fuse_form_by(
-        e, m,
-        ONV_NEW_NODE(.op_type = op_type, .version = version, .inputs = inputs, .n_inputs = n_inputs,
-                     ONV_ATTRS(
-                         onv_fuse_float(e, "epsilon", epsilon_of(e, onv_fuse_form_node(e, m, 'e'))),
-                         onv_fuse_int(e, "axis", -1))));
+    return ONV_FORM_BY(
+        e, m, op_type, .version = version, .inputs = inputs, .n_inputs = n_inputs,
+        ONV_ATTRS(onv_fuse_float(e, "epsilon", epsilon_of(e, onv_fuse_form_node(e, m, 'e'))),
+                  onv_fuse_int(e, "axis", -1)));
 }
 
 /* ai.onnx has the operator since 17: then it is made at level 1. */
@@ -133,10 +131,8 @@ static bool by_skip_norm(onv_edit *e, const onv_form_match *m, const onv_value_i
                          uint32_t n_inputs, double epsilon)
 {
     double own = onv_edit_float(e, m->nodes[0], "epsilon", epsilon);
-    return onv_fuse_form_by(
-        e, m,
-        ONV_NEW_NODE(.op_type = "SkipLayerNormalization", .domain = ONV_MS_DOMAIN, .inputs = inputs,
-                     .n_inputs = n_inputs, ONV_ATTRS(onv_fuse_float(e, "epsilon", own))));
+    return ONV_FORM_BY(e, m, "SkipLayerNormalization", .domain = ONV_MS_DOMAIN, .inputs = inputs,
+                       .n_inputs = n_inputs, ONV_ATTRS(onv_fuse_float(e, "epsilon", own)));
 }
 
 /* One of the two may be a sum with a bias. */

@@ -73,8 +73,8 @@ static bool find_target(onv_edit *e, onv_value_id root, onv_node_id concat, targ
 /* A Reshape for which 0 is a size stays. */
 static bool only_reshapes(const onv_edit *e, onv_node_id node)
 {
-    if (onv_edit_is(e, node, ONV_OP_Reshape, 0)) return onv_edit_int(e, node, "allowzero", 0) == 0;
-    return onv_edit_is(e, node, ONV_OP_Squeeze, 0) || onv_edit_is(e, node, ONV_OP_Unsqueeze, 0);
+    if (onv_edit_is(e, node, ONV_OP_Reshape)) return onv_edit_int(e, node, "allowzero", 0) == 0;
+    return onv_edit_is(e, node, ONV_OP_Squeeze) || onv_edit_is(e, node, ONV_OP_Unsqueeze);
 }
 
 /* The last one of those that each read alone what the one before makes, to a shape that is known. */
@@ -117,7 +117,7 @@ static bool make_constant(onv_edit *e, onv_node_id node)
     target t = {.count = 0};
     onv_node_id concat = onv_edit_in_node(e, node, 1);
     if (!onv_is_node(concat)) return false;
-    if (!onv_edit_is(e, concat, ONV_OP_Concat, 0) ||
+    if (!onv_edit_is(e, concat, ONV_OP_Concat) ||
         !onv_is_node(onv_edit_only_user(e, onv_edit_out(e, concat, 0))))
         return false;
     if (!find_target(e, onv_edit_in(e, node, 0), concat, &t)) return false;
@@ -132,6 +132,7 @@ static bool make_constant(onv_edit *e, onv_node_id node)
 
 bool onv_rule_reshape(onv_edit *e, onv_node_id node)
 {
-    bool is_constant = onv_edit_is(e, node, ONV_OP_Reshape, 18) && make_constant(e, node);
+    bool is_constant = onv_edit_is(e, node, ONV_OP_Reshape) &&
+                       onv_edit_node_at(e, node)->version <= 18 && make_constant(e, node);
     return join_reshapes(e, node) || is_constant;
 }

@@ -9,7 +9,7 @@ static onv_node_id next_of(const onv_edit *e, onv_node_id node, onv_op_name op)
 {
     if (onv_edit_n_output_uses(e, node) != 1 || onv_edit_makes_result(e, node)) return ONV_NO_NODE;
     onv_node_id next = onv_edit_only_user(e, onv_edit_out(e, node, 0));
-    bool is_it = onv_edit_is(e, next, op, 0) &&
+    bool is_it = onv_edit_is(e, next, op) &&
                  onv_edit_node_at(e, next)->provider == onv_edit_node_at(e, node)->provider;
     return is_it ? next : ONV_NO_NODE;
 }
@@ -19,9 +19,7 @@ bool onv_rule_div_mul(onv_edit *e, onv_node_id node)
 {
     onv_form_match m;
     return onv_fuse_form(e, node, "^*Mul(yDiv({1}x))", &m) &&
-           onv_fuse_form_by(e, &m,
-                            ONV_NEW_NODE(.op_type = "Div", ONV_INPUTS(onv_form_value(&m, 'y'),
-                                                                      onv_form_value(&m, 'x'))));
+           ONV_FORM_BY(e, &m, "Div", ONV_INPUTS(onv_form_value(&m, 'y'), onv_form_value(&m, 'x')));
 }
 
 /* A Clip from 0 on does what a Relu before it does. */
@@ -68,16 +66,14 @@ bool onv_rule_gemm_sum(onv_edit *e, onv_node_id node)
     if (!onv_type_has_rank(out) || out->rank != 2 ||
         !onv_fuse_is_gemm_bias(onv_edit_seen(e, bias), out->dims[0], out->dims[1]))
         return false;
-    return onv_fuse_form_by(e, &m,
-                            ONV_NEW_NODE(.op_type = "Gemm",
-                                         ONV_INPUTS(gemm->inputs[0], gemm->inputs[1], bias),
-                                         .attrs = gemm->attrs, .n_attrs = gemm->n_attrs));
+    return ONV_FORM_BY(e, &m, "Gemm", ONV_INPUTS(gemm->inputs[0], gemm->inputs[1], bias),
+                       .attrs = gemm->attrs, .n_attrs = gemm->n_attrs);
 }
 
 static bool is_matrix_transpose(const onv_edit *e, onv_node_id node)
 {
     onv_perm p;
-    return onv_fuse_is(e, node, ONV_OP_Transpose) && onv_perm_of(e, node, &p) && p.rank == 2 &&
+    return onv_edit_is(e, node, ONV_OP_Transpose) && onv_perm_of(e, node, &p) && p.rank == 2 &&
            p.at[0] == 1;
 }
 
@@ -87,7 +83,7 @@ static bool is_only_for(const onv_edit *e, onv_node_id node, onv_op_name op)
     onv_value_id out = onv_edit_out(e, node, 0);
     if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
     ONV_EACH_USE(e, out, u)
-    if (!onv_edit_is(e, u->node, op, 0) || (op == ONV_OP_Where && u->input != 0) ||
+    if (!onv_edit_is(e, u->node, op) || (op == ONV_OP_Where && u->input != 0) ||
         !onv_edit_is_beside(e, u->node, node))
         return false;
     return !onv_edit_makes_result(e, node);
@@ -140,7 +136,7 @@ bool onv_rule_gemm_transpose(onv_edit *e, onv_node_id node)
 bool onv_rule_not_where(onv_edit *e, onv_node_id node)
 {
     onv_node_id not = onv_edit_in_node(e, node, 0);
-    if (!onv_edit_is(e, not, ONV_OP_Not, 0) || !onv_edit_can_remove(e, not ) ||
+    if (!onv_edit_is(e, not, ONV_OP_Not) || !onv_edit_can_remove(e, not ) ||
         !is_only_for(e, not, ONV_OP_Where))
         return false;
     onv_value_id out = onv_edit_out(e, not, 0);
@@ -159,8 +155,8 @@ static bool takes_pads(const onv_edit *e, onv_node_id node)
 {
     const onv_node *at = onv_edit_node_at(e, node);
     const onv_attr *mode = onv_node_attr(at, "auto_pad"), *pads = onv_node_attr(at, "pads");
-    if (!ONV_IS_ANY(at, ONV_OP_Conv, ONV_OP_AveragePool, ONV_OP_MaxPool) ||
-        !onv_edit_is(e, node, (onv_op_name)at->code, 21) || at->n_outputs > 1)
+    if (!ONV_IS_ANY(at, ONV_OP_Conv, ONV_OP_AveragePool, ONV_OP_MaxPool) || at->domain[0] != '\0' ||
+        at->version > 21 || at->n_outputs > 1)
         return false;
     if (mode != NULL && mode->kind == ONV_ATTR_STRING && strcmp(mode->s, "NOTSET") != 0)
         return false;
@@ -209,7 +205,7 @@ bool onv_rule_pad(onv_edit *e, onv_node_id node)
     uint32_t count;
     onv_node_id next = onv_edit_only_user(e, onv_edit_out(e, node, 0)), cast = ONV_NO_NODE;
     if (!onv_is_node(next)) return false;
-    if (onv_edit_is(e, next, ONV_OP_Cast, 0)) {
+    if (onv_edit_is(e, next, ONV_OP_Cast)) {
         cast = next;
         next = onv_edit_only_user(e, onv_edit_out(e, cast, 0));
         if (!onv_is_node(next)) return false;

@@ -49,10 +49,8 @@ bool onv_fuse_bias_softmax(onv_edit *e, onv_node_id add)
         if (!is_same(e, &s, i)) return false;
     int bias = is_bias(e, &s, 1) ? 1 : 0;
     if (bias == 0 && !is_bias(e, &s, 0)) return false;
-    return onv_fuse_form_by(
-        e, &m,
-        ONV_NEW_NODE(.op_type = "BiasSoftmax", .domain = ONV_MS_DOMAIN,
-                     ONV_INPUTS(s.in[1 - bias], s.in[bias]),
-                     ONV_ATTRS(onv_fuse_int(e, "axis", axis),
-                               onv_fuse_int(e, "is_inner_broadcast", s.is_inner))));
+    return ONV_FORM_BY(e, &m, "BiasSoftmax", .domain = ONV_MS_DOMAIN,
+                       ONV_INPUTS(s.in[1 - bias], s.in[bias]),
+                       ONV_ATTRS(onv_fuse_int(e, "axis", axis),
+                                 onv_fuse_int(e, "is_inner_broadcast", s.is_inner)));
 }

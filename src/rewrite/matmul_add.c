@@ -8,7 +8,7 @@ static bool is_attended(const onv_edit *e, onv_node_id norm)
 {
     uint32_t adds = 0, products = 0, shapes = 0;
     onv_node_id add = ONV_NO_NODE;
-    if (!onv_fuse_is(e, norm, ONV_OP_LayerNormalization)) return false;
+    if (!onv_edit_is(e, norm, ONV_OP_LayerNormalization)) return false;
     onv_value_id out = onv_edit_out(e, norm, 0);
     uint32_t n = onv_edit_n_uses(e, out);
     if (n > ONV_MOST_READERS) return false;
@@ -21,14 +21,14 @@ static bool is_attended(const onv_edit *e, onv_node_id norm)
         shapes += op == ONV_OP_Shape;
     }
     return adds == 1 && products == 3 && shapes + 4 == n &&
-           onv_fuse_is(e, onv_edit_producer(e, onv_fuse_other_input(e, add, out)), ONV_OP_Add);
+           onv_edit_is(e, onv_edit_producer(e, onv_fuse_other_input(e, add, out)), ONV_OP_Add);
 }
 
 /* The projection behind such an attention: the sum that goes into the sum with the normalised value. */
 static bool is_after_attention(const onv_edit *e, onv_value_id sum)
 {
     onv_node_id next = onv_edit_only_user(e, sum);
-    return onv_fuse_is(e, next, ONV_OP_Add) &&
+    return onv_edit_is(e, next, ONV_OP_Add) &&
            is_attended(e, onv_edit_producer(e, onv_fuse_other_input(e, next, sum)));
 }
 

@@ -411,7 +411,7 @@ static bool join_hard_swish(blocking *b, onv_node_id node, const onv_value_id in
         onv_node_id gate = onv_edit_producer(e, in[k]);
         onv_value_id x = in[1 - k];
         image *of = &b->images[x.index];
-        if (!onv_fuse_is(e, gate, ONV_OP_HardSigmoid) || onv_edit_in(e, gate, 0).index != x.index ||
+        if (!onv_edit_is(e, gate, ONV_OP_HardSigmoid) || onv_edit_in(e, gate, 0).index != x.index ||
             b->images[in[k].index].uses != 1 || !is_blocked_conv(b, x) || of->uses != 2 ||
             of->is_active || fabs(onv_edit_float(e, gate, "alpha", 0.2) * 6 - 1) > 1e-5 ||
             onv_edit_float(e, gate, "beta", 0.5) != 0.5)

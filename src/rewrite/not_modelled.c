@@ -8,7 +8,7 @@
 
 static bool is_quantized(const onv_edit *e, onv_node_id node)
 {
-    return onv_fuse_is(e, onv_edit_only_user(e, onv_edit_out(e, node, 0)), ONV_OP_QuantizeLinear);
+    return onv_edit_is(e, onv_edit_only_user(e, onv_edit_out(e, node, 0)), ONV_OP_QuantizeLinear);
 }
 
 /* What moves elements alone has a quantized neighbour on one side and none on the other. */
@@ -51,9 +51,9 @@ bool onv_would_fuse_space_to_depth(onv_edit *e, onv_node_id concat)
     onv_value_id source = ONV_NO_VALUE;
     for (uint32_t k = 0; k < 4; k++) {
         onv_node_id slice = onv_edit_in_node(e, concat, k);
-        if (!onv_fuse_is(e, slice, ONV_OP_Slice)) return false;
+        if (!onv_edit_is(e, slice, ONV_OP_Slice)) return false;
         onv_node_id outer = onv_edit_in_node(e, slice, 0);
-        if (onv_fuse_is(e, outer, ONV_OP_Slice)) slice = outer;
+        if (onv_edit_is(e, outer, ONV_OP_Slice)) slice = outer;
         onv_value_id in = onv_edit_in(e, slice, 0);
         const onv_scalar *steps;
         uint32_t n_steps;

@@ -17,9 +17,9 @@ typedef struct packed_product {
 
 static bool read_product(const onv_edit *e, onv_node_id id, packed_product *p)
 {
-    bool gemm = onv_edit_is(e, id, ONV_OP_Gemm, 0);
+    bool gemm = onv_edit_is(e, id, ONV_OP_Gemm);
     onv_value_id b = onv_edit_in(e, id, 1);
-    if ((!gemm && !onv_edit_is(e, id, ONV_OP_MatMul, 0)) || !onv_is_value(b)) return false;
+    if ((!gemm && !onv_edit_is(e, id, ONV_OP_MatMul)) || !onv_is_value(b)) return false;
     const onv_value *weight = onv_edit_value_at(e, b);
     if (!weight->is_packed) return false;
     int64_t rows = weight->type.dims[0].raw, columns = weight->type.dims[1].raw;

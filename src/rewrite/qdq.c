@@ -14,7 +14,7 @@
 onv_node_id onv_fuse_dequantize(const onv_edit *e, onv_node_id node, uint32_t k)
 {
     onv_node_id dq = onv_edit_in_node(e, node, k);
-    return onv_fuse_is(e, dq, ONV_OP_DequantizeLinear) ? dq : ONV_NO_NODE;
+    return onv_edit_is(e, dq, ONV_OP_DequantizeLinear) ? dq : ONV_NO_NODE;
 }
 
 /* An operator with what is around it. */
@@ -62,10 +62,10 @@ static bool find_group(onv_edit *e, onv_node_id node, group *g)
         g->is_all &= is_dq;
     }
     onv_node_id user = onv_edit_only_user(e, out);
-    if (onv_fuse_is(e, user, ONV_OP_QuantizeLinear)) g->q = user;
+    if (onv_edit_is(e, user, ONV_OP_QuantizeLinear)) g->q = user;
     for (const onv_use *use = onv_edit_first_use(e, out); use != NULL && !onv_is_node(g->q);
          use = onv_edit_next_use(e, use))
-        g->is_mixed |= onv_fuse_is(e, use->node, ONV_OP_QuantizeLinear);
+        g->is_mixed |= onv_edit_is(e, use->node, ONV_OP_QuantizeLinear);
     return g->n_dq > 0;
 }
 
@@ -269,7 +269,7 @@ bool onv_rule_quantize_unsigned(onv_edit *e, onv_node_id q)
     onv_node_id dq = onv_edit_only_user(e, out);
     if (onv_edit_node_at(e, q)->provider != ONV_PROVIDER_CPU ||
         onv_edit_dtype(e, out) != ONV_INT8 || !onv_is_node(dq) ||
-        !onv_fuse_is(e, dq, ONV_OP_DequantizeLinear) || !onv_is_value(onv_edit_in(e, q, 2)) ||
+        !onv_edit_is(e, dq, ONV_OP_DequantizeLinear) || !onv_is_value(onv_edit_in(e, q, 2)) ||
         !has_same_params(e, q, dq))
         return false;
     onv_value_id zero = onv_edit_add_weight(e, onv_edit_node_at(e, q)->graph, "zero_point",
@@ -295,9 +295,9 @@ static bool leads_to_quantize(const onv_edit *e, onv_node_id node)
 {
     for (;;) {
         node = onv_edit_only_user(e, onv_edit_out(e, node, 0));
-        if (onv_fuse_is(e, node, ONV_OP_QuantizeLinear)) return true;
+        if (onv_edit_is(e, node, ONV_OP_QuantizeLinear)) return true;
         if (!onv_work(1) ||
-            (!onv_fuse_is(e, node, ONV_OP_Relu) && !onv_fuse_is(e, node, ONV_OP_Clip)))
+            (!onv_edit_is(e, node, ONV_OP_Relu) && !onv_edit_is(e, node, ONV_OP_Clip)))
             return false;
     }
 }
@@ -308,7 +308,7 @@ static bool has_scale_of_each(const onv_edit *e, onv_node_id node, onv_node_id d
     onv_value_id scale = onv_edit_in(e, dq, 1);
     int rank = onv_fuse_rank(e, onv_edit_in(e, dq, 0));
     int64_t axis = onv_node_axis(onv_edit_node_at(e, dq), 1, rank), expected = 0;
-    if (onv_fuse_is(e, node, ONV_OP_Gemm)) expected = onv_edit_int(e, node, "transB", 0) == 0;
+    if (onv_edit_is(e, node, ONV_OP_Gemm)) expected = onv_edit_int(e, node, "transB", 0) == 0;
     return onv_fuse_rank(e, scale) == 1 && onv_dim_same(onv_fuse_dim(e, scale, 0), n_bias) &&
            onv_edit_int(e, dq, "block_size", 0) == 0 && axis == expected;
 }

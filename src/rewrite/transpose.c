@@ -131,7 +131,7 @@ static bool share_transpose(onv_edit *e, onv_node_id node, uint32_t k, const onv
         onv_node_id other = use->node;
         if (!onv_work(1)) onv_edit_fail(e, ONV_ERR_CANCELLED);
         if (e->status != ONV_OK) return true;
-        if (!onv_fuse_is(e, other, ONV_OP_Transpose) || !onv_perm_of(e, other, &own) ||
+        if (!onv_edit_is(e, other, ONV_OP_Transpose) || !onv_perm_of(e, other, &own) ||
             !onv_perm_same(&own, perm) || !onv_edit_is_beside(e, other, node))
             continue;
         onv_edit_move(e, other, node);
@@ -151,7 +151,7 @@ void onv_push_input(onv_edit *e, onv_node_id node, uint32_t k, const onv_perm *p
     }
     onv_node_id before = onv_edit_producer(e, in);
     onv_perm own, inverse = onv_perm_inverse(perm);
-    if (onv_fuse_is(e, before, ONV_OP_Transpose) && onv_perm_of(e, before, &own) &&
+    if (onv_edit_is(e, before, ONV_OP_Transpose) && onv_perm_of(e, before, &own) &&
         own.rank == perm->rank) {
         onv_value_id source = onv_edit_in(e, before, 0);
         if (!onv_perm_same(&own, &inverse)) {
@@ -196,7 +196,7 @@ static void unsqueeze_input(onv_edit *e, onv_node_id node, uint32_t k, uint32_t 
         return;
     }
     onv_node_id before = onv_edit_producer(e, in);
-    if (onv_fuse_is(e, before, ONV_OP_Squeeze) && squeezes_first(e, before, n)) {
+    if (onv_edit_is(e, before, ONV_OP_Squeeze) && squeezes_first(e, before, n)) {
         onv_edit_set_input(e, node, k, onv_edit_in(e, before, 0));
         onv_edit_remove_unread(e, before);
         return;
@@ -205,7 +205,7 @@ static void unsqueeze_input(onv_edit *e, onv_node_id node, uint32_t k, uint32_t 
     if (e->status != ONV_OK) return;
     onv_edit_set_input(e, node, k, out);
     onv_perm perm;
-    if (!onv_fuse_is(e, before, ONV_OP_Transpose) || !onv_perm_of(e, before, &perm)) return;
+    if (!onv_edit_is(e, before, ONV_OP_Transpose) || !onv_perm_of(e, before, &perm)) return;
     onv_node_id unsqueeze = onv_edit_producer(e, out);
     onv_perm inverse = onv_perm_inverse(&perm), wider = onv_perm_unsqueezed(&perm, &axes);
     onv_push_input(e, unsqueeze, 0, &inverse);
@@ -274,7 +274,7 @@ static int cost_of_input(const onv_edit *e, onv_value_id in, const onv_perm *per
     onv_perm own;
     if (onv_edit_is_constant(e, in)) return 0;
     onv_node_id before = onv_edit_producer(e, in);
-    if (onv_fuse_is(e, before, ONV_OP_Transpose) && onv_perm_of(e, before, &own))
+    if (onv_edit_is(e, before, ONV_OP_Transpose) && onv_perm_of(e, before, &own))
         return onv_perm_same(&own, perm) && can_likely_go(e, before) ? -count_dims(e, in) : 0;
     return count_dims(e, in);
 }
@@ -320,7 +320,7 @@ static bool leads_everywhere(const walk *w, onv_value_id value)
     ONV_EACH_USE(e, value, use)
     {
         const onv_node *reader = onv_edit_node_at(e, use->node);
-        bool leads_on = onv_fuse_is(e, use->node, ONV_OP_Transpose);
+        bool leads_on = onv_edit_is(e, use->node, ONV_OP_Transpose);
         for (uint32_t k = 0; k < reader->n_outputs && !leads_on; k++)
             leads_on = leads(w, reader->outputs[k]);
         if (!leads_on) return false;
@@ -333,8 +333,8 @@ static bool is_cheaper(const walk *w, const onv_push *p, const onv_pusher *how)
     const onv_edit *e = w->e;
     const onv_node *node = onv_edit_node_at(e, p->node);
     int cost = 0, out_cost = 0;
-    if (onv_fuse_is(e, p->node, ONV_OP_Transpose)) return true;
-    if (onv_fuse_is(e, p->node, ONV_OP_MaxPool)) return true; /* it has a kernel of its own */
+    if (onv_edit_is(e, p->node, ONV_OP_Transpose)) return true;
+    if (onv_edit_is(e, p->node, ONV_OP_MaxPool)) return true; /* it has a kernel of its own */
     for (uint32_t i = 0; i < p->n_inputs; i++)
         cost += cost_of_input(e, onv_edit_in(e, p->node, p->inputs[i]), &p->perm);
     if (cost >= 0 || !how->moves_on) return cost < 0;
@@ -352,7 +352,7 @@ static bool try_push(const walk *w, onv_node_id node, uint32_t k)
 {
     onv_edit *e = w->e;
     onv_push p = {.e = e, .node = node, .transpose = onv_edit_in_node(e, node, k)};
-    if (!onv_fuse_is(e, p.transpose, ONV_OP_Transpose) ||
+    if (!onv_edit_is(e, p.transpose, ONV_OP_Transpose) ||
         !onv_edit_is_beside(e, p.transpose, node) || !onv_perm_of(e, p.transpose, &p.perm))
         return false;
     const onv_pusher *how = p.how = onv_pusher_find(e, node);
@@ -370,7 +370,7 @@ static void mark_leads(walk *w, const onv_node_id *nodes, uint32_t n)
     onv_push p;
     for (uint32_t i = n; i-- > 0;) {
         const onv_node *node = onv_edit_node_at(e, nodes[i]);
-        if (onv_fuse_is(e, nodes[i], ONV_OP_Transpose)) {
+        if (onv_edit_is(e, nodes[i], ONV_OP_Transpose)) {
             mark(w, node->inputs[0]);
             continue;
         }
@@ -390,7 +390,7 @@ uint32_t onv_move_transposes(onv_edit *e, onv_graph_id graph)
     walk w = {.e = e, .number = ++e->n_walks};
     bool is_there = false;
     for (onv_node_id at = onv_edit_first(e, graph); onv_is_node(at); at = onv_edit_next(e, at)) {
-        is_there |= onv_fuse_is(e, at, ONV_OP_Transpose);
+        is_there |= onv_edit_is(e, at, ONV_OP_Transpose);
         n++;
     }
     if (!is_there || e->status != ONV_OK) return 0;

@@ -273,7 +273,7 @@ static bool merge(onv_push *p, const onv_perm *perm)
     }
     onv_perm both = onv_perm_compose(&p->perm, perm);
     onv_attr attr = onv_fuse_ints(e, "perm", both.at, (uint32_t)both.rank);
-    if (onv_fuse_is(e, p->node, ONV_OP_Transpose)) {
+    if (onv_edit_is(e, p->node, ONV_OP_Transpose)) {
         onv_edit_set_input(e, p->node, 0, onv_edit_in(e, p->transpose, 0));
         onv_edit_set_attr(e, p->node, "perm", &attr);
         onv_edit_retype(e, p->node);
