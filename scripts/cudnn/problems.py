@@ -2,7 +2,7 @@
 
     python problems.py NETWORKS.json SET... > problems     # SET: layers=N, varied=N, near=N, designs=N, patches=N, stems=N,
                                                            # overlapping=N, tubelets=N, large=N, grouped=N, depthwise=N, video=N, dilated=N,
-                                                           # expanding=N, pointwise=N, heads=N, narrow=N, lines=N, upscaling=N
+                                                           # expanding=N, pointwise=N, heads=N, narrow=N, lines=N, upscaling=N, photos=N
     options: --dtype fp32|fp16|bf16 --channels-last --no-tf32 --passes fdw --depthwise --seed N --batches N
 
 layers=N: each layer of networks.json at N batches drawn from 1 to 128; --batches N: to 2^N. varied=N: N layers of the fitted half with sizes,
@@ -11,7 +11,7 @@ channels) of random sizes. near=N: layers of the fitted half with one or two of 
 sizes that networks are usually made of. Families of random sizes: large=N, images of more than 448 x 448 pixels; grouped=N; depthwise=N,
 kernels of 3 to 13; video=N, three dims, whole or factored kernels; dilated=N, backbones and heads of segmentation; expanding=N, k x k to several
 times the channels; pointwise=N, 1 x 1 of many channels and few pixels; heads=N, to or from few channels; narrow=N, few channels on both sides; lines=N, one dim;
-upscaling=N, what transposed layers have.  --depthwise: also those that PyTorch computes without cuDNN.
+upscaling=N, what transposed layers have; photos=N, first layers of images that are not square, in small batches.  --depthwise: also those that PyTorch computes without cuDNN.
 
 The first letter of an id says what the row is for: t a layer of TABLES, the networks that docs/accuracy/process.md trains, whatever the
 batch, to which nothing is fitted; f fitted to; h held out (a layer that no fitted network has); v made here, fitted to, and no layer of the two
@@ -217,6 +217,14 @@ def stem():
     return [False, 2, channels, width, 1, side, out, *rest] if min(out) > 0 else None
 
 
+def photo():
+    kernel, stride = random.choice([(3, 2), (3, 2), (3, 1), (5, 2), (7, 2), (7, 2)])
+    sides = [96, 112, 128, 160, 192, 224, 240, 256, 288, 299, 320, 384, 416, 448, 480, 512, 640, 800]
+    side = [random.choice(sides), random.choice(sides)]
+    rest = [[kernel] * 2, [stride] * 2, [kernel // 2] * 2, [1, 1]]
+    return [False, 2, random.choice([1, 3, 3, 3, 3, 4]), random.choice([16, 24, 32, 32, 40, 48, 64, 64, 96]), 1, side, out_of(side, *rest), *rest]
+
+
 def made(channels, width, groups, side, kernel, stride=(1, 1), dilation=1):
     """A layer, padded as is usual; None where nothing comes out or it is too large."""
     padding = [d * (k - 1) // 2 for k, d in zip(kernel, [dilation] * len(kernel))]
@@ -392,13 +400,15 @@ def upscaling(rank=2):
     return [False, rank, channels, width, 1, [side] * rank, out_of([side] * rank, *rest), *rest] if fits else None
 
 
-FAMILIES = {"patches": patch, "overlapping": overlapping, "tubelets": tubelet, "heads": heads, "narrow": narrow, "lines": line, "columns": column, "volumes": lambda: upscaling(3), "upscaling": upscaling, "stems": stem, "large": large, "grouped": grouped, "depthwise": depthwise, "video": video, "dilated": dilated,
+FAMILIES = {"patches": patch, "overlapping": overlapping, "tubelets": tubelet, "heads": heads, "narrow": narrow, "lines": line, "columns": column, "volumes": lambda: upscaling(3), "upscaling": upscaling, "stems": stem, "photos": photo, "large": large, "grouped": grouped, "depthwise": depthwise, "video": video, "dilated": dilated,
             "expanding": expanding, "pointwise": pointwise}
 
 
 def batch_for(name, most):
     if most > 7:
         return batch_of(most)
+    if name == "photos":
+        return random.choice([1, 1, 2, 3, 4, 4, 6, 8, 8, 12, 16, 24, 32])
     if name != "large":
         return batch_of(8 if name in ("patches", "overlapping") else 6 if name == "video" else 7)
     return random.choice([1, 1, 1, 1, 2, 2, 3, 4, 8])
