@@ -504,12 +504,15 @@ static uint32_t tree_of(const conv *c, uint32_t mode, uint32_t capability)
 }
 
 /* How far from a limit of a tree the other side counts. Networks were compared with ranges of 9.0 in NCHW, most of them of
- * images; depthwise convolutions in channels-last take nothing forward and for data gradients (docs/workspaces.md). */
+ * images, held-out layers with those of mode B forward; depthwise convolutions in channels-last take nothing forward and for data
+ * gradients (docs/workspaces.md). */
 static float reach_of(const conv *c, uint32_t mode, uint32_t capability)
 {
     bool is_depthwise = c->c == 1 && c->k == 1 && c->pass != ONV_CONV_BACKWARD_WEIGHT;
+    bool is_image = c->rank == 2 && c->in_dims[1] > 1 && c->pass == ONV_CONV_FORWARD;
     bool is_well_known = mode == MODE_TF32 || mode == MODE_HALF ||
-                         (is_depthwise && (mode == MODE_NHWC || mode == MODE_HALF_NHWC));
+                         (is_depthwise && (mode == MODE_NHWC || mode == MODE_HALF_NHWC)) ||
+                         (is_image && (mode == MODE_B_TF32 || mode == MODE_B_HALF));
     return capability >= 90 && is_well_known ? 1.25F : 2;
 }
 

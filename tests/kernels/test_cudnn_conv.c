@@ -307,6 +307,39 @@ TEST(onnx_runtime_asks_by_its_search)
     assert_true(onv_ort_conv_workspace(&p, ONV_ORT_CONV_EXHAUSTIVE, &s).bytes < 32 << 20);
 }
 
+/* Layers of sessions that were measured: what cuDNN 9.26 answered in mode B, without a range. */
+TEST(images_of_sessions_have_one_workspace)
+{
+    static const struct {
+        onv_dtype dtype;
+        int64_t batch, in_channels, out_channels, height, width, kernel, stride;
+        uint64_t bytes;
+    } layers[] = {{ONV_FLOAT, 8, 3, 32, 256, 192, 7, 2, 0},
+                  {ONV_FLOAT, 2, 96, 24, 240, 320, 3, 1, 73811456},
+                  {ONV_FLOAT16, 4, 3, 16, 416, 416, 3, 2, 0}};
+    onv_cuda_library_settings s = onv_cuda_library_defaults();
+    for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) {
+        int64_t kernel = layers[i].kernel, stride = layers[i].stride, pad = kernel / 2;
+        onv_conv_problem p = {layers[i].dtype,
+                              2,
+                              layers[i].batch,
+                              layers[i].in_channels,
+                              layers[i].out_channels,
+                              1,
+                              {layers[i].height, layers[i].width},
+                              {layers[i].height / stride, layers[i].width / stride},
+                              {kernel, kernel},
+                              {stride, stride},
+                              {pad, pad},
+                              {pad, pad},
+                              {1, 1},
+                              false};
+        onv_conv_workspace w = onv_ort_conv_workspace(&p, ONV_ORT_CONV_EXHAUSTIVE, &s);
+        assert_true(away(w.low, layers[i].bytes) <= 65536 &&
+                    away(w.high, layers[i].bytes) <= 65536);
+    }
+}
+
 /* ONNX Runtime asks for one axis as for an image of width 1: what cuDNN 9.26 answered in mode B. */
 TEST(onnx_runtime_makes_images_of_one_axis)
 {
