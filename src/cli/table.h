@@ -40,21 +40,21 @@ typedef struct onv_cli_row {
     /* How it is read: by a function; else into the field of onv_cli at `at`: a flag, or `constant`; a number from `least` to
      * `most` where `most` is not 0, a size above `least`, a choice, or text. Text is appended to a list where `count` is not 0. */
     onv_cli_verdict (*read)(onv_cli *cli, const char *text);
-    size_t at, count;
+    uint32_t at, count;
     unsigned least, most;
+    uint32_t flag;             /* another field, which becomes true; 0: none */
+    int constant;              /* of an option without a value; 0: it is a flag */
     bool is_wide;              /* a number of at least 1, of 64 bits */
     bool is_power;             /* a power of two, likewise */
     bool is_choice;            /* the place in `words`, and `least` */
-    const char *size;          /* what a size of more than 0 looks like: "2GiB" */
-    unsigned output;           /* 1 + the format that is written to the file */
-    const onv_format *outputs; /* by the place in `words`, written to standard output */
-    size_t flag;               /* another field, which becomes true; 0: none */
-    int constant;              /* of an option without a value; 0: it is a flag */
-    const char *fallback;      /* for text that was left out */
+    uint8_t output;            /* 1 + the format that is written to the file */
     uint8_t needs;             /* onv_cli_needs */
-    const char *like;          /* the option of analyses whose needs it has, too */
     uint8_t list;              /* onv_cli_list: names that the value is chosen from */
     const char *words;         /* the same, a list with spaces */
+    const onv_format *outputs; /* by the place in `words`, written to standard output */
+    const char *size;          /* what a size of more than 0 looks like: "2GiB" */
+    const char *fallback;      /* for text that was left out */
+    const char *like;          /* the option of analyses whose needs it has, too */
     const char *topic;         /* of help; it begins a group of options, */
     const char *heading;       /* with this above it */
 } onv_cli_row;

@@ -50,6 +50,7 @@ typedef onv_traits onv_op_traits;
 struct onv_op {
     const char *name;
     int32_t since;
+    uint32_t flags;
     struct {
         int16_t min, max;
     } in, out;
@@ -60,7 +61,6 @@ struct onv_op {
     onv_op_count macs; /* NULL: no multiply-accumulates */
     onv_op_traits traits;
     onv_op_traits (*traits_fn)(onv_op_ctx *c); /* where an attribute decides; overrides traits */
-    uint32_t flags;
 };
 
 /* A row: name, first opset, fewest and most inputs, fewest and most outputs, the rule, and what else it has. */
