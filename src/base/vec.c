@@ -4,26 +4,30 @@
 
 #include "base/heap.h"
 
-bool onv_vec_grow(void **data, size_t *capacity, size_t count, size_t extra, size_t size)
+typedef ONV_VEC(void) vector;
+
+bool onv_vec_grow(void *vec, size_t extra, size_t size)
 {
-    if (extra <= *capacity - count) return true;
-    if (extra > SIZE_MAX / 2 / size - count) return false;
-    size_t wanted = *capacity < 8 ? 8 : *capacity * 2;
-    if (wanted < count + extra) wanted = count + extra;
-    void *grown = onv_heap_realloc(*data, wanted * size);
+    vector *v = vec;
+    if (extra <= v->capacity - v->count) return true;
+    if (extra > SIZE_MAX / 2 / size - v->count) return false;
+    size_t wanted = v->capacity < 8 ? 8 : v->capacity * 2;
+    if (wanted < v->count + extra) wanted = v->count + extra;
+    void *grown = onv_heap_realloc(v->at, wanted * size);
     if (grown == NULL) return false;
-    *data = grown;
-    *capacity = wanted;
+    v->at = grown;
+    v->capacity = wanted;
     return true;
 }
 
-bool onv_vec_shrink(void **data, size_t *capacity, size_t count, size_t size)
+bool onv_vec_shrink(void *vec, size_t size)
 {
-    if (count == *capacity) return true;
-    void *fitted = onv_heap_realloc(*data, count * size);
+    vector *v = vec;
+    if (v->count == v->capacity) return true;
+    void *fitted = onv_heap_realloc(v->at, v->count * size);
     if (fitted == NULL) return false;
-    *data = fitted;
-    *capacity = count;
+    v->at = fitted;
+    v->capacity = v->count;
     return true;
 }
 
