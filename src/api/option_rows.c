@@ -244,7 +244,7 @@ static bool keep(void *context, const char *text, size_t bytes)
 /* Begins a member where it is its turn. */
 static bool begins(echo *e, const char *key, bool is_given)
 {
-    if (is_given == e->are_given) onv_json_any_key(&e->json, key);
+    if (is_given == e->are_given) onv_json_key(&e->json, key);
     return is_given == e->are_given;
 }
 
@@ -317,7 +317,7 @@ static void put_dims(echo *e, const onv_options *options)
     onv_json_open(&e->json, '{', ONV_JSON_INLINE);
     for (size_t i = 0; i < options->n_dims; i++) {
         if (is_bound_again(options, i)) continue;
-        onv_json_any_key(&e->json, options->dims[i].name);
+        onv_json_key(&e->json, options->dims[i].name);
         onv_json_i64(&e->json, options->dims[i].size);
     }
     onv_json_close(&e->json);

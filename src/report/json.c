@@ -161,27 +161,13 @@ static void write_string(onv_json *json, const char *text)
     onv_arena_cleanup(&arena);
 }
 
-static void end_key(onv_json *json)
-{
-    onv_write_char(json->out, ':');
-    if (!json->is_embedded) onv_write_char(json->out, ' ');
-    json->after_key = true;
-}
-
-void onv_json_any_key(onv_json *json, const char *key)
+void onv_json_key(onv_json *json, const char *key)
 {
     begin_item(json);
     write_string(json, key);
-    end_key(json);
-}
-
-void onv_json_own_key(onv_json *json, const char *key, size_t length)
-{
-    begin_item(json);
-    onv_write_char(json->out, '"');
-    onv_write_bytes(json->out, key, length);
-    onv_write_char(json->out, '"');
-    end_key(json);
+    onv_write_char(json->out, ':');
+    if (!json->is_embedded) onv_write_char(json->out, ' ');
+    json->after_key = true;
 }
 
 void onv_json_value(onv_json *json, const char *text)
@@ -231,6 +217,39 @@ void onv_json_i64(onv_json *json, int64_t value)
     }
     begin_item(json);
     onv_write_format(json->out, "%" PRId64, value);
+}
+
+void onv_json_put_u64(onv_json *json, const char *key, uint64_t value)
+{
+    onv_json_key(json, key);
+    onv_json_u64(json, value);
+}
+
+void onv_json_put_known(onv_json *json, const char *key, bool is_known, uint64_t value)
+{
+    onv_json_key(json, key);
+    if (is_known)
+        onv_json_u64(json, value);
+    else
+        onv_json_null(json);
+}
+
+void onv_json_put_bool(onv_json *json, const char *key, bool value)
+{
+    onv_json_key(json, key);
+    onv_json_bool(json, value);
+}
+
+void onv_json_put_open(onv_json *json, const char *key, char bracket, onv_json_layout layout)
+{
+    onv_json_key(json, key);
+    onv_json_open(json, bracket, layout);
+}
+
+void onv_json_put_string(onv_json *json, const char *key, const char *text)
+{
+    onv_json_key(json, key);
+    onv_json_string(json, text);
 }
 
 void onv_json_put_texts(onv_json *json, const char *key, const char *const *texts, size_t n)

@@ -64,18 +64,7 @@ void onv_json_close(onv_json *json);
  * by other means. */
 void onv_json_separate(onv_json *json, bool has_items);
 
-/* A key may be any text, but for literals: they are the program's own, and hold nothing that needs an escape. A literal
- * that does goes to onv_json_any_key. */
-void onv_json_any_key(onv_json *json, const char *key);
-void onv_json_own_key(onv_json *json, const char *key, size_t length);
-
-static inline void onv_json_key(onv_json *json, const char *key)
-{
-    if (__builtin_constant_p(strlen(key)))
-        onv_json_own_key(json, key, strlen(key));
-    else
-        onv_json_any_key(json, key);
-}
+void onv_json_key(onv_json *json, const char *key); /* any text */
 
 void onv_json_null(onv_json *json);
 void onv_json_bool(onv_json *json, bool value);
@@ -85,30 +74,10 @@ void onv_json_value(onv_json *json, const char *text);  /* one that was written 
 void onv_json_string(onv_json *json, const char *text); /* any text; NULL: null */
 
 /* Members: a key and its value. */
-static inline void onv_json_put_u64(onv_json *json, const char *key, uint64_t value)
-{
-    onv_json_key(json, key);
-    onv_json_u64(json, value);
-}
-
-static inline void onv_json_put_bool(onv_json *json, const char *key, bool value)
-{
-    onv_json_key(json, key);
-    onv_json_bool(json, value);
-}
-
-static inline void onv_json_put_open(onv_json *json, const char *key, char bracket,
-                                     onv_json_layout layout)
-{
-    onv_json_key(json, key);
-    onv_json_open(json, bracket, layout);
-}
-
-static inline void onv_json_put_string(onv_json *json, const char *key, const char *text)
-{
-    onv_json_key(json, key);
-    onv_json_string(json, text);
-}
+void onv_json_put_u64(onv_json *json, const char *key, uint64_t value);
+void onv_json_put_bool(onv_json *json, const char *key, bool value);
+void onv_json_put_open(onv_json *json, const char *key, char bracket, onv_json_layout layout);
+void onv_json_put_string(onv_json *json, const char *key, const char *text);
 
 /* Members that are called as those of the struct that `of` points to, of up to 8: texts, numbers, bools. An object of
  * nothing else stands on one line. */
@@ -142,15 +111,7 @@ void onv_json_put_numbers(onv_json *json, const char *key, const uint64_t *numbe
 void onv_json_put_ratio(onv_json *json, const char *key, uint64_t part, uint64_t whole);
 
 /* The number, or null where it is not known. */
-static inline void onv_json_put_known(onv_json *json, const char *key, bool is_known,
-                                      uint64_t value)
-{
-    onv_json_key(json, key);
-    if (is_known)
-        onv_json_u64(json, value);
-    else
-        onv_json_null(json);
-}
+void onv_json_put_known(onv_json *json, const char *key, bool is_known, uint64_t value);
 
 /* A number, an expression as a string (through `scratch`), or null if unknown. */
 void onv_json_dim(onv_json *json, const onv_dims *pool, onv_dim d);

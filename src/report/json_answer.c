@@ -3,7 +3,7 @@
 
 void onv_json_put_range(onv_json *json, const char *key, onv_range range)
 {
-    onv_json_any_key(json, key);
+    onv_json_key(json, key);
     onv_json_open(json, '[', ONV_JSON_INLINE);
     onv_json_u64(json, range.low);
     onv_json_u64(json, range.high);
