@@ -265,6 +265,7 @@ void onv_ckpt_region_restore(onv_simulation *s, uint32_t index)
 {
     uint32_t inner = s->region_of[index];
     if (s->eager->ops.at[index].n_saved == 0 && !s->options->is_reentrant) return;
+    if (onv_sim_is_direct(s, index)) return;
     while (inner != ONV_NO_CKPT_REGION && !s->regions[inner].again) {
         uint32_t outer = inner;
         while (s->regions[outer].parent != ONV_NO_CKPT_REGION &&

@@ -190,7 +190,7 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     make_extras(s, op, false);
     if (!again) onv_offload_note(s, index);
     if (!again) onv_keep_results(s, index);
-    if (run == ONV_RUN_KEEPING) onv_sim_save(s, index);
+    if (run == ONV_RUN_KEEPING || (!again && onv_sim_is_direct(s, index))) onv_sim_save(s, index);
     if (run == ONV_RUN_KEEPING && !again && onv_offload_takes(s, index))
         onv_offload_saved(s, index);
     onv_sim_release(s, beside);

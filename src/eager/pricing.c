@@ -242,7 +242,7 @@ static onv_status start_plan(onv_pricing *p, onv_error *err)
     if (p->meter.is_stopped) forget_rows(s);
     p->meter.is_stopped = false;
     onv_arena_reset(&s->plan_arena);
-    s->is_kept = NULL;
+    s->is_kept = s->is_direct = NULL;
     s->kept_row = NULL;
     s->iteration = s->counted = 1;
     return onv_sim_prepare_plan(s, err);

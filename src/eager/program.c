@@ -67,7 +67,7 @@ onv_status onv_sim_find_saved(onv_simulation *s, onv_error *err)
         const onv_eager_op *op = &s->eager->ops.at[i];
         bool in_region = s->region_of[i] != ONV_NO_CKPT_REGION, leaves = onv_offload_takes(s, i);
         if (op->life == ONV_LIFE_FORWARD) continue;
-        for (uint32_t k = 0; k < op->n_saved && !in_region; k++)
+        for (uint32_t k = 0; k < op->n_saved && (!in_region || onv_sim_is_direct(s, i)); k++)
             if (!leaves || !onv_offload_moves(s, op->saved[k])) count_saved(s, seen, op->saved[k]);
         bool is_kept = s->is_kept != NULL && s->is_kept[i] && !leaves;
         for (uint32_t k = 0; k < op->n_out && is_kept; k++)

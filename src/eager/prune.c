@@ -7,7 +7,8 @@
  * Unlike torch.utils.checkpoint, which runs all of a segment up to the last thing to save, a pruned
  * region runs an operation again only if its result is saved in the segment itself, is needed for
  * such a result, or for the inputs of an inner region. It holds those inputs alone that this takes, and
- * lets them go after its second run, when inner regions hold what they need. Results of operations that
+ * lets them go after its second run, when inner regions hold what they need. What an operation saves and no region makes autograd
+ * holds itself. Results of operations that
  * are kept (onv_train_options) are held like inputs, by the innermost region around the operation. */
 #include <string.h>
 
@@ -38,6 +39,31 @@ static bool makes(const pruner *p, uint32_t op, uint32_t storage)
     return p->made_by[storage] == op || p->s->eager->ops.at[op].in_place;
 }
 
+/* An operation that saves nothing but what comes from outside goes backward without a second run (recompute.py gives autograd such
+ * tensors as they are). Regions inside one count as it; what goes to the host is left to the regions. */
+static onv_status find_direct(onv_simulation *s, onv_error *err)
+{
+    uint32_t *made_in = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, s->eager->storages.count);
+    bool leaves = s->options->saves_on_cpu || s->options->offload_until > 0;
+    s->is_direct = ONV_ARENA_ARRAY(&s->plan_arena, bool, s->eager->ops.count);
+    if (s->plan_arena.failed) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < s->eager->ops.count && !leaves; i++) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
+        uint32_t region = s->region_of[i];
+        if (region == ONV_NO_CKPT_REGION) continue;
+        while (s->regions[region].parent != ONV_NO_CKPT_REGION) region = s->regions[region].parent;
+        s->is_direct[i] = op->n_saved > 0;
+        for (uint32_t k = 0; k < op->n_out; k++)
+            made_in[onv_sim_storage(s, op->out[k])] = region + 1;
+        for (uint32_t k = 0; k < op->n_saved; k++) {
+            const onv_eager_storage *storage = &s->eager->storages.at[op->saved[k]];
+            s->is_direct[i] &= storage->kind != ONV_STORAGE_EXTRA && !storage->is_cached &&
+                               made_in[op->saved[k]] != region + 1;
+        }
+    }
+    return ONV_OK;
+}
+
 /* What its own backward saves of an operation of the region; true where the operation makes it for that
  * alone. */
 static bool need_saved(pruner *p, uint32_t self, const onv_eager_op *op)
@@ -55,7 +81,7 @@ static void visit(pruner *p, uint32_t self, uint32_t i)
 {
     onv_simulation *s = p->s;
     const onv_eager_op *op = &s->eager->ops.at[i];
-    bool runs = s->region_of[i] == self && need_saved(p, self, op);
+    bool runs = s->region_of[i] == self && !s->is_direct[i] && need_saved(p, self, op);
     for (uint32_t k = 0; k < op->n_out; k++) {
         uint32_t out = onv_sim_storage(s, op->out[k]);
         if (p->needed[out] != self + 1 || !makes(p, i, out)) continue;
@@ -176,6 +202,7 @@ onv_status onv_ckpt_regions_prune(onv_simulation *s, const uint32_t *made_by, on
     uint32_t *before = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, s->n_regions);
     if (s->plan_arena.failed) return onv_fail_memory(err);
     ONV_TRY(prepare_kept(s, err));
+    ONV_TRY(find_direct(s, err));
     for (uint32_t i = 0; i < s->n_regions; i++) {
         uint32_t parent = s->regions[i].parent;
         last_child[i] = before[i] = ONV_NO_CKPT_REGION;
@@ -249,7 +276,8 @@ static void prepare(onv_simulation *s, const onv_ckpt_region *region, uint32_t s
     uint32_t next = self + 1;
     for (uint32_t i = region->first_op; i <= region->last_op; i++) {
         const onv_eager_op *op = &s->eager->ops.at[i];
-        bool own = s->region_of[i] == self, runs = region->runs[i - region->first_op];
+        bool own = s->region_of[i] == self && !onv_sim_is_direct(s, i),
+             runs = region->runs[i - region->first_op];
         for (; next < s->n_regions && s->regions[next].first_op <= i; next++)
             for (uint32_t k = 0; k < s->regions[next].n_inputs; k++)
                 if (s->regions[next].parent == self)
@@ -304,7 +332,7 @@ void onv_run_pruned(onv_simulation *s, uint32_t self)
         for (; next < s->n_regions && s->regions[next].first_op <= i; next++)
             if (s->regions[next].parent == self) onv_ckpt_region_enter(s, &s->regions[next]);
         /* What autograd has passed already needs nothing any more. */
-        bool own = i <= s->backward_at && s->region_of[i] == self;
+        bool own = i <= s->backward_at && s->region_of[i] == self && !onv_sim_is_direct(s, i);
         if (region->runs[i - region->first_op])
             onv_sim_run(s, i, own ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->again_use);
         else

@@ -149,8 +149,10 @@ typedef struct onv_simulation {
     uint32_t *region_of;    /* the innermost region around it */
     uint32_t *saved_row;    /* by operation and place: held for its backward, or ONV_NO_ROW */
     onv_pending_grad *made; /* room for the gradients of one operation */
-    bool *is_kept;          /* by operation: its results stay for a second run; NULL: none's */
-    uint32_t *kept_row;     /* by storage: of such a result, or ONV_NO_ROW */
+    bool *
+        is_direct; /* by operation in a pruned region: backward has what it saves without a second run; NULL: none */
+    bool *is_kept;      /* by operation: its results stay for a second run; NULL: none's */
+    uint32_t *kept_row; /* by storage: of such a result, or ONV_NO_ROW */
     uint32_t
         *first_ended; /* by operation: 1 + the first one that leads nowhere whose node goes then */
     uint32_t *next_ended;             /* by such an operation: 1 + the next one; 0: none */
@@ -242,6 +244,11 @@ void onv_sim_place_permanent(onv_simulation *s);
 static inline bool onv_sim_is_permanent(const onv_simulation *s, uint32_t storage)
 {
     return s->eager->storages.at[storage].kind <= ONV_STORAGE_CONSTANT;
+}
+
+static inline bool onv_sim_is_direct(const onv_simulation *s, uint32_t op)
+{
+    return s->is_direct != NULL && s->is_direct[op];
 }
 
 static inline uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor)

@@ -77,6 +77,23 @@ TEST(pruned_runs_take_what_is_kept)
     taped_close(&t);
 }
 
+/* Of two products at the end of a segment the last one reads what comes from outside, which autograd holds itself: in a pruned
+ * segment it goes backward before the second run. torch.utils.checkpoint runs again for what comes from outside, too. */
+TEST(what_comes_from_outside_takes_no_second_run)
+{
+    taped t;
+    OWNED_MODEL m =
+        model_read(17, "in x f32[16,256]", "weight w1 f32[256,256]", "weight w2 f32[256,256]",
+                   "weight w3 f32[256,256]", "weight w4 f32[256,256]", "a = MatMul(x w1) mm1",
+                   "b = MatMul(a w2) mm2", "c = MatMul(b w3) mm3", "d = MatMul(a w4) mm4",
+                   "y = Add(c d) sum5", "out y f32");
+    taped_open_model(&t, m);
+    const onv_tape_segment segment = {1, 3};
+    expect_backward(&t, &segment, 1, "b5 R2 R3 b4 b3 b2 b1");
+    expect_pruned(&t, &segment, 1, NULL, 0, "b5 b4 R2 b3 b2 b1");
+    taped_close(&t);
+}
+
 /* always: x, targets (16384 each), four weights; with momentum four states. In the second iteration
  * the output of the one before (y4) and its loss are there too, until they are made again. */
 TEST(held_bytes_by_hand)
