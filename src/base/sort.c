@@ -1,5 +1,7 @@
 #include "base/sort.h"
 
+#include <stdlib.h>
+
 typedef struct sorting {
     uint32_t *ids;
     int (*compare)(const void *a, const void *b, void *context);
@@ -33,4 +35,14 @@ void onv_sort_ids(uint32_t *ids, size_t count,
         swap(&s, 0, end);
         sink(&s, 0, end);
     }
+}
+
+void onv_sort(void *at, size_t count, size_t bytes, int (*compare)(const void *a, const void *b))
+{
+    const char *elements = at;
+    size_t in_order = 1;
+    while (in_order < count &&
+           compare(elements + (in_order - 1) * bytes, elements + in_order * bytes) <= 0)
+        in_order++;
+    if (in_order < count) qsort(at, count, bytes, compare);
 }

@@ -9,4 +9,7 @@
 void onv_sort_ids(uint32_t *ids, size_t count,
                   int (*compare)(const void *a, const void *b, void *context), void *context);
 
+/* qsort(), for what mostly is in order by then. */
+void onv_sort(void *at, size_t count, size_t bytes, int (*compare)(const void *a, const void *b));
+
 #endif

@@ -4,11 +4,11 @@
  * its children; parameters stand before buffers. Names tell modules ("layer1.0.conv1.weight"). Children stand in the
  * order in which they were registered, where the export lists all parameters; otherwise in that in which the network
  * uses them first, as they are mostly registered. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "base/heap.h"
+#include "base/sort.h"
 #include "base/strings.h"
 #include "eager/calls.h"
 #include "eager/simulation.h"
@@ -46,14 +46,6 @@ static int as_moved(const void *a, const void *b)
 static int as_listed(const void *a, const void *b)
 {
     return compare(a, b, false);
-}
-
-/* Mostly they are in that order by then. */
-static void sort(entry *entries, size_t n, int (*by)(const void *a, const void *b))
-{
-    size_t in_order = 1;
-    while (in_order < n && by(&entries[in_order - 1], &entries[in_order]) < 0) in_order++;
-    if (in_order < n) qsort(entries, n, sizeof *entries, by);
 }
 
 /* By the modules that names tell: each has the first place of what is in it. */
@@ -113,9 +105,9 @@ static uint32_t collect(const onv_eager *eager, const onv_model *model, const ui
 
 static void sort_entries(entry *entries, uint32_t count, onv_parameter_order *order)
 {
-    sort(entries, count, as_moved);
+    onv_sort(entries, count, sizeof *entries, as_moved);
     for (uint32_t i = 0; i < count; i++) order->moved[i] = entries[i].storage;
-    sort(entries, count, as_listed);
+    onv_sort(entries, count, sizeof *entries, as_listed);
     for (uint32_t i = 0; i < count; i++) order->listed[i] = entries[i].storage;
 }
 

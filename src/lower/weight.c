@@ -8,12 +8,12 @@
  * Takes the graph and its notes. Gives all reads of initializers, sorted by value and owner, and, when asked, what a read stands
  * for. Keeps the reads: what is found later of one, its tensor, is written into it.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "base/heap.h"
 #include "base/rules.h"
+#include "base/sort.h"
 #include "ir/origin.h"
 #include "lower/lowering.h"
 
@@ -55,8 +55,7 @@ static onv_status list_reads(onv_lowering *l)
             if (!onv_vec_push(&l->weights.reads, read)) return onv_fail_memory(l->emit.err);
         }
     }
-    if (l->weights.reads.count > 0)
-        qsort(l->weights.reads.at, l->weights.reads.count, sizeof *l->weights.reads.at, by_owner);
+    onv_sort(l->weights.reads.at, l->weights.reads.count, sizeof *l->weights.reads.at, by_owner);
     for (uint32_t i = (uint32_t)l->weights.reads.count; i-- > 0;)
         l->weights.values[l->weights.reads.at[i].value].first_read = i + 1;
     return ONV_OK;

@@ -93,7 +93,12 @@ static onv_status check_external(onv_model *model, onv_error *err)
     if (tensors == NULL) return onv_fail_memory(err);
     for (size_t i = 0; i < model->values.count; i++) {
         const onv_tensor *tensor = model->values.at[i].tensor;
-        if (tensor != NULL && tensor->payload.kind == ONV_PAYLOAD_EXTERNAL) tensors[n++] = tensor;
+        if (tensor == NULL || tensor->payload.kind != ONV_PAYLOAD_EXTERNAL) continue;
+        bool is_same = n > 0 && tensors[n - 1]->payload.location == tensor->payload.location;
+        if (!is_same)
+            tensors[n++] = tensor;
+        else if (compare_ends(&tensors[n - 1], &tensor) <= 0)
+            tensors[n - 1] = tensor;
     }
     qsort(tensors, n, sizeof *tensors, compare_ends);
     for (size_t i = 0; i < n; i++)
