@@ -220,9 +220,12 @@ static onv_status tighten(tightening *t)
            layout->height > layout->lower) {
         plan.goal = layout->target > layout->lower ? layout->target : layout->lower;
         line which = next_line(t, &plan);
-        uint64_t start = t->effort->spent;
+        uint64_t start = t->effort->spent, height = layout->height;
         ONV_TRY(run_line(t, &plan, which));
-        plan.spent[which] += (t->effort->spent - start) / plan.parts[which];
+        uint64_t spent = (t->effort->spent - start) / plan.parts[which];
+        /* Of large parts what lowers the plan goes on. */
+        bool goes_on = t->repair != NULL && layout->height < height;
+        plan.spent[which] += goes_on ? spent / 4 : spent;
     }
     return ONV_OK;
 }
