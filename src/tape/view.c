@@ -144,30 +144,53 @@ static uint32_t before_casts(const onv_tape *t, uint32_t value)
     return value;
 }
 
-/* The line of forward has `x.dtype`, where x is not a parameter of its module. */
-static bool takes_type_of_tensor(const onv_program_call *call)
+static onv_text line_of(const onv_program_call *call)
 {
     enum { BYTES_BY_WORK = 64 };
     onv_text trace = onv_text_of(call->trace), code = onv_text_of("");
-    if (!onv_work(1 + trace.length / BYTES_BY_WORK)) return false;
+    if (!onv_work(1 + trace.length / BYTES_BY_WORK)) return code;
     for (onv_trace_frame f; onv_next_frame(&trace, &f);) code = f.code;
+    return code;
+}
+
+/* The line of forward has `x.dtype`, where x is not a parameter of its module. */
+static bool takes_type_of_tensor(onv_text code)
+{
     size_t end = code.length - onv_text_from(code, ".dtype").length, start = end;
     while (start > 0 && (onv_is_word(code.at[start - 1]) || code.at[start - 1] == '.')) start--;
     return end < code.length && !onv_text_begins(onv_text_skip(code, start), "self.");
 }
 
+/* `x.to(input_dtype)`: forward has a name for the type. */
+static bool takes_named_type(onv_text code)
+{
+    onv_text from = onv_text_from(code, ".to(");
+    size_t at = sizeof ".to(" - 1;
+    while (at < from.length && onv_is_word(from.at[at])) at++;
+    return at < from.length && from.at[at] == ')';
+}
+
+/* Types that the file has as float32 and autocast may change. A type with a name is likely that of what the same module has cast from
+ * 16 bits before, as norms do. */
 void onv_tape_find_typed(onv_tape *t)
 {
     const onv_program *p = t->program;
+    uint32_t widens = UINT32_MAX; /* the module that did so last */
     for (size_t i = 0; i < p->calls.count && t->emit.amp != ONV_UNDEFINED; i++) {
         const onv_program_call *call = &p->calls.at[i];
         const onv_argument *dtype = onv_call_argument(call, "dtype");
-        uint32_t result = onv_call_result(call, 0);
         bool is_float =
             dtype != NULL && dtype->kind == ONV_ARGUMENT_DTYPE && dtype->dtype == ONV_FLOAT;
-        if (!is_float || call->trace == NULL || !takes_type_of_tensor(call)) continue;
-        uint64_t bytes = onv_tensor_at(&t->emit, onv_tape_tensor(t, result)).bytes;
-        if (bytes > 0) onv_tally_add(&t->typed, call->name, bytes);
+        if (!is_float || call->trace == NULL) continue;
+        onv_eager_tensor from =
+            onv_tensor_at(&t->emit, onv_tape_tensor(t, onv_call_value(call, "self")));
+        onv_eager_tensor to = onv_tensor_at(&t->emit, onv_tape_tensor(t, onv_call_result(call, 0)));
+        if (onv_dtype_bits((onv_dtype)from.dtype) == 16) widens = call->module;
+        onv_text code = line_of(call);
+        bool may_be_low =
+            takes_type_of_tensor(code) ||
+            (call->module == widens && widens != UINT32_MAX && takes_named_type(code));
+        if (may_be_low && to.bytes > 0) onv_tally_add(&t->typed, call->name, to.bytes);
     }
 }
 

@@ -484,3 +484,28 @@ class Widened(nn.Module):
             x = x.to(torch.bfloat16)
             y = F.scaled_dot_product_attention(x, x, x)
         return s.o(y.mean((1, 2, 3), dtype=torch.float32))
+
+
+class Normed(nn.Module):
+    def __init__(s, d):
+        super().__init__()
+        s.weight = nn.Parameter(torch.ones(d))
+
+    def forward(s, x):
+        input_dtype = x.dtype
+        x = x.to(torch.float32)
+        x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return s.weight * x.to(input_dtype)
+
+
+@net("named_types", lambda b: (torch.rand(b, 16, 64),))
+class NamedTypes(nn.Module):
+    """Norms in float32 of what may have 16 bits: behind a linear layer, and before one, where the sum has 32."""
+
+    def __init__(s, d=64):
+        super().__init__()
+        s.a, s.b, s.n, s.m = nn.Linear(d, d), nn.Linear(d, d), Normed(d), Normed(d)
+
+    def forward(s, x):
+        x = x + s.n(s.a(x))
+        return s.b(s.m(x))

@@ -97,6 +97,7 @@ TEST(types_of_tensors_are_not_told)
     assert_false(warns("tape/programs/gatv2.archive", "autocast-types"));
     assert_false(warns_of_autocast("truth/programs/t5_encoder.archive", "autocast-types"));
     assert_false(warns_of_autocast("truth/programs/llama.archive", "autocast-types"));
+    assert_true(warns_of_autocast("tape/programs/named_types", "autocast-types"));
 }
 
 /* What moves to a device keeps the type that it has under autocast: x.to(device=...) has a dtype in an archive. Measured: 2048 bytes. */
