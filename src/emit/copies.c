@@ -273,6 +273,17 @@ static bool copies(const onv_emitter *e, const onv_eager_op *op, order wanted,
     return !has_strides(grad, strides);
 }
 
+/* Gradients of a split's parts are joined, which leaves channels last where all of them have that. */
+static bool joins_channels_last(const gradients *g, const onv_eager_op *op)
+{
+    for (uint32_t i = 0; i < op->n_out; i++) {
+        onv_eager_tensor part = onv_tensor_at(g->e, op->out[i]);
+        part.strides = g->strides[op->out[i]];
+        if (part.strides == NULL || !onv_tensor_is_channels_last(&part)) return false;
+    }
+    return op->aten == ONV_ATEN_split;
+}
+
 static void go_back(gradients *g, onv_eager_op *op)
 {
     onv_emitter *e = g->e;
@@ -298,6 +309,7 @@ static void go_back(gradients *g, onv_eager_op *op)
         else
             told =
                 told && in->grad == ONV_GRAD_NEW && made_strides(e, op, k, wanted, &grad, strides);
+        if (told && joins_channels_last(g, op)) channels_last_strides(&x, strides);
         send(g, in->tensor, told ? strides : NULL);
     }
 }

@@ -75,17 +75,20 @@ static uint32_t missing_dims(const onv_eager_tensor *x, const onv_eager_tensor *
     return missing;
 }
 
-/* How many results lie side by side in `t`: the product of the innermost dims that stay. 1: what is innermost is reduced. */
+/* How many results lie side by side in `t`: the product of the innermost dims that stay, in memory. 1: what is innermost is reduced. */
 static uint64_t adjacent_of(const onv_emitter *e, const onv_eager_tensor *t, uint32_t reduced)
 {
     bool turned = has_channels_last(e, t);
     int64_t adjacent = 1;
-    for (uint32_t k = t->rank; k-- > 0;) {
-        uint32_t i = !turned ? k : k == 3 ? 1 : k == 0 ? 0 : k + 1;
-        bool follows = turned || t->strides[i] == adjacent;
-        if (t->dims[i] == 1) continue;
-        if ((reduced >> i & 1) != 0 || !follows) break;
-        adjacent *= t->dims[i];
+    for (uint32_t i = 0; i < t->rank;) {
+        int64_t stride = !turned  ? t->strides[i]
+                         : i == 1 ? 1
+                         : i == 3 ? t->dims[1]
+                         : i == 2 ? t->dims[1] * t->dims[3]
+                                  : t->dims[1] * t->dims[2] * t->dims[3];
+        bool follows = t->dims[i] > 1 && stride == adjacent && (reduced >> i & 1) == 0;
+        if (follows) adjacent *= t->dims[i];
+        i = follows ? 0 : i + 1;
     }
     return (uint64_t)adjacent;
 }

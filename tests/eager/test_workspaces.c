@@ -417,6 +417,27 @@ TEST(biases_of_images_are_summed)
     }
 }
 
+/* Of a split's parts, whose gradients have channels last, the joined gradient has, too: a convolution takes it as it is. */
+TEST(gradients_of_parts_keep_their_order)
+{
+    for (int is_last = 0; is_last < 2; is_last++) {
+        model *m = model_read(17, "ints image 2 8 16 16", "weight w f32[8,8,1,1]",
+                              "weight v f32[4,4,1,1]");
+        model_input(m, "x", is_last ? "f32[2,16,16,8]" : "f32[2,8,16,16]");
+        model_add(m, is_last ? "t = Transpose(x) turn perm=[0,3,1,2]" : "t = Reshape(x image) open",
+                  "y = Conv(t w) conv");
+        model_node(m, "Split", "split", "y", "a b", "axis=1");
+        model_add(m, "c = Tanh(a) tanh", "p = Mul(c b) gate", "z = Conv(p v) next", "out z f32");
+        onv_train_options options = with(2015);
+        built b;
+        build(&b, m, &options);
+        size_t k = 0;
+        while (b.eager.ops.at[k].aten != ONV_ATEN_conv) k++;
+        assert_int_equal(b.eager.ops.at[k].grad_copy_bytes, 0);
+        clean(&b, m);
+    }
+}
+
 /* Tokens that are images for a convolution have their channels last, and so has what it gives: rows of tokens again are a
  * view of it, and not of other images. */
 TEST(images_of_tokens_stay_so)
