@@ -12,13 +12,25 @@ typedef struct table {
     uint32_t mask;
 } table;
 
-static bool open_table(table *t, size_t n)
+static bool open_table(onv_edit *e, table *t, size_t n)
 {
     uint32_t size = 16;
     while (size < 2 * n && size < UINT32_C(1) << 31) size *= 2;
     t->slots = onv_heap_calloc(size, sizeof *t->slots);
     t->mask = size - 1;
-    return t->slots != NULL;
+    return onv_edit_checked(e, t->slots) != NULL;
+}
+
+typedef bool same_row(const onv_edit *e, uint32_t a, uint32_t b);
+
+/* The same one that is there; else `index` itself, which is there from now on. */
+static uint32_t find_or_add(const onv_edit *e, const table *t, uint64_t hash, uint32_t index,
+                            same_row *same)
+{
+    uint32_t slot = (uint32_t)hash & t->mask;
+    while (t->slots[slot] != 0 && !same(e, t->slots[slot] - 1, index)) slot = (slot + 1) & t->mask;
+    if (t->slots[slot] == 0) t->slots[slot] = index + 1;
+    return t->slots[slot] - 1;
 }
 
 /* --- Constants --------------------------------------------------------------------------------- */
@@ -60,8 +72,9 @@ static bool same_bits(double a, double b)
     return x == y;
 }
 
-static bool same_constant(const onv_known *a, const onv_known *b)
+static bool same_constant(const onv_edit *e, uint32_t first, uint32_t second)
 {
+    const onv_known *a = e->model->values.at[first].known, *b = e->model->values.at[second].known;
     if (a->dtype != b->dtype || a->rank != b->rank || a->count != b->count) return false;
     for (int i = 0; i < a->rank; i++)
         if (a->dims[i] != b->dims[i]) return false;
@@ -77,26 +90,16 @@ uint32_t onv_rule_constant_sharing(onv_edit *e, onv_graph_id graph)
     table t;
     uint32_t n_shared = 0, n_values = (uint32_t)e->values.count;
     if (graph.index != 0) return 0;
-    if (!onv_work(n_values) || !open_table(&t, n_values)) {
-        onv_edit_fail(e, ONV_ERR_MEMORY);
-        return 0;
-    }
+    if (!onv_work(n_values)) onv_edit_fail(e, ONV_ERR_MEMORY);
+    if (e->status != ONV_OK || !open_table(e, &t, n_values)) return 0;
     for (uint32_t i = 0; i < n_values && e->status == ONV_OK; i++) {
         const onv_known *known;
         onv_value_id id = {i};
         if (onv_edit_value_at(e, id)->graph.index != graph.index || !is_shareable(e, id, &known))
             continue;
-        uint32_t slot = (uint32_t)hash_constant(known) & t.mask;
-        while (t.slots[slot] != 0) {
-            onv_value_id other = {t.slots[slot] - 1};
-            if (same_constant(onv_edit_value_at(e, other)->known, known)) break;
-            slot = (slot + 1) & t.mask;
-        }
-        if (t.slots[slot] == 0) {
-            t.slots[slot] = i + 1;
-            continue;
-        }
-        onv_edit_replace(e, id, (onv_value_id){t.slots[slot] - 1});
+        uint32_t first = find_or_add(e, &t, hash_constant(known), i, same_constant);
+        if (first == i) continue;
+        onv_edit_replace(e, id, (onv_value_id){first});
         n_shared++;
     }
     onv_heap_free(t.slots);
@@ -137,10 +140,11 @@ static bool same_attr(const onv_attr *a, const onv_attr *b)
     return n == n_other && memcmp(bytes, other, n) == 0;
 }
 
-static bool same_node(const onv_node *a, const onv_node *b)
+static bool same_node(const onv_edit *e, uint32_t first, uint32_t second)
 {
-    if (a->op_type != b->op_type || a->domain != b->domain || a->n_inputs != b->n_inputs ||
-        a->n_attrs != b->n_attrs)
+    const onv_node *a = &e->model->nodes.at[first], *b = &e->model->nodes.at[second];
+    if (e->nodes.at[first].is_removed || a->op_type != b->op_type || a->domain != b->domain ||
+        a->n_inputs != b->n_inputs || a->n_attrs != b->n_attrs)
         return false;
     for (uint32_t k = 0; k < a->n_inputs; k++)
         if (a->inputs[k].index != b->inputs[k].index) return false;
@@ -159,15 +163,10 @@ static bool hash_attr(const onv_attr *attr, uint64_t *hash)
 }
 
 /* False where it is like no other. */
-static bool hash_node(const onv_edit *e, const onv_node *node, uint64_t *hash)
+static bool hash_node(const onv_node *node, uint64_t *hash)
 {
     if (node->op == NULL || (node->op->flags & (ONV_OP_RANDOM | ONV_OP_SUBGRAPH)) != 0)
         return false;
-    for (uint32_t k = 0; k < node->n_inputs;
-         k++) /* merging gives readers to what nodes make alone */
-        if (onv_edit_n_uses(e, node->inputs[k]) == 1 &&
-            !onv_is_node(onv_edit_producer(e, node->inputs[k])))
-            return false;
     *hash = onv_hash_word((uintptr_t)node->op_type ^ node->n_attrs);
     for (uint32_t k = 0; k < node->n_inputs; k++)
         *hash = onv_hash_word(*hash + node->inputs[k].index);
@@ -196,25 +195,14 @@ uint32_t onv_rule_common_subexpressions(onv_edit *e, onv_graph_id graph)
 {
     table t;
     uint32_t n_merged = 0;
-    if (!open_table(&t, onv_edit_n_nodes(e, graph))) {
-        onv_edit_fail(e, ONV_ERR_MEMORY);
-        return 0;
-    }
+    if (!open_table(e, &t, onv_edit_n_nodes(e, graph))) return 0;
     for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id) && e->status == ONV_OK;
          id = onv_edit_next(e, id)) {
         const onv_node *node = onv_edit_node_at(e, id);
         uint64_t hash;
-        if (!hash_node(e, node, &hash)) continue;
-        uint32_t slot = (uint32_t)hash & t.mask;
-        while (t.slots[slot] != 0) {
-            onv_node_id other = {t.slots[slot] - 1};
-            if (onv_edit_is_there(e, other) && same_node(onv_edit_node_at(e, other), node)) break;
-            slot = (slot + 1) & t.mask;
-        }
-        if (t.slots[slot] == 0)
-            t.slots[slot] = id.index + 1;
-        else
-            n_merged += merge(e, (onv_node_id){t.slots[slot] - 1}, id);
+        if (!hash_node(node, &hash)) continue;
+        uint32_t first = find_or_add(e, &t, hash, id.index, same_node);
+        if (first != id.index) n_merged += merge(e, (onv_node_id){first}, id);
     }
     onv_heap_free(t.slots);
     return n_merged;
