@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "base/strings.h"
+#include "ir/notes.h"
 #include "ir/origin.h"
 
 /* --- Paths ------------------------------------------------------------------------------------- */
@@ -167,8 +168,26 @@ static bool is_written_again(const onv_scopes *scopes, const char *path, uint32_
            onv_scopes_module(scopes, second, (uint32_t)n) != NULL;
 }
 
-static onv_status find_modules(onv_scopes *scopes, uint32_t n_ops, onv_arena *arena, onv_error *err)
+static bool lists(const char *calls, const char *path, size_t length)
 {
+    for (const char *at = calls; (at = strchr(at, '\'')) != NULL; at++)
+        if (strncmp(at + 1, path, length) == 0 && at[1 + length] == '\'') return true;
+    return false;
+}
+
+/* A list of modules is part of the path, but no call of it is around the node. */
+static bool is_called(const onv_model *model, const onv_eager_op *op, const char *path,
+                      size_t length)
+{
+    const char *calls =
+        onv_is_node(op->node) ? onv_noted(onv_model_node(model, op->node))->calls : "";
+    return lists(calls, path, length) || !lists(calls, path, strlen(path));
+}
+
+static onv_status find_modules(const onv_model *model, const onv_eager *eager, onv_scopes *scopes,
+                               onv_arena *arena, onv_error *err)
+{
+    uint32_t n_ops = eager->first_loss_op;
     uint64_t most = 0;
     for (uint32_t i = 0; i < n_ops; i++)
         if (scopes->path_of[i] != NULL) most += n_parts(scopes->path_of[i]);
@@ -188,10 +207,12 @@ static onv_status find_modules(onv_scopes *scopes, uint32_t n_ops, onv_arena *ar
             end += strcspn(path + end, ".");
             onv_module_span *at = find_slot(scopes, path, (uint32_t)end);
             if (at->path == NULL)
-                *at = (onv_module_span){.path = path,
-                                        .around = scopes->module_of[i],
-                                        .length = (uint32_t)end,
-                                        .first_op = i};
+                *at =
+                    (onv_module_span){.path = path,
+                                      .around = scopes->module_of[i],
+                                      .length = (uint32_t)end,
+                                      .first_op = i,
+                                      .is_called = is_called(model, &eager->ops.at[i], path, end)};
             else
                 at->is_called_again |= at->last_place + 1 < place;
             at->last_op = i;
@@ -201,7 +222,7 @@ static onv_status find_modules(onv_scopes *scopes, uint32_t n_ops, onv_arena *ar
     }
     for (uint32_t i = 0; i < scopes->n_slots; i++) {
         onv_module_span *at = &scopes->spans[i];
-        at->is_one_call = at->path != NULL && !at->is_called_again &&
+        at->is_one_call = at->path != NULL && at->is_called && !at->is_called_again &&
                           onv_path_is_plain(at->path, at->length) &&
                           !is_written_again(scopes, at->path, at->length);
     }
@@ -313,7 +334,7 @@ onv_status onv_scopes_find(const onv_model *model, const onv_eager *eager, onv_a
         if (scopes->path_of[i] != NULL && !enter(scopes, open, &n_open, i))
             return onv_fail_memory(err);
     }
-    return find_modules(scopes, eager->first_loss_op, arena, err);
+    return find_modules(model, eager, scopes, arena, err);
 }
 
 void onv_scopes_cleanup(onv_scopes *scopes)

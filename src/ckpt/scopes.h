@@ -30,6 +30,7 @@ typedef struct onv_module_span {
     uint32_t length;                      /* of its own path */
     uint32_t first_op, last_op;
     uint32_t last_place;  /* of its last operation, among those that have a path */
+    bool is_called;       /* and no list of modules; unless nothing tells */
     bool is_called_again; /* operations of other modules stand between its own */
     bool
         is_one_call; /* nor is it known by its name to be called again; and code may have that name */

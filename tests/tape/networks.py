@@ -509,3 +509,19 @@ class NamedTypes(nn.Module):
     def forward(s, x):
         x = x + s.n(s.a(x))
         return s.b(s.m(x))
+
+
+@net("lists_of_layers", tok(300, 32))
+class ListsOfLayers(nn.Module):
+    """Layers in lists, which are parts of names and are not called."""
+
+    def __init__(s, d=64):
+        super().__init__()
+        s.e, s.o = nn.Embedding(300, d), nn.Linear(d, 8)
+        s.l = nn.ModuleList(nn.ModuleList([nn.LayerNorm(d), nn.Linear(d, 4 * d), nn.Linear(4 * d, d)]) for _ in range(3))
+
+    def forward(s, x):
+        x = s.e(x)
+        for n, a, b in s.l:
+            x = x + b(F.gelu(a(n(x))))
+        return s.o(x)

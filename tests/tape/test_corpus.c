@@ -320,6 +320,19 @@ TEST(layers_that_are_given_buffers_are_no_rows)
     assert_int_equal(training->plans[1].form, ONV_PLAN_MODULES);
 }
 
+/* A list of modules is a part of names, and is not called: what it has becomes segments of operations. */
+TEST(lists_of_modules_are_not_called)
+{
+    onv_options options = onv_options_default();
+    options.batch = 2;
+    options.train = "sgd";
+    options.checkpoint = "blocks";
+    OWNED_ANALYSIS analysis =
+        analyse_with("tests/tape/programs/lists_of_layers.recorded.json.gz", &options);
+    assert_int_equal(analysis->training.n_plans, 1);
+    assert_int_equal(analysis->training.plans[0].form, ONV_PLAN_OPERATIONS);
+}
+
 /* The fast path of an encoder's layer has what it normalized until attention, or the feed-forward, is over. */
 TEST(the_fast_path_has_what_it_normalized)
 {
