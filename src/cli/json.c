@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-json_t *onv_cli_json(const char *key, ...)
+json_t *onv_cli_json_of(const char *key, ...)
 {
     json_t *object = json_object();
     bool has_all = true;
@@ -21,6 +21,6 @@ json_t *onv_cli_json(const char *key, ...)
 
 json_t *onv_cli_json_output(const char *key, json_t *part)
 {
-    return onv_cli_json("schema_version", json_integer(1), "generator",
-                        json_sprintf("onnxvram %s", onv_version()), key, part, NULL);
+    return ONV_CLI_JSON("schema_version", json_integer(1), "generator",
+                        json_sprintf("onnxvram %s", onv_version()), key, part);
 }

@@ -153,21 +153,21 @@ static json_t *json_of_point(const onv_sweep *sweep, const onv_sweep_point *p)
         json_object_set_new(bindings, axis_name(&sweep->axes[i]), json_integer(p->sizes[i]));
     for (size_t i = 0; i < p->n_runtimes; i++) {
         const onv_answer_runtime_info *r = &p->runtimes[i];
-        json_object_set_new(runtimes, sweep->runtimes[i],
-                            onv_cli_json("low_bytes", integer(r->low_bytes), "high_bytes",
-                                         integer(r->high_bytes), NULL));
+        json_object_set_new(
+            runtimes, sweep->runtimes[i],
+            ONV_CLI_JSON("low_bytes", integer(r->low_bytes), "high_bytes", integer(r->high_bytes)));
     }
     for (size_t i = 0; i < sweep->n_devices; i++)
         json_object_set_new(fits, sweep->devices[i], json_boolean(p->fits[i]));
     if (!p->is_answered) {
         json_decref(runtimes);
         json_decref(fits);
-        return onv_cli_json("bindings", bindings, "answer", json_null(), NULL);
+        return ONV_CLI_JSON("bindings", bindings, "answer", json_null());
     }
-    json_t *answer = onv_cli_json("runtime", json_string(sweep->runtimes[p->largest]), "low_bytes",
+    json_t *answer = ONV_CLI_JSON("runtime", json_string(sweep->runtimes[p->largest]), "low_bytes",
                                   integer(most->low_bytes), "high_bytes", integer(most->high_bytes),
-                                  "runtimes", runtimes, "fits", fits, NULL);
-    return onv_cli_json("bindings", bindings, "answer", answer, NULL);
+                                  "runtimes", runtimes, "fits", fits);
+    return ONV_CLI_JSON("bindings", bindings, "answer", answer);
 }
 
 /* To be freed; NULL without memory. */
@@ -181,11 +181,10 @@ static char *json_of(const onv_sweep *sweep, size_t flags)
     for (size_t i = 0; i < sweep->n_axes; i++)
         json_array_append_new(axes, json_string(axis_name(&sweep->axes[i])));
     for (size_t i = 0; i < sweep->n_devices; i++)
-        json_array_append_new(devices,
-                              onv_cli_json("name", json_string(sweep->devices[i]), "usable_bytes",
-                                           integer(sweep->usable[i]), NULL));
-    json_t *part = onv_cli_json("path", json_string(model), "gpu", json_string(sweep->gpu), "axes",
-                                axes, "devices", devices, "points", points, NULL);
+        json_array_append_new(devices, ONV_CLI_JSON("name", json_string(sweep->devices[i]),
+                                                    "usable_bytes", integer(sweep->usable[i])));
+    json_t *part = ONV_CLI_JSON("path", json_string(model), "gpu", json_string(sweep->gpu), "axes",
+                                axes, "devices", devices, "points", points);
     json_t *all = onv_cli_json_output("sweep", part);
     char *text = all != NULL ? json_dumps(all, flags | JSON_REAL_PRECISION(6)) : NULL;
     json_decref(all);
