@@ -383,7 +383,8 @@ static onv_status measure_other(const onv_network *n, const onv_live *live, cons
     return ONV_OK;
 }
 
-/* Activations overwrite their input or not, which exports do not tell: nn.ReLU is taken to, others not. */
+/* What exports do not tell: whether activations overwrite their input, nn.ReLU is taken to, others not, and whether graphs inside the
+ * network's have a gradient, which they are taken to. */
 static onv_status find_ends(const onv_network *n, const onv_live *live, const bool *is_host,
                             const onv_training_options *how, onv_training *result, onv_error *err)
 {
@@ -395,6 +396,11 @@ static onv_status find_ends(const onv_network *n, const onv_live *live, const bo
     if (how->train.lower.n_inplace == 0 && eager->open_activations > 0) {
         other.train.lower.inplace = all;
         other.train.lower.n_inplace = 1;
+        ONV_TRY(measure_other(n, live, is_host, &other, &figures, result, err));
+    }
+    if (eager->has_inner_graphs) {
+        other = *how;
+        other.train.lower.inner_no_grad = true;
         ONV_TRY(measure_other(n, live, is_host, &other, &figures, result, err));
     }
     if (eager->untold_relus == 0) return ONV_OK;

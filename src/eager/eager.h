@@ -213,6 +213,7 @@ typedef struct onv_eager {
     uint64_t reserve_bytes;       /* that: an estimate */
     uint32_t untold_relus;        /* taken to overwrite their input, which nothing tells */
     uint32_t open_activations;    /* taken not to, likewise */
+    bool has_inner_graphs;        /* of an export: whether torch.no_grad() made them is not told */
     bool was_recorded;            /* `held_until` is all that names and calls of modules hold */
     uint32_t opaque; /* nodes of unknown operators, of which only the results are seen */
     ONV_VEC(onv_inplace_relu) inplace_relus; /* of inference, in the order of their tensors */
@@ -273,6 +274,7 @@ typedef struct onv_lower_options {
     bool no_fast_path;   /* inference: layers of nn.TransformerEncoder run as exported */
     bool is_traced;      /* by torch.compile: what Python asks of values is not known */
     bool relu_makes_new; /* where nothing tells that it overwrites its input: --inplace=none */
+    bool inner_no_grad;  /* graphs inside the network's have no gradient */
     bool no_inplace;     /* activations make new tensors; otherwise Relu overwrites where it may */
     /* Segments run twice: what autograd copies of its operands ends the second run. */
     bool checkpoints;

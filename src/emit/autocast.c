@@ -7,6 +7,8 @@ static bool is_cached(const onv_emitter *e, const onv_eager_tensor *t)
     const onv_eager_storage *of = &e->eager->storages.at[t->storage];
     if (of->kind != ONV_STORAGE_PARAMETER || e->region != ONV_NO_REGION)
         return false; /* a branch's cast is its own */
+    if (e->views == ONV_VIEWS_OF_GRAPH && e->has_no_grad)
+        return false; /* the low end: frozen, too */
     if (t->is_leaf || e->options->inference) return true;
     bool is_swapped =
         t->rank == 2 && of->rank == 2 && t->dims[0] == of->dims[1] && t->dims[1] == of->dims[0];

@@ -176,6 +176,9 @@ void onv_lower_at(onv_emitter *e, onv_node_id id)
     e->is_linear = node != NULL && onv_node_is_aten(node, "linear");
     e->drops_bias = node != NULL && onv_noted(node)->has_bias;
     e->dropout = node != NULL ? onv_dropout_of_attention(e, node) : 0;
+    bool is_inner = node != NULL && onv_noted(node)->inner_graph != NULL;
+    e->eager->has_inner_graphs |= is_inner;
+    e->has_no_grad = is_inner && e->options->inner_no_grad;
 }
 
 /* The nodes of a fusion stand before its last one: their work waits for it. */

@@ -352,6 +352,27 @@ TEST(what_leads_nowhere_goes_with_its_last_tensor)
     }
 }
 
+/* torch.no_grad() makes a graph of its own in exports, as torch.autocast() does: its weights may get no gradient. */
+TEST(inner_graphs_may_have_no_gradient)
+{
+    for (int without = 0; without < 2; without++) {
+        model *m = model_read(17, "in x f32[4,6]", "weight w f32[6,6]", "weight v f32[6,2]");
+        model_inner_trace(m, 7, 4, "mm = f(x, w)");
+        model_node(m, "MatMul", "teacher", "x w", "a", "");
+        model_statement(m, 5, "return f(a, v)");
+        model_node(m, "MatMul", "student", "a v", "y", "");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options options = {
+            .optimizer = onv_optimizer_find("momentum"),
+            .lower = {.loss = ONV_LOSS_MSE, .attention_dropout = -1, .inner_no_grad = without}};
+        const onv_training_figures f = trainer_run(&t, &options).figures;
+        assert_int_equal(f.gradient_bytes, (without ? 12 : 36 + 12) * sizeof(float));
+        trainer_close(&t);
+    }
+}
+
 /* A graph of its own, as torch.no_grad() makes one, has lines that bind a name to each result. PyTorch ran the module's. */
 TEST(names_of_inner_graphs_hold_nothing)
 {
