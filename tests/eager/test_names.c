@@ -370,6 +370,7 @@ TEST(inner_graphs_may_have_no_gradient)
         const onv_training_figures f = trainer_run(&t, &options).figures;
         assert_int_equal(f.gradient_bytes, (without ? 12 : 36 + 12) * sizeof(float));
         trainer_close(&t);
+        model_free(m);
     }
 }
 
