@@ -37,7 +37,8 @@ onv_status onv_release_of(const onv_requests *requests, unsigned which,
     *release = (onv_release){0};
     if (!may_suffice(limit_bytes, unlimited)) return ONV_OK;
     limited.capacity_bytes = limit_bytes;
-    ONV_TRY(onv_requests_serve(requests, which, &limited, &held, err));
+    ONV_TRY(onv_requests_serve(requests, &which, 1, onv_alloc_model_find("torch"), &limited, &held,
+                               err));
     *release = of_figures(&held);
     return ONV_OK;
 }

@@ -98,32 +98,53 @@ static bool is_equal(const memory_image *a, const memory_image *b)
            memcmp(a->at, b->at, a->count * sizeof *a->at) == 0;
 }
 
-static onv_status repeat(onv_allocator *a, const onv_requests *r, const again *g, unsigned which,
-                         uint32_t rounds, memory_image images[2], uint32_t *served, onv_error *err)
+static onv_status serve_up_to(onv_allocator *a, const onv_requests *r, size_t first, size_t end,
+                              unsigned which, onv_error *err)
 {
-    for (uint32_t round = 0; round < rounds && !a->out_of_memory; round++) {
-        if (!see(a, g, &images[round % 2])) return onv_fail_memory(err);
+    ONV_WORK(4 * (end - first));
+    for (size_t i = first; i < end && !a->out_of_memory; i++)
+        ONV_TRY(serve(a, r, &r->at.at[i], r->at.at[i].id, which, err));
+    return ONV_OK;
+}
+
+static onv_status repeat(onv_allocator *a, const onv_requests *r, const again *g, unsigned which,
+                         memory_image images[2], uint32_t *served, onv_error *err)
+{
+    for (; *served < a->options.later_iterations && !a->out_of_memory; ++*served) {
+        if (!see(a, g, &images[*served % 2])) return onv_fail_memory(err);
         if (is_equal(&images[0], &images[1])) break;
         ONV_WORK(4 * (r->at.count - g->last.request));
         for (size_t i = g->last.request; i < r->at.count && !a->out_of_memory; i++) {
             const onv_alloc_request *request = &r->at.at[i];
             uint32_t id = request->id;
-            if (round % 2 == 0) id += id < g->last.id ? g->shift : -g->shift;
+            if (*served % 2 == 0) id += id < g->last.id ? g->shift : -g->shift;
             ONV_TRY(serve(a, r, request, id, which, err));
         }
-        ++*served;
     }
     return ONV_OK;
 }
 
-onv_status onv_requests_repeat(onv_allocator *a, const onv_requests *r, unsigned which,
-                               uint32_t rounds, uint32_t *served, onv_error *err)
+static onv_status serve_rest(onv_allocator *a, const onv_requests *r, size_t first, unsigned which,
+                             memory_image images[2], uint32_t *served, onv_error *err)
 {
     again g;
-    memory_image images[2] = {{0}, {0}};
     *served = 0;
-    if (!comes_again(r, &g)) return ONV_OK;
-    onv_status status = repeat(a, r, &g, which, rounds, images, served, err);
+    if (a->options.later_iterations == 0 || !comes_again(r, &g))
+        return serve_up_to(a, r, first, r->at.count, which, err);
+    if (first <= g.last.request) {
+        ONV_TRY(serve_up_to(a, r, first, g.last.request, which, err));
+        first = g.last.request;
+        if (!see(a, &g, &images[1])) return onv_fail_memory(err);
+    }
+    ONV_TRY(serve_up_to(a, r, first, r->at.count, which, err));
+    return repeat(a, r, &g, which, images, served, err);
+}
+
+onv_status onv_requests_serve_rest(onv_allocator *a, const onv_requests *r, size_t first,
+                                   unsigned which, uint32_t *served, onv_error *err)
+{
+    memory_image images[2] = {{0}, {0}};
+    onv_status status = serve_rest(a, r, first, which, images, served, err);
     for (int i = 0; i < 2; i++) onv_vec_cleanup(&images[i]);
     return status;
 }
@@ -161,25 +182,6 @@ onv_status onv_requests_list(const onv_timeline *t, onv_requests *r, onv_error *
     return fits ? ONV_OK : onv_fail_memory(err);
 }
 
-static onv_status serve_up_to(onv_allocator *a, const onv_requests *r, size_t first, size_t end,
-                              unsigned which, onv_error *err)
-{
-    ONV_WORK(4 * (end - first));
-    for (size_t i = first; i < end && !a->out_of_memory; i++)
-        ONV_TRY(serve(a, r, &r->at.at[i], r->at.at[i].id, which, err));
-    return ONV_OK;
-}
-
-static onv_status serve_rest(onv_allocator *a, const onv_requests *r, size_t first, unsigned which,
-                             onv_held_figures *held, onv_error *err)
-{
-    uint32_t served;
-    ONV_TRY(serve_up_to(a, r, first, r->at.count, which, err));
-    ONV_TRY(onv_requests_repeat(a, r, which, a->options.later_iterations, &served, err));
-    onv_allocator_figures(a, held);
-    return ONV_OK;
-}
-
 /* The requests before the first workspace for which these choices differ. */
 static size_t count_common(const onv_requests *r, const unsigned which[2])
 {
@@ -193,62 +195,36 @@ static size_t count_common(const onv_requests *r, const unsigned which[2])
     return n;
 }
 
-static onv_status serve_two(onv_allocator *a, const onv_requests *r, const unsigned which[2],
-                            onv_held_figures held[2], onv_error *err)
+static onv_status serve_choices(onv_allocator *a, const onv_requests *r, const unsigned *which,
+                                unsigned n_choices, onv_held_figures *held, onv_error *err)
 {
-    onv_allocator other;
-    onv_status status = ONV_OK;
-    size_t common = count_common(r, which);
-    bool differ = common < r->at.count;
+    uint32_t served;
+    size_t common = n_choices > 1 ? count_common(r, which) : 0;
     if (r->at.count > 0) ONV_TRY(onv_allocator_leave_pool(a, err));
     ONV_TRY(serve_up_to(a, r, 0, common, which[0], err));
-    if (differ) {
-        status = onv_allocator_copy(a, &other, err);
-        if (status == ONV_OK) status = serve_rest(&other, r, common, which[1], &held[1], err);
+    if (n_choices > 1 && common < r->at.count) {
+        onv_allocator other;
+        onv_status status = onv_allocator_copy(a, &other, err);
+        if (status == ONV_OK)
+            status = onv_requests_serve_rest(&other, r, common, which[1], &served, err);
+        onv_allocator_figures(&other, &held[1]);
         onv_allocator_cleanup(&other);
+        ONV_TRY(status);
     }
-    if (status == ONV_OK) status = serve_rest(a, r, common, which[0], &held[0], err);
-    if (!differ) held[1] = held[0];
-    return status;
+    ONV_TRY(onv_requests_serve_rest(a, r, common, which[0], &served, err));
+    onv_allocator_figures(a, &held[0]);
+    if (n_choices > 1 && common == r->at.count) held[1] = held[0];
+    return ONV_OK;
 }
 
-onv_status onv_requests_serve_two(const onv_requests *r, const unsigned which[2],
-                                  const onv_alloc_model *model, const onv_alloc_options *options,
-                                  onv_held_figures held[2], onv_error *err)
+onv_status onv_requests_serve(const onv_requests *r, const unsigned *which, unsigned n_choices,
+                              const onv_alloc_model *model, const onv_alloc_options *options,
+                              onv_held_figures *held, onv_error *err)
 {
     onv_allocator a;
     ONV_TRY(onv_allocator_init(&a, model, options, err));
     a.has_totals_alone = true;
-    onv_status status = serve_two(&a, r, which, held, err);
+    onv_status status = serve_choices(&a, r, which, n_choices, held, err);
     onv_allocator_cleanup(&a);
-    return status;
-}
-
-static onv_status serve_all(onv_allocator *a, const onv_requests *r, unsigned which,
-                            memory_image images[2], onv_error *err)
-{
-    again g;
-    uint32_t served = 0, rounds = a->options.later_iterations;
-    if (rounds > 0 && !comes_again(r, &g)) rounds = 0;
-    ONV_TRY(onv_allocator_leave_pool(a, err));
-    size_t last = rounds > 0 ? g.last.request : r->at.count;
-    ONV_TRY(serve_up_to(a, r, 0, last, which, err));
-    if (rounds > 0 && !see(a, &g, &images[1])) return onv_fail_memory(err);
-    ONV_TRY(serve_up_to(a, r, last, r->at.count, which, err));
-    return rounds > 0 ? repeat(a, r, &g, which, rounds, images, &served, err) : ONV_OK;
-}
-
-onv_status onv_requests_serve(const onv_requests *r, unsigned which,
-                              const onv_alloc_options *options, onv_held_figures *held,
-                              onv_error *err)
-{
-    onv_allocator a;
-    memory_image images[2] = {{0}, {0}};
-    ONV_TRY(onv_allocator_init(&a, onv_alloc_model_find("torch"), options, err));
-    a.has_totals_alone = true;
-    onv_status status = serve_all(&a, r, which, images, err);
-    onv_allocator_figures(&a, held);
-    onv_allocator_cleanup(&a);
-    for (int i = 0; i < 2; i++) onv_vec_cleanup(&images[i]);
     return status;
 }

@@ -49,21 +49,17 @@ bool onv_stays_between_passes(const onv_timeline *t, const onv_buffer *b);
 /* Appends what a timeline without branches asks for. Its transient buffers are the passing ones, in their order. */
 onv_status onv_requests_list(const onv_timeline *t, onv_requests *requests, onv_error *err);
 
-/* Serves that, as often as passes come again, with each of two choices; up to the first workspace that differs once for both. */
-onv_status onv_requests_serve_two(const onv_requests *requests, const unsigned which[2],
-                                  const onv_alloc_model *model, const onv_alloc_options *options,
-                                  onv_held_figures held[2], onv_error *err);
-
-/* Serves all, and the last iteration options->later_iterations times more, with PyTorch's allocator. `which` of the sizes
- * workspaces have. */
-onv_status onv_requests_serve(const onv_requests *requests, unsigned which,
+/* Serves all, as often as iterations come again, with one or two choices of the sizes that workspaces have; up to the first
+ * workspace that differs once for both. */
+onv_status onv_requests_serve(const onv_requests *requests, const unsigned *which,
+                              unsigned n_choices, const onv_alloc_model *model,
                               const onv_alloc_options *options, onv_held_figures *held,
                               onv_error *err);
 
-/* Serves the last iteration so often again: in turns under the ids of the one before, which are free by then, and under its
- * own. It ends where an iteration leaves memory as it found it, or where the last two ask for different memory. *served: how
- * often it was. */
-onv_status onv_requests_repeat(onv_allocator *a, const onv_requests *requests, unsigned which,
-                               uint32_t rounds, uint32_t *served, onv_error *err);
+/* Serves the requests from `first` on, and the last iteration a->options.later_iterations times more: in turns under the ids of
+ * the one before, which are free by then, and under its own. It ends where an iteration leaves memory as it found it, or where
+ * the last two ask for different memory. *served: how often it was. */
+onv_status onv_requests_serve_rest(onv_allocator *a, const onv_requests *requests, size_t first,
+                                   unsigned which, uint32_t *served, onv_error *err);
 
 #endif

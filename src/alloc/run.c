@@ -125,7 +125,7 @@ static onv_status serve_again(onv_allocator *a, const onv_timeline *t, const las
 {
     uint32_t served;
     a->record = NULL;
-    ONV_TRY(onv_requests_repeat(a, &l->of, 0, a->options.later_iterations, &served, err));
+    ONV_TRY(onv_requests_serve_rest(a, &l->of, l->of.at.count, 0, &served, err));
     note(a, p, p->n_steps - 1);
     for (size_t i = 0; i < p->events.count && !a->out_of_memory; i++) {
         onv_timeline_event e = p->events.at[i];

@@ -44,7 +44,7 @@ static onv_status serve_ends(onv_model *model, const onv_runtime_options *how,
     ONV_TRY(
         onv_timeline_peak_without(&made->timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL, err));
     ONV_TRY(onv_requests_list(&made->timeline, asked, err));
-    ONV_TRY(onv_requests_serve_two(asked, which, allocator, &alloc, held, err));
+    ONV_TRY(onv_requests_serve(asked, which, 2, allocator, &alloc, held, err));
     for (int i = 0; i < 2; i++) {
         onv_runtime_result end = {.allocated_peak_bytes = held[i].allocated_peak,
                                   .tensor_peak_bytes = peak.bytes,

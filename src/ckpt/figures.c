@@ -257,7 +257,9 @@ static onv_status serve_record(const onv_train_record *made, const onv_training_
 {
     onv_held_figures held;
     const onv_alloc_options alloc = allocator_of(options);
-    ONV_TRY(onv_requests_serve(&made->requests, choice, &alloc, &held, err));
+    const unsigned which = choice;
+    ONV_TRY(onv_requests_serve(&made->requests, &which, 1, onv_alloc_model_find("torch"), &alloc,
+                               &held, err));
     figures->allocated_peak_bytes = held.allocated_peak;
     figures->reserved_peak_bytes = held.reserved_peak;
     return onv_release_of(&made->requests, choice, &alloc, room_beside_handles(options, figures),

@@ -112,7 +112,7 @@ TEST(two_choices_are_served_as_two_runs)
         onv_timeline t = passes_of(i + 1, 1);
         add_workspaces(&t, &r, i);
         if (onv_requests_list(&t, &r, &err) != ONV_OK ||
-            onv_requests_serve_two(&r, which, onv_alloc_model_find("torch"), &options, two, &err) !=
+            onv_requests_serve(&r, which, 2, onv_alloc_model_find("torch"), &options, two, &err) !=
                 ONV_OK)
             fail_msg("%s", err.message);
         for (int k = 0; k < 2; k++) {

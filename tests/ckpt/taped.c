@@ -87,11 +87,11 @@ static void check_served(taped *t, const onv_train_options *options,
         fail_msg("%s", err.message);
     assert_int_equal(made.peak_bytes, peak_bytes);
     assert_int_equal(made.program.saved_bytes, program->saved_bytes);
+    const onv_alloc_model *torch = onv_alloc_model_find("torch");
+    const unsigned likely = ONV_WORKSPACE_LIKELY;
     for (int i = 0; i < 2; i++) {
-        if (onv_requests_serve(&made.requests, ONV_WORKSPACE_LIKELY, &again, &held, &err) !=
-                ONV_OK ||
-            onv_alloc_run(&whole.timeline, onv_alloc_model_find("torch"), &alloc, &p, &err) !=
-                ONV_OK)
+        if (onv_requests_serve(&made.requests, &likely, 1, torch, &again, &held, &err) != ONV_OK ||
+            onv_alloc_run(&whole.timeline, torch, &alloc, &p, &err) != ONV_OK)
             fail_msg("%s", err.message);
         const onv_held_figures expected = p.figures;
         onv_placement_cleanup(&p);
