@@ -13,7 +13,7 @@ static void ideal_free(onv_allocator *a, uint32_t block)
 {
     onv_stats_remove(&a->stats, ONV_STAT_RESERVED_BYTES, ONV_POOL_ALL,
                      onv_space_block(&a->space, block)->bytes);
-    onv_space_remove_loose(&a->space, block);
+    onv_space_drop_block(&a->space, block);
 }
 
 const onv_alloc_model onv_alloc_ideal = {

@@ -8,7 +8,6 @@ void onv_space_empty(onv_space *space)
     space->blocks.count = space->segments.count = 0;
     space->spare_block = space->spare_segment = ONV_NO_BLOCK;
     space->first_segment = space->last_segment = ONV_NO_BLOCK;
-    space->n_segments = 0;
     space->next_address = ONV_SPACE_BASE;
 }
 
@@ -34,7 +33,7 @@ static onv_status new_block(onv_space *space, onv_block value, uint32_t *block, 
     return ONV_OK;
 }
 
-static void drop_block(onv_space *space, uint32_t block)
+void onv_space_drop_block(onv_space *space, uint32_t block)
 {
     space->blocks.at[block].next = space->spare_block;
     space->spare_block = block;
@@ -86,7 +85,7 @@ onv_status onv_space_add_segment(onv_space *space, uint64_t bytes, onv_block_sta
     uint32_t segment;
     onv_status status = new_segment(space, s, &segment, err);
     if (status != ONV_OK) {
-        drop_block(space, *block);
+        onv_space_drop_block(space, *block);
         return status;
     }
     space->blocks.at[*block].segment = segment;
@@ -95,7 +94,6 @@ onv_status onv_space_add_segment(onv_space *space, uint64_t bytes, onv_block_sta
     else
         space->segments.at[space->last_segment].next = segment;
     space->last_segment = segment;
-    space->n_segments++;
     return ONV_OK;
 }
 
@@ -132,8 +130,7 @@ void onv_space_remove_segment(onv_space *space, uint32_t block)
         space->segments.at[s->next].prev = s->prev;
     s->next = space->spare_segment;
     space->spare_segment = segment;
-    space->n_segments--;
-    drop_block(space, block);
+    onv_space_drop_block(space, block);
 }
 
 onv_status onv_space_add_loose(onv_space *space, uint64_t bytes, uint32_t *block, onv_error *err)
@@ -144,11 +141,6 @@ onv_status onv_space_add_loose(onv_space *space, uint64_t bytes, uint32_t *block
                    .next = ONV_NO_BLOCK,
                    .state = ONV_BLOCK_USED};
     return new_block(space, b, block, err);
-}
-
-void onv_space_remove_loose(onv_space *space, uint32_t block)
-{
-    drop_block(space, block);
 }
 
 onv_status onv_space_split(onv_space *space, uint32_t block, uint64_t bytes, uint32_t *rest,
@@ -186,5 +178,5 @@ void onv_space_merge(onv_space *space, uint32_t low)
         space->blocks.at[b->next].prev = low;
     else
         space->segments.at[b->segment].last = low;
-    drop_block(space, high);
+    onv_space_drop_block(space, high);
 }

@@ -58,7 +58,6 @@ typedef struct onv_space {
     ONV_VEC(onv_segment) segments;
     uint32_t spare_block, spare_segment; /* slots to use again, linked by next */
     uint32_t first_segment, last_segment;
-    uint32_t n_segments;
     uint64_t next_address;
 } onv_space;
 
@@ -95,9 +94,9 @@ onv_status onv_space_extend(onv_space *space, uint32_t segment, uint64_t bytes,
 /* Removes the segment of a block that is whole. */
 void onv_space_remove_segment(onv_space *space, uint32_t block);
 
-/* A block outside of any segment and address; given back by onv_space_remove_loose. */
+/* A block outside of any segment and address; given back by onv_space_drop_block. */
 onv_status onv_space_add_loose(onv_space *space, uint64_t bytes, uint32_t *block, onv_error *err);
-void onv_space_remove_loose(onv_space *space, uint32_t block);
+void onv_space_drop_block(onv_space *space, uint32_t block);
 
 /* Cuts `block` after `bytes` (less than it has). The block keeps the low part; *rest is the high
  * part, in the same state. */
