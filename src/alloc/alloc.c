@@ -302,8 +302,7 @@ onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err)
     onv_stats_remove(&a->stats, ONV_STAT_ALLOCATIONS, pool, 1);
     if (a->record != NULL && a->model->is_pooled)
         onv_record_return(a, a->record->places.at[id].segment);
-    b->state = ONV_BLOCK_FREE;
-    a->model->free(a, block);
+    onv_allocator_give(a, block);
     return ONV_OK;
 }
 

@@ -57,6 +57,13 @@ onv_status onv_device_alloc(onv_allocator *a, uint64_t bytes, unsigned pool, uin
 /* Gives back the segment that consists of this block. */
 void onv_device_free(onv_allocator *a, uint32_t block);
 
+/* Gives a block back, whose id owns nothing by then. */
+static inline void onv_allocator_give(onv_allocator *a, uint32_t block)
+{
+    onv_space_block(&a->space, block)->state = ONV_BLOCK_FREE;
+    a->model->free(a, block);
+}
+
 /* Joins a block with neighbours in the same state and of the same stream, which leave `set`; returns the block they became,
  * which is in no set yet. */
 uint32_t onv_coalesce(onv_allocator *a, onv_block_set *set, uint32_t block);

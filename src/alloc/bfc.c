@@ -37,7 +37,6 @@ typedef struct bfc_state {
     onv_block_set free[ONV_N_STREAMS];
     uint64_t region_bytes;         /* curr_region_allocation_bytes_: how much to ask for next */
     uint64_t ended[ONV_N_STREAMS]; /* how often; the age of a chunk in use is that of its stream */
-    onv_bfc_image *image;          /* whose holes are the first segments; NULL: not resumed */
 } bfc_state;
 
 static onv_status bfc_init(onv_allocator *a, onv_error *err)
@@ -52,7 +51,6 @@ static onv_status bfc_init(onv_allocator *a, onv_error *err)
         o->max_power_of_two_extend_bytes > ONV_ALLOC_MAX_BYTES)
         return onv_fail(err, ONV_ERR_USAGE, "bfc: a chunk size is more than any device");
     uint64_t initial = o->initial_chunk_bytes;
-    s->image = NULL;
     s->region_bytes =
         onv_round_up(initial < o->limit_bytes ? initial : o->limit_bytes, QUANTUM_BYTES);
     for (int i = 0; i < ONV_N_STREAMS; i++) {
@@ -156,9 +154,9 @@ static onv_bfc_hole bound_found(onv_allocator *a, uint64_t rounded, uint32_t fou
 
 /* The last chunk of a hole is as large as the hole leaves it, all others have sizes of requests: bounds each such chunk by
  * whether it was found, lies behind what was, or is too small. */
-static bool bound_holes(onv_allocator *a, uint64_t rounded, uint32_t found, uint32_t other)
+static bool bound_holes(onv_allocator *a, onv_bfc_image *image, uint64_t rounded, uint32_t found,
+                        uint32_t other)
 {
-    const onv_bfc_image *image = ((const bfc_state *)a->state)->image;
     bool bounds = false;
     const onv_block *taken = found != ONV_NO_BLOCK ? onv_space_block(&a->space, found) : NULL;
     for (uint32_t i = 0; i < image->holes.count; i++) {
@@ -184,10 +182,11 @@ static bool bound_holes(onv_allocator *a, uint64_t rounded, uint32_t found, uint
     return bounds;
 }
 
-static onv_status take(onv_allocator *a, uint64_t rounded, uint32_t found, uint32_t *block,
-                       onv_error *err)
+onv_status onv_bfc_take(onv_allocator *a, uint64_t bytes, uint32_t found, uint32_t *block,
+                        onv_error *err)
 {
     const bfc_state *s = a->state;
+    uint64_t rounded = onv_round_up(bytes, QUANTUM_BYTES);
     *block = found;
     if (found != ONV_NO_BLOCK)
         onv_block_set_remove(set_of(a, found), &a->space, found);
@@ -199,17 +198,18 @@ static onv_status take(onv_allocator *a, uint64_t rounded, uint32_t found, uint3
         ONV_TRY(onv_space_split(&a->space, *block, rounded, &rest, err));
         onv_block_set_insert(set_of(a, rest), &a->space, rest);
     }
+    onv_block *taken = onv_space_block(&a->space, *block);
+    taken->state = ONV_BLOCK_USED;
     if (a->stream == 0) return ONV_OK;
-    onv_space_block(&a->space, *block)->stream = a->stream;
-    onv_space_block(&a->space, *block)->age = s->ended[a->stream];
+    taken->stream = a->stream;
+    taken->age = s->ended[a->stream];
     return ONV_OK;
 }
 
 static onv_status bfc_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
 {
-    uint64_t rounded = onv_round_up(bytes, QUANTUM_BYTES);
-    uint32_t other, found = find_free(a, rounded, &other);
-    return take(a, rounded, found, block, err);
+    uint32_t other, found = find_free(a, onv_round_up(bytes, QUANTUM_BYTES), &other);
+    return onv_bfc_take(a, bytes, found, block, err);
 }
 
 /* Reserve: straight from the device, outside of the bins. The limit is not looked at. */
@@ -341,8 +341,7 @@ static onv_status keep(onv_allocator *a, free_list *list, uint64_t bytes, bool *
     return cut_chunk(a, list, at, rounded);
 }
 
-/* The image of what is free, behind the holes that it has. */
-static onv_status see(const onv_allocator *a, onv_bfc_image *image, onv_error *err)
+onv_status onv_bfc_leave(const onv_allocator *a, onv_bfc_image *image, onv_error *err)
 {
     const bfc_state *s = a->state;
     size_t n_seen = image->holes.count;
@@ -369,17 +368,15 @@ onv_status onv_bfc_load(onv_allocator *a, const uint64_t *bytes, const uint32_t 
         status = keep(a, &list, bytes[order[i]], &is_kept, err);
     for (size_t i = 0; i < list.count; i++)
         onv_space_block(&a->space, list.at[i].block)->bytes = list.at[i].bytes;
-    if (status == ONV_OK) status = see(a, image, err);
+    if (status == ONV_OK) status = onv_bfc_leave(a, image, err);
     if (!is_kept) image->now.reserved_bytes = UINT64_MAX;
     onv_vec_cleanup(&list);
     return status;
 }
 
-/* The arena has that image from now on. */
-static void begin(onv_allocator *a, onv_bfc_image *image)
+/* An arena has that image from now on. */
+static void begin(onv_bfc_image *image)
 {
-    bfc_state *s = a->state;
-    s->image = image;
     image->before = image->now;
     for (size_t i = 0; i < image->holes.count; i++) {
         image->holes.at[i].least = 0;
@@ -398,7 +395,7 @@ onv_status onv_bfc_resume(onv_allocator *a, onv_bfc_image *image, onv_error *err
                                       err));
         onv_block_set_insert(&s->free[0], &a->space, block);
     }
-    begin(a, image);
+    begin(image);
     s->region_bytes = image->now.region_bytes;
     reserved->current = reserved->peak = image->now.reserved_bytes;
     return ONV_OK;
@@ -415,9 +412,8 @@ static void move_tails(onv_allocator *a, size_t n_holes,
     }
 }
 
-void onv_bfc_turn_to(onv_allocator *a, onv_bfc_image *other)
+void onv_bfc_turn_to(onv_allocator *a, const onv_bfc_image *image, onv_bfc_image *other)
 {
-    onv_bfc_image *image = ((bfc_state *)a->state)->image;
     onv_stat *reserved = &a->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL];
     size_t n_holes = other->holes.count;
     uint64_t more = other->now.reserved_bytes - image->before.reserved_bytes, shift = 0;
@@ -437,13 +433,7 @@ void onv_bfc_turn_to(onv_allocator *a, onv_bfc_image *other)
     move_tails(a, n_holes, onv_block_set_insert);
     reserved->current += more;
     reserved->peak += more;
-    begin(a, other);
-}
-
-onv_status onv_bfc_leave(onv_allocator *a, onv_error *err)
-{
-    const bfc_state *s = a->state;
-    return see(a, s->image, err);
+    begin(other);
 }
 
 onv_status onv_bfc_grow(onv_bfc_image *image, const onv_bfc_image *served, onv_error *err)
@@ -478,27 +468,12 @@ bool onv_bfc_serves_again(const onv_bfc_image *image)
     return true;
 }
 
-uint32_t onv_bfc_find(onv_allocator *a, uint64_t bytes, bool *bounds)
+uint32_t onv_bfc_find(onv_allocator *a, onv_bfc_image *image, uint64_t bytes, bool *bounds)
 {
     uint64_t rounded = onv_round_up(bytes, QUANTUM_BYTES);
     uint32_t other, found = find_free(a, rounded, &other);
-    *bounds = bound_holes(a, rounded, found, other);
+    *bounds = bound_holes(a, image, rounded, found, other);
     return found;
-}
-
-onv_status onv_bfc_take(onv_allocator *a, uint64_t bytes, uint32_t found, uint32_t *block,
-                        onv_error *err)
-{
-    *block = ONV_NO_BLOCK;
-    ONV_TRY(take(a, onv_round_up(bytes, QUANTUM_BYTES), found, block, err));
-    if (*block != ONV_NO_BLOCK) onv_space_block(&a->space, *block)->state = ONV_BLOCK_USED;
-    return ONV_OK;
-}
-
-void onv_bfc_give(onv_allocator *a, uint32_t block)
-{
-    onv_space_block(&a->space, block)->state = ONV_BLOCK_FREE;
-    bfc_free(a, block);
 }
 
 /* --- Rows -------------------------------------------------------------------------------------- */

@@ -31,8 +31,8 @@ onv_status onv_bfc_load(onv_allocator *a, const uint64_t *bytes, const uint32_t 
 /* Starts again with that image, whose bounds are found from then on: it lives as long as blocks are taken. */
 onv_status onv_bfc_resume(onv_allocator *a, onv_bfc_image *image, onv_error *err);
 
-/* The image that the arena resumed with gets the regions that were added: all that was taken is given back. */
-onv_status onv_bfc_leave(onv_allocator *a, onv_error *err);
+/* The image that the arena resumed with gets the regions behind its holes: all that was taken is given back. */
+onv_status onv_bfc_leave(const onv_allocator *a, onv_bfc_image *image, onv_error *err);
 
 /* Whether requests that find the same chunks in both from now on would add as much. */
 bool onv_bfc_begins_alike(const onv_allocator *a, const onv_bfc_image *image,
@@ -56,16 +56,15 @@ onv_status onv_bfc_grow(onv_bfc_image *image, const onv_bfc_image *served, onv_e
  * the regions that were added, too, if each of these is at least as large as the holes and regions before it. */
 bool onv_bfc_serves_again(const onv_bfc_image *image);
 
-/* Goes on as if the arena had resumed with the other image, which is alike so far. */
-void onv_bfc_turn_to(onv_allocator *a, onv_bfc_image *other);
+/* Goes on as if the arena had resumed with the other image and not with `image`, which is alike so far. */
+void onv_bfc_turn_to(onv_allocator *a, const onv_bfc_image *image, onv_bfc_image *other);
 
-/* The chunk that `bytes` (1 to ONV_ALLOC_MAX_BYTES) on a->stream find, or ONV_NO_BLOCK; whether bounds of the image are
- * closer by that. */
-uint32_t onv_bfc_find(onv_allocator *a, uint64_t bytes, bool *bounds);
+/* The chunk that `bytes` (1 to ONV_ALLOC_MAX_BYTES) on a->stream find, or ONV_NO_BLOCK; whether bounds of the image that the
+ * arena resumed with are closer by that. */
+uint32_t onv_bfc_find(onv_allocator *a, onv_bfc_image *image, uint64_t bytes, bool *bounds);
 
-/* A block of it; *block is ONV_NO_BLOCK where the device has not enough. */
+/* A block of it; *block is ONV_NO_BLOCK where the device has not enough. onv_allocator_give gives it back. */
 onv_status onv_bfc_take(onv_allocator *a, uint64_t bytes, uint32_t found, uint32_t *block,
                         onv_error *err);
-void onv_bfc_give(onv_allocator *a, uint32_t block);
 
 #endif

@@ -279,7 +279,7 @@ static onv_status end_run(onv_ort_orders *o, onv_allocator *arena, const group *
     onv_bfc_image *first = &o->loaded.at[g->orders[0]].image;
     uint64_t most = arena->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak;
     uint64_t added = most - first->before.reserved_bytes;
-    if (!is_short) ONV_TRY(onv_bfc_leave(arena, err));
+    if (!is_short) ONV_TRY(onv_bfc_leave(arena, first, err));
     for (uint32_t k = 0; k < g->count; k++) {
         onv_ort_loaded *loaded = &o->loaded.at[g->orders[k]];
         if (k > 0 && !is_short) ONV_TRY(onv_bfc_grow(&loaded->image, first, err));
@@ -293,9 +293,11 @@ static onv_status end_run(onv_ort_orders *o, onv_allocator *arena, const group *
 static onv_status serve(onv_ort_orders *o, onv_allocator *arena, session *s, size_t first,
                         size_t end, group g, onv_error *err);
 
-/* Some of a group find another chunk than its first one: they go on in a copy of the arena, from that request on. */
+/* Some of a group find another chunk than its first one, with `image`: they go on in a copy of the arena, from that request
+ * on. */
 static onv_status serve_others(onv_ort_orders *o, const onv_allocator *arena, const session *s,
-                               size_t first, size_t end, group others, onv_error *err)
+                               const onv_bfc_image *image, size_t first, size_t end, group others,
+                               onv_error *err)
 {
     onv_allocator copy;
     session then = *s;
@@ -303,7 +305,7 @@ static onv_status serve_others(onv_ort_orders *o, const onv_allocator *arena, co
     onv_status status = onv_allocator_copy(arena, &copy, err);
     if (status == ONV_OK && then.blocks == NULL) status = onv_fail_memory(err);
     if (status == ONV_OK) {
-        onv_bfc_turn_to(&copy, &o->loaded.at[others.orders[0]].image);
+        onv_bfc_turn_to(&copy, image, &o->loaded.at[others.orders[0]].image);
         status = serve(o, &copy, &then, first, end, others, err);
     }
     onv_allocator_cleanup(&copy);
@@ -315,6 +317,7 @@ static onv_status serve(onv_ort_orders *o, onv_allocator *arena, session *s, siz
                         size_t end, group g, onv_error *err)
 {
     bool bounds, is_short = false;
+    onv_bfc_image *image = &o->loaded.at[g.orders[0]].image;
     for (size_t i = first; i < end && !is_short; i++) {
         const onv_ort_request *r = &s->all.at[i];
         if (r->buffer == ONV_NO_BUFFER) {
@@ -323,7 +326,7 @@ static onv_status serve(onv_ort_orders *o, onv_allocator *arena, session *s, siz
         }
         uint32_t *block = &s->blocks[r->buffer];
         if (r->is_free) {
-            onv_bfc_give(arena, *block);
+            onv_allocator_give(arena, *block);
             continue;
         }
         *block = ONV_NO_BLOCK;
@@ -331,10 +334,10 @@ static onv_status serve(onv_ort_orders *o, onv_allocator *arena, session *s, siz
         if (r->bypasses) {
             ONV_TRY(arena->model->reserve(arena, r->bytes, block, err));
         } else {
-            uint32_t found = onv_bfc_find(arena, r->bytes, &bounds);
+            uint32_t found = onv_bfc_find(arena, image, r->bytes, &bounds);
             uint32_t n = bounds ? gather(o, &g, false) : g.count;
             group others = {g.orders + n, g.count - n};
-            if (n < g.count) ONV_TRY(serve_others(o, arena, s, i, end, others, err));
+            if (n < g.count) ONV_TRY(serve_others(o, arena, s, image, i, end, others, err));
             g.count = n;
             ONV_TRY(onv_bfc_take(arena, r->bytes, found, block, err));
         }

@@ -1,4 +1,5 @@
 /* The model of ONNX Runtime's arena against sequences measured with ONNX Runtime. */
+#include "alloc/alloc_model.h"
 #include "alloc/bfc.h"
 #include "alloc/traces.h"
 #include "base/strings.h"
@@ -256,14 +257,15 @@ static void give(onv_allocator *by_id, uint32_t id, onv_allocator *loaded, const
 {
     onv_error err;
     assert_int_equal(onv_allocator_free(by_id, id, &err), ONV_OK);
-    onv_bfc_give(loaded, blocks[id]);
+    onv_allocator_give(loaded, blocks[id]);
 }
 
-static void find_and_take(onv_allocator *loaded, uint64_t bytes, uint32_t *block)
+static void find_and_take(onv_allocator *loaded, onv_bfc_image *image, uint64_t bytes,
+                          uint32_t *block)
 {
     onv_error err;
     bool bounds;
-    uint32_t found = onv_bfc_find(loaded, bytes, &bounds);
+    uint32_t found = onv_bfc_find(loaded, image, bytes, &bounds);
     assert_int_equal(onv_bfc_take(loaded, bytes, found, block, &err), ONV_OK);
 }
 
@@ -274,7 +276,7 @@ static void leave(onv_allocator *by_id, onv_allocator *loaded, onv_bfc_image *im
     onv_error err;
     for (uint32_t id = 0; id < n; id++)
         if (allocator_block(by_id, id) != NULL) give(by_id, id, loaded, blocks);
-    assert_int_equal(onv_bfc_leave(loaded, &err), ONV_OK);
+    assert_int_equal(onv_bfc_leave(loaded, image, &err), ONV_OK);
     assert_int_equal(onv_bfc_resume(loaded, image, &err), ONV_OK);
 }
 
@@ -305,7 +307,7 @@ TEST(images)
             uint64_t bytes = 1 + (uint64_t)next_random(&random);
             if (i > 0 && id == 0) leave(&by_id, &loaded, &image, blocks, OTHERS);
             take(&by_id, id, bytes);
-            find_and_take(&loaded, bytes, &blocks[id]);
+            find_and_take(&loaded, &image, bytes, &blocks[id]);
             assert_int_equal(onv_space_block(&loaded.space, blocks[id])->bytes,
                              allocator_block(&by_id, id)->bytes);
             assert_int_equal(by_id.stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak,
@@ -331,21 +333,21 @@ typedef struct client {
     served result; /* what the arena adds, and where it found them */
 } client;
 
-static void serve(client *c, onv_allocator *a, uint32_t count)
+static void serve(client *c, onv_allocator *a, onv_bfc_image *image, uint32_t count)
 {
     for (; c->count < count; c->count++) {
         uint32_t i = c->count;
         uint64_t bytes = (1 + (uint64_t)next_random(&c->random) % 8)
                          << (10 + next_random(&c->random) % 12);
         a->stream = next_random(&c->random) % 3 != 0;
-        find_and_take(a, bytes, &c->blocks[i]);
+        find_and_take(a, image, bytes, &c->blocks[i]);
         c->is_held[i] = true;
         const onv_block *b = onv_space_block(&a->space, c->blocks[i]);
         c->result.places = onv_hash_u64(c->result.places ^ b->segment) +
                            (b->address - onv_space_segment_of(&a->space, c->blocks[i])->address);
         for (uint32_t n = next_random(&c->random) % 3; n > 0; n--) {
             uint32_t other = next_random(&c->random) % (i + 1);
-            if (c->is_held[other]) onv_bfc_give(a, c->blocks[other]);
+            if (c->is_held[other]) onv_allocator_give(a, c->blocks[other]);
             c->is_held[other] = false;
         }
         if (i % 16 == 15) assert_int_equal(onv_allocator_end_streams(a, 1), ONV_OK);
@@ -364,13 +366,13 @@ static served serve_image(onv_allocator *a, onv_bfc_image *image, uint32_t seed,
     client c = {.random = seed};
     onv_error err;
     assert_int_equal(onv_bfc_resume(a, image, &err), ONV_OK);
-    serve(&c, a, REQUESTS);
+    serve(&c, a, image, REQUESTS);
     c.result.added = reserved_peak(a) - image->before.reserved_bytes;
     for (uint32_t i = 0; i < REQUESTS && is_left; i++)
-        if (c.is_held[i]) onv_bfc_give(a, c.blocks[i]);
+        if (c.is_held[i]) onv_allocator_give(a, c.blocks[i]);
     if (!is_left) return c.result;
     assert_int_equal(onv_allocator_end_streams(a, 1), ONV_OK);
-    assert_int_equal(onv_bfc_leave(a, &err), ONV_OK);
+    assert_int_equal(onv_bfc_leave(a, image, &err), ONV_OK);
     return c.result;
 }
 
@@ -421,10 +423,10 @@ static bool turn_and_serve(onv_allocator *a, onv_bfc_image *first, onv_bfc_image
     onv_error err;
     if (!onv_bfc_begins_alike(a, first, second)) return false;
     assert_int_equal(onv_bfc_resume(a, first, &err), ONV_OK);
-    serve(&c, a, turn);
+    serve(&c, a, first, turn);
     if (!onv_bfc_is_alike(first, second)) return false;
-    onv_bfc_turn_to(a, second);
-    serve(&c, a, REQUESTS);
+    onv_bfc_turn_to(a, first, second);
+    serve(&c, a, second, REQUESTS);
     *result = c.result;
     result->added = reserved_peak(a) - second->before.reserved_bytes;
     return true;
