@@ -163,14 +163,21 @@ onv_status onv_build_model(onv_builder *b)
     return ONV_OK;
 }
 
-onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessageDescriptor *type,
-                            const ProtobufCMessage **message)
+onv_status onv_build_begin(onv_builder *b, onv_span span, const unsigned char **at)
 {
     enum { PER_WORK = 16 }; /* bytes */
     static const unsigned char nothing[1];
-    const unsigned char *at = span.bytes > 0 ? b->scan->skeleton.at + span.at : nothing;
+    *at = span.bytes > 0 ? b->scan->skeleton.at + span.at : nothing;
     ONV_WORK(1 + span.bytes / PER_WORK);
     onv_arena_reset(&b->unpacked);
+    return ONV_OK;
+}
+
+onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessageDescriptor *type,
+                            const ProtobufCMessage **message)
+{
+    const unsigned char *at;
+    ONV_TRY(onv_build_begin(b, span, &at));
     return unpack(b, at, span.bytes, type, message);
 }
 

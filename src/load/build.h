@@ -110,11 +110,12 @@ void onv_builder_init(onv_builder *b, onv_model *model, const onv_scan *scan,
                       const onv_limits *limits, onv_error *err);
 void onv_builder_cleanup(onv_builder *b);
 
-/* A message of the skeleton, as it lies there, until the next one is unpacked. */
+/* A message of the skeleton is unpacked until the next one: where it lies there. */
+onv_status onv_build_begin(onv_builder *b, onv_span span, const unsigned char **at);
 onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessageDescriptor *type,
                             const ProtobufCMessage **message);
 
-/* The same for a tensor, as most messages are initializers: its lists and texts are not allocated one by one. */
+/* For a tensor without protobuf-c, as most messages are initializers. */
 onv_status onv_build_unpack_tensor(onv_builder *b, onv_span span, Onnx__TensorProto *pb);
 
 /* Interns `text` (NULL: ""), a stretch of text, or `text` behind a prefix where there is one. */

@@ -230,13 +230,12 @@ static onv_status external_payload(onv_builder *b, const Onnx__TensorProto *pb, 
 /* --- The message ------------------------------------------------------------------------------- */
 
 enum { DIMS = 1, DATA_TYPE = 2, NAME = 8, EXTERNAL_DATA = 13, DATA_LOCATION = 14 };
-enum { KEY = 1, VALUE = 2 }; /* of external data */
 
+/* Tags of numbers have one byte. */
 static uint64_t number_of(const onv_wire_field *f)
 {
-    const unsigned char *at = f->start;
+    const unsigned char *at = f->start + 1;
     uint64_t number = 0;
-    (void)onv_varint_read(&at, f->end, &number); /* the tag */
     (void)onv_varint_read(&at, f->end, &number);
     return number;
 }
@@ -247,51 +246,38 @@ static char *text_of(onv_builder *b, const onv_wire_field *f)
 }
 
 /* Of more dims than a tensor may have only the number is kept. */
-static void add_dim(Onnx__TensorProto *pb, uint64_t dim)
-{
-    if (pb->n_dims++ < ONV_MAX_RANK) pb->dims[pb->n_dims - 1] = (int64_t)dim;
-}
-
 static void add_dims(Onnx__TensorProto *pb, const onv_wire_field *f)
 {
-    const unsigned char *at = f->value;
-    uint64_t dim;
-    if (f->type == ONV_WIRE_VARINT) add_dim(pb, number_of(f));
-    while (f->type == ONV_WIRE_BYTES && onv_varint_read(&at, f->end, &dim)) add_dim(pb, dim);
+    const unsigned char *at = f->type == ONV_WIRE_VARINT ? f->start + 1 : f->value;
+    for (uint64_t dim; onv_varint_read(&at, f->end, &dim); pb->n_dims++)
+        if (pb->n_dims < ONV_MAX_RANK) pb->dims[pb->n_dims] = (int64_t)dim;
 }
 
 /* `end` is that of the tensor. */
 static bool add_external(onv_builder *b, Onnx__TensorProto *pb, const onv_wire_field *f,
                          const unsigned char *end)
 {
+    enum { LEAST_BYTES = 2 }; /* of a field */
     onv_wire_field next;
-    const unsigned char *at = f->start;
-    size_t most = 0;
-    while (pb->external_data == NULL && onv_wire_next(&at, end, &next))
-        most += next.number == EXTERNAL_DATA;
+    const size_t most = (size_t)(end - f->start) / LEAST_BYTES;
     if (pb->external_data == NULL)
-        pb->external_data = onv_arena_alloc(&b->unpacked, most * sizeof(void *));
+        pb->external_data = onv_arena_alloc(&b->unpacked, most * sizeof *pb->external_data);
     Onnx__StringStringEntryProto *pair = onv_arena_alloc(&b->unpacked, sizeof *pair);
     if (pb->external_data == NULL || pair == NULL) return false;
     pb->external_data[pb->n_external_data++] = pair;
     onnx__string_string_entry_proto__init(pair);
-    for (at = f->value; onv_wire_next(&at, f->end, &next);) {
-        if (next.number == KEY) pair->key = text_of(b, &next);
-        if (next.number == VALUE) pair->value = text_of(b, &next);
-    }
+    for (const unsigned char *at = f->value; onv_wire_next(&at, f->end, &next);)
+        *(next.number == ONV_PAIR_KEY ? &pair->key : &pair->value) = text_of(b, &next);
     return true;
 }
 
 onv_status onv_build_unpack_tensor(onv_builder *b, onv_span span, Onnx__TensorProto *pb)
 {
-    enum { PER_WORK = 16 }; /* bytes */
-    static const unsigned char nothing[1];
-    const unsigned char *at = span.bytes > 0 ? b->scan->skeleton.at + span.at : nothing;
-    const unsigned char *end = at + span.bytes;
+    const unsigned char *at;
     onv_wire_field f;
     bool fits = true;
-    ONV_WORK(1 + span.bytes / PER_WORK);
-    onv_arena_reset(&b->unpacked);
+    ONV_TRY(onv_build_begin(b, span, &at));
+    const unsigned char *end = at + span.bytes;
     onnx__tensor_proto__init(pb);
     pb->dims = onv_arena_alloc(&b->unpacked, ONV_MAX_RANK * sizeof *pb->dims);
     while (pb->dims != NULL && fits && onv_wire_next(&at, end, &f)) {
