@@ -36,11 +36,9 @@ struct onv_repair {
     uint32_t n_spots, *bucket; /* of placed rows near the one in question */
     uint32_t *order, n_placed; /* placed rows by offset */
     uint32_t *place;           /* by row: where in the order */
-    int32_t *
-        fits; /* by place in the order: waiting rows that fit above all before it, as differences */
-    uint64_t *low,
-        *high; /* by row: where it lies with all beneath it settled down, all above it risen */
-    uint64_t *most, *all;         /* trees over the sections, see lay() */
+    int32_t *fits;        /* by place: waiting rows that fit above all before it, as differences */
+    uint64_t *low, *high; /* by row: where it lies with all beneath sunk, all above risen */
+    uint64_t *most, *all; /* trees over the sections, see lay() */
     uint64_t moved_at, move_work; /* when room was last made (a value of work), and what it took */
     uint64_t random;
     uint64_t work, patience; /* of a try, without getting any further */
