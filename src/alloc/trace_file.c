@@ -1,7 +1,5 @@
 /* Traces from files: as timelines, or served while they are read. */
-#include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,33 +14,14 @@
 typedef struct file_text {
     const char *at;
     size_t bytes;
-    void *mapping;      /* of the whole text, or NULL */
-    ONV_VEC(char) read; /* the text where it is not mapped */
+    void *mapping;       /* of the whole text, or NULL */
+    onv_file_bytes read; /* the text where it is not mapped */
 } file_text;
 
 static void close_text(file_text *t)
 {
     if (t->mapping != NULL) munmap(t->mapping, t->bytes);
     onv_vec_cleanup(&t->read);
-}
-
-static onv_status read_all(int file, const char *path, file_text *t, onv_error *err)
-{
-    enum { PIECE = 1 << 20 };
-    for (;;) {
-        if (t->read.count > ONV_TRACE_MAX_TEXT_BYTES)
-            return onv_fail(err, ONV_ERR_LIMIT, "%s: more than %" PRIu64 " bytes from a pipe", path,
-                            ONV_TRACE_MAX_TEXT_BYTES);
-        if (!onv_vec_reserve(&t->read, PIECE)) return onv_fail_memory(err);
-        ssize_t n = read(file, t->read.at + t->read.count, PIECE);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return onv_fail(err, ONV_ERR_IO, "%s: %s", path, strerror(errno));
-        if (n == 0) break;
-        t->read.count += (size_t)n;
-    }
-    t->at = t->read.at;
-    t->bytes = t->read.count;
-    return ONV_OK;
 }
 
 static onv_status open_text(const char *path, file_text *t, onv_error *err)
@@ -64,10 +43,15 @@ static onv_status open_text(const char *path, file_text *t, onv_error *err)
             return ONV_OK;
         }
     }
-    onv_status status = read_all(file, path, t, err);
+    onv_error local = {0};
+    onv_status status = onv_file_read_all(file, ONV_TRACE_MAX_TEXT_BYTES, &t->read, &local);
     close(file);
-    if (status != ONV_OK) close_text(t);
-    return status;
+    t->at = t->read.at;
+    t->bytes = t->read.count;
+    if (status == ONV_OK) return ONV_OK;
+    close_text(t);
+    return onv_fail(err, status, "%s: %s%s", path, local.message,
+                    status == ONV_ERR_LIMIT ? " from a pipe" : "");
 }
 
 static onv_status scan_file(const char *path, onv_trace_take take, void *context, onv_error *err)

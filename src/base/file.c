@@ -42,7 +42,7 @@ int onv_file_open(const char *path, const char **why)
     return -1;
 }
 
-static onv_status read_all(int file, size_t most, onv_file_bytes *bytes, onv_error *err)
+onv_status onv_file_read_all(int file, size_t most, onv_file_bytes *bytes, onv_error *err)
 {
     enum { PIECE = 1 << 16 };
     for (ssize_t n = 1; n != 0;) {
@@ -62,7 +62,7 @@ onv_status onv_file_read(const char *path, size_t most, onv_file_bytes *bytes, o
     *bytes = (onv_file_bytes){0};
     int file = onv_file_open(path, &why);
     if (file < 0) return onv_fail(err, ONV_ERR_IO, "%s: %s", path, why);
-    onv_status status = read_all(file, most, bytes, &local);
+    onv_status status = onv_file_read_all(file, most, bytes, &local);
     close(file);
     return status == ONV_OK ? ONV_OK : onv_fail(err, status, "%s: %s", path, local.message);
 }

@@ -15,4 +15,7 @@ onv_status onv_file_read(const char *path, size_t most, onv_file_bytes *bytes, o
 /* Opens a file to read: a descriptor, or -1 and *why. */
 int onv_file_open(const char *path, const char **why);
 
+/* Appends what is left of a file that is open; errors do not name it. */
+onv_status onv_file_read_all(int file, size_t most, onv_file_bytes *bytes, onv_error *err);
+
 #endif

@@ -1,6 +1,5 @@
 #include "plan/plan_csv.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -198,44 +197,24 @@ onv_status onv_plan_csv_parse(const char *data, size_t bytes, onv_plan_table *ta
     return parse_text(text, bytes, table, err);
 }
 
-static onv_status read_all(FILE *file, char **text, size_t *bytes, onv_error *err)
-{
-    ONV_VEC(char) all = {0};
-    size_t got;
-    do {
-        if (!onv_vec_reserve(&all, 65536)) {
-            onv_vec_cleanup(&all);
-            return onv_fail_memory(err);
-        }
-        got = fread(all.at + all.count, 1, 65535, file);
-        all.count += got;
-    } while (got > 0 && all.count <= ONV_PLAN_CSV_MAX_BYTES);
-    if (ferror(file) || all.count > ONV_PLAN_CSV_MAX_BYTES) {
-        onv_vec_cleanup(&all);
-        return ferror(file)
-                   ? onv_fail(err, ONV_ERR_IO, "cannot be read: %s", strerror(errno))
-                   : onv_fail(err, ONV_ERR_LIMIT, "has more than %d bytes", ONV_PLAN_CSV_MAX_BYTES);
-    }
-    all.at[all.count] = '\0';
-    *text = all.at;
-    *bytes = all.count;
-    return ONV_OK;
-}
-
 onv_status onv_plan_csv_read(const char *path, onv_plan_table *table, onv_error *err)
 {
     *table = (onv_plan_table){0};
     const char *why;
-    int fd = onv_file_open(path, &why);
-    if (fd < 0) return onv_fail(err, ONV_ERR_IO, "cannot be opened: %s", why);
-    FILE *file = fdopen(fd, "rb");
-    if (file == NULL) close(fd);
-    if (file == NULL) return onv_fail(err, ONV_ERR_IO, "cannot be opened: %s", strerror(errno));
-    char *text = NULL;
-    size_t bytes = 0;
-    onv_status status = read_all(file, &text, &bytes, err);
-    fclose(file);
-    return status == ONV_OK ? parse_text(text, bytes, table, err) : status;
+    onv_error local = {0};
+    onv_file_bytes all = {0};
+    int file = onv_file_open(path, &why);
+    if (file < 0) return onv_fail(err, ONV_ERR_IO, "cannot be opened: %s", why);
+    onv_status status = onv_file_read_all(file, ONV_PLAN_CSV_MAX_BYTES, &all, &local);
+    close(file);
+    if (status == ONV_OK && !onv_vec_push(&all, '\0')) status = onv_fail_memory(&local);
+    if (status == ONV_OK) return parse_text(all.at, all.count - 1, table, err);
+    onv_vec_cleanup(&all);
+    return onv_fail(err, status, "%s%s",
+                    status == ONV_ERR_IO      ? "cannot be read: "
+                    : status == ONV_ERR_LIMIT ? "has "
+                                              : "",
+                    local.message);
 }
 
 void onv_plan_table_cleanup(onv_plan_table *table)
@@ -248,54 +227,21 @@ void onv_plan_table_cleanup(onv_plan_table *table)
 
 /* --- Writing ----------------------------------------------------------------------------------- */
 
-typedef struct output {
-    onv_write_fn write;
-    void *context;
-    size_t used;
-    bool failed;
-    char buffer[8192];
-} output;
-
-static void flush(output *out)
-{
-    if (out->used > 0 && !out->failed)
-        out->failed = !out->write(out->context, out->buffer, out->used);
-    out->used = 0;
-}
-
-static void put(output *out, const char *text, size_t bytes)
-{
-    if (bytes > sizeof out->buffer - out->used) flush(out);
-    if (bytes > sizeof out->buffer) {
-        if (!out->failed) out->failed = !out->write(out->context, text, bytes);
-        return;
-    }
-    memcpy(out->buffer + out->used, text, bytes);
-    out->used += bytes;
-}
-
 onv_status onv_plan_csv_write(const onv_plan_table *table, const onv_plan *plan, onv_write_fn write,
                               void *context, onv_error *err)
 {
-    output *out = onv_heap_calloc(1, sizeof *out);
-    if (out == NULL) return onv_fail_memory(err);
-    out->write = write;
-    out->context = context;
     static const char header[] = "id,lower,upper,size,offset\n";
-    put(out, header, sizeof header - 1);
-    for (size_t i = 0; i < table->count && !out->failed; i++) {
+    bool good = write(context, header, sizeof header - 1);
+    for (size_t i = 0; i < table->count && good; i++) {
         const onv_plan_buffer *b = &table->buffers[i];
         char line[128];
         int bytes =
             snprintf(line, sizeof line, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
                      b->lower, b->upper, b->size, plan->offsets[i]);
-        put(out, table->ids[i], strlen(table->ids[i]));
-        put(out, line, (size_t)bytes);
+        good = write(context, table->ids[i], strlen(table->ids[i])) &&
+               write(context, line, (size_t)bytes);
     }
-    flush(out);
-    bool failed = out->failed;
-    onv_heap_free(out);
-    return failed ? onv_fail(err, ONV_ERR_IO, "the plan could not be written") : ONV_OK;
+    return good ? ONV_OK : onv_fail(err, ONV_ERR_IO, "the plan could not be written");
 }
 
 onv_status onv_plan_csv_run(const char *path, const onv_plan_options *options, onv_write_fn write,
