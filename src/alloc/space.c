@@ -54,29 +54,28 @@ static onv_status new_segment(onv_space *space, onv_segment value, uint32_t *seg
     return ONV_OK;
 }
 
-static onv_status take_addresses(onv_space *space, uint64_t bytes, uint64_t *address,
-                                 onv_error *err)
+/* At the next addresses, the last one of a segment. */
+static onv_status add_block(onv_space *space, uint64_t bytes, onv_block_state state,
+                            uint32_t segment, uint32_t prev, uint32_t *block, onv_error *err)
 {
     uint64_t end;
     if (!onv_u64_add(space->next_address, bytes, &end) || end > INT64_MAX)
         return onv_fail(err, ONV_ERR_OVERFLOW, "the memory asked for passes 63 bits of address");
-    *address = space->next_address;
+    onv_block b = {.address = space->next_address,
+                   .bytes = bytes,
+                   .segment = segment,
+                   .prev = prev,
+                   .next = ONV_NO_BLOCK,
+                   .state = (uint8_t)state};
     space->next_address = end;
-    return ONV_OK;
+    return new_block(space, b, block, err);
 }
 
 onv_status onv_space_add_segment(onv_space *space, uint64_t bytes, onv_block_state state,
                                  uint32_t *block, onv_error *err)
 {
-    uint64_t address = 0;
-    ONV_TRY(take_addresses(space, bytes, &address, err));
-    onv_block b = {.address = address,
-                   .bytes = bytes,
-                   .prev = ONV_NO_BLOCK,
-                   .next = ONV_NO_BLOCK,
-                   .state = (uint8_t)state};
-    ONV_TRY(new_block(space, b, block, err));
-    onv_segment s = {.address = address,
+    ONV_TRY(add_block(space, bytes, state, 0, ONV_NO_BLOCK, block, err));
+    onv_segment s = {.address = space->blocks.at[*block].address,
                      .bytes = bytes,
                      .first = *block,
                      .last = *block,
@@ -101,15 +100,7 @@ onv_status onv_space_extend(onv_space *space, uint32_t segment, uint64_t bytes,
                             onv_block_state state, uint32_t *block, onv_error *err)
 {
     uint32_t last = space->segments.at[segment].last;
-    uint64_t address = 0;
-    ONV_TRY(take_addresses(space, bytes, &address, err));
-    onv_block b = {.address = address,
-                   .bytes = bytes,
-                   .segment = segment,
-                   .prev = last,
-                   .next = ONV_NO_BLOCK,
-                   .state = (uint8_t)state};
-    ONV_TRY(new_block(space, b, block, err));
+    ONV_TRY(add_block(space, bytes, state, segment, last, block, err));
     space->blocks.at[last].next = *block;
     space->segments.at[segment].last = *block;
     space->segments.at[segment].bytes += bytes;
