@@ -15,15 +15,11 @@ typedef struct onv_release {
     uint64_t returned_bytes; /* to the device, over the whole run; 0: likewise */
 } onv_release;
 
-/* Serves the timeline, as onv_alloc_run does, within `limit_bytes` of the device. `unlimited` are the figures without
- * a limit. A limit of 0 is none: nothing is released. */
-onv_status onv_release_find(const onv_timeline *t, const onv_alloc_options *options,
-                            uint64_t limit_bytes, const onv_held_figures *unlimited,
-                            onv_release *release, onv_error *err);
-
-/* The same of requests, with one of the sizes that workspaces have. */
-onv_status onv_release_of(const onv_requests *requests, unsigned which,
-                          const onv_alloc_options *options, uint64_t limit_bytes,
-                          const onv_held_figures *unlimited, onv_release *release, onv_error *err);
+/* Serves the timeline, as onv_alloc_run does, or where it is NULL the requests, with one of the sizes that workspaces have,
+ * within `limit_bytes` of the device. `unlimited` are the figures without a limit. A limit of 0 is none: nothing is released. */
+onv_status onv_release_find(const onv_timeline *t, const onv_requests *requests, unsigned which,
+                            const onv_alloc_options *options, uint64_t limit_bytes,
+                            const onv_held_figures *unlimited, onv_release *release,
+                            onv_error *err);
 
 #endif

@@ -50,7 +50,8 @@ static onv_status serve_ends(onv_model *model, const onv_runtime_options *how,
                                   .tensor_peak_bytes = peak.bytes,
                                   .held_bytes = held[i].reserved_peak};
         if (!allocator->is_pooled)
-            ONV_TRY(onv_release_of(asked, which[i], &alloc, room, &held[i], &end.release, err));
+            ONV_TRY(
+                onv_release_find(NULL, asked, which[i], &alloc, room, &held[i], &end.release, err));
         onv_runtime_add_end(&end, result);
     }
     return ONV_OK;

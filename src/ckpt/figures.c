@@ -93,7 +93,7 @@ static onv_status serve(const onv_timeline *t, const onv_training_options *optio
     ONV_TRY(onv_alloc_run(t, onv_alloc_model_find("torch"), &alloc, &placement, err));
     figures->allocated_peak_bytes = placement.figures.allocated_peak;
     figures->reserved_peak_bytes = placement.figures.reserved_peak;
-    onv_status status = onv_release_find(t, &alloc, room_beside_handles(options, figures),
+    onv_status status = onv_release_find(t, NULL, 0, &alloc, room_beside_handles(options, figures),
                                          &placement.figures, &figures->release, err);
     if (status == ONV_OK && options->take != NULL)
         status = options->take(options->take_context, t, &placement, plan, err);
@@ -262,8 +262,8 @@ static onv_status serve_record(const onv_train_record *made, const onv_training_
                                &held, err));
     figures->allocated_peak_bytes = held.allocated_peak;
     figures->reserved_peak_bytes = held.reserved_peak;
-    return onv_release_of(&made->requests, choice, &alloc, room_beside_handles(options, figures),
-                          &held, &figures->release, err);
+    return onv_release_find(NULL, &made->requests, choice, &alloc,
+                            room_beside_handles(options, figures), &held, &figures->release, err);
 }
 
 /* Whether every workspace has the same size with both, so that serving one serves the other. */

@@ -278,8 +278,8 @@ static onv_status take_figures(const onv_live *live, const onv_timeline *t,
     take_peak(t, peak.step, result);
     const onv_alloc_options alloc = onv_runtime_allocator(result->runtime, options);
     if (options->room_bytes > made->driver_bytes && is_torch(result->runtime))
-        ONV_TRY(onv_release_find(t, &alloc, options->room_bytes - made->driver_bytes, figures,
-                                 &result->release, err));
+        ONV_TRY(onv_release_find(t, NULL, 0, &alloc, options->room_bytes - made->driver_bytes,
+                                 figures, &result->release, err));
     result->low_bytes = made->least_bytes > 0 ? made->least_bytes : result->held_bytes;
     result->low_bytes -= made->spare_bytes;
     result->high_bytes = result->held_bytes;

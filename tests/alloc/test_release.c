@@ -28,7 +28,7 @@ static onv_release release_of(const onv_timeline *t, const onv_alloc_options *op
     onv_placement placement;
     onv_release release;
     if (onv_alloc_run(t, onv_alloc_model_find("torch"), options, &placement, &err) != ONV_OK ||
-        onv_release_find(t, options, limit, &placement.figures, &release, &err) != ONV_OK)
+        onv_release_find(t, NULL, 0, options, limit, &placement.figures, &release, &err) != ONV_OK)
         fail_msg("%s", err.message);
     *reserved = placement.figures.reserved_peak;
     onv_placement_cleanup(&placement);
