@@ -223,13 +223,6 @@ static bool may_be_shared(const onv_builder *b, const onv_attr *attr)
     }
 }
 
-/* *built is the place of what was made of such a list lately. */
-static bool find_built(onv_builder *b, onv_range attrs, onv_built_attrs **built)
-{
-    *built = &b->built.attrs[onv_hash_u64(attrs.first) % ONV_BUILT_LATELY];
-    return (*built)->attrs.count == attrs.count && (*built)->attrs.first == attrs.first;
-}
-
 static onv_status build_list(onv_builder *b, const onv_scope *scope, onv_range attrs,
                              const char *path, onv_node_id id, onv_attr *list, bool *shared)
 {
@@ -254,9 +247,9 @@ onv_status onv_build_attrs(onv_builder *b, const onv_scope *scope, const onv_sca
                            const char *path, onv_node_id id)
 {
     const onv_range attrs = record->attrs;
-    onv_built_attrs *built;
+    onv_built_attrs *built = &b->built.attrs[onv_hash_u64(attrs.first) % ONV_BUILT_LATELY];
     if (attrs.count == 0) return ONV_OK;
-    if (find_built(b, attrs, &built)) {
+    if (built->attrs.count == attrs.count && built->attrs.first == attrs.first) {
         onv_model_node(b->model, id)->attrs = built->list;
         onv_model_node(b->model, id)->n_attrs = attrs.count;
         return ONV_OK;

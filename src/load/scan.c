@@ -43,23 +43,19 @@ onv_status onv_walk_put(onv_walk *w, onv_bytes *out, const void *data, size_t by
     return ONV_OK;
 }
 
-onv_status onv_walk_put_varint(onv_walk *w, onv_bytes *out, uint64_t value)
+/* What is before the value of a field. */
+static onv_status put_head(onv_walk *w, onv_bytes *out, uint32_t number, uint64_t bytes)
 {
-    unsigned char text[ONV_VARINT_MOST_BYTES];
-    return onv_walk_put(w, out, text, onv_varint_write(value, text));
+    unsigned char head[ONV_HEAD_BYTES];
+    size_t n = onv_varint_write((uint64_t)number << 3 | ONV_WIRE_BYTES, head);
+    n += onv_varint_write(bytes, head + n);
+    return onv_walk_put(w, out, head, n);
 }
 
 onv_status onv_walk_put_field(onv_walk *w, onv_bytes *out, uint32_t number, const void *data,
                               size_t bytes)
 {
-    if (number < 16 && bytes < 0x80) {
-        const unsigned char head[] = {(unsigned char)(number << 3 | ONV_WIRE_BYTES),
-                                      (unsigned char)bytes};
-        ONV_TRY(onv_walk_put(w, out, head, sizeof head));
-    } else {
-        ONV_TRY(onv_walk_put_varint(w, out, (uint64_t)number << 3 | ONV_WIRE_BYTES));
-        ONV_TRY(onv_walk_put_varint(w, out, bytes));
-    }
+    ONV_TRY(put_head(w, out, number, bytes));
     return onv_walk_put(w, out, data, bytes);
 }
 
@@ -78,13 +74,7 @@ static onv_status put_stretch(onv_walk *w, onv_bytes *out, uint64_t from, uint64
 static onv_status put_field_from(onv_walk *w, onv_bytes *out, uint32_t number, uint64_t from,
                                  uint64_t bytes)
 {
-    const unsigned char *data;
-    if (bytes <= ONV_PIECE_BYTES) {
-        ONV_TRY(onv_source_view(w->source, from, bytes, &data, w->err));
-        return onv_walk_put_field(w, out, number, data, (size_t)bytes);
-    }
-    ONV_TRY(onv_walk_put_varint(w, out, (uint64_t)number << 3 | ONV_WIRE_BYTES));
-    ONV_TRY(onv_walk_put_varint(w, out, bytes));
+    ONV_TRY(put_head(w, out, number, bytes));
     return put_stretch(w, out, from, bytes);
 }
 

@@ -362,12 +362,12 @@ static onv_status step_into(onv_walk *w, const onv_item *it, uint64_t bytes)
         .n_chunks = w->scan->chunks.count,
     };
     if (!is_record(message)) {
-        static const unsigned char room[LENGTH_BYTES];
         frame->out = parent->out != NULL ? parent->out : &w->scan->skeleton;
         frame->has_length = parent->out != NULL;
         if (frame->has_length) {
-            ONV_TRY(onv_walk_put_varint(w, frame->out, (uint64_t)it->number << 3 | ONV_WIRE_BYTES));
-            ONV_TRY(onv_walk_put(w, frame->out, room, LENGTH_BYTES));
+            unsigned char head[ONV_VARINT_MOST_BYTES + LENGTH_BYTES] = {0};
+            size_t n = onv_varint_write((uint64_t)it->number << 3 | ONV_WIRE_BYTES, head);
+            ONV_TRY(onv_walk_put(w, frame->out, head, n + LENGTH_BYTES));
         }
         frame->start = frame->out->count;
     }

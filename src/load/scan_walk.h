@@ -78,7 +78,6 @@ onv_status onv_walk_damaged(onv_walk *w, const onv_item *it, const char *what);
 const char *onv_walk_field_name(const onv_item *it);
 
 onv_status onv_walk_put(onv_walk *w, onv_bytes *out, const void *data, size_t bytes);
-onv_status onv_walk_put_varint(onv_walk *w, onv_bytes *out, uint64_t value);
 onv_status onv_walk_put_field(onv_walk *w, onv_bytes *out, uint32_t number, const void *data,
                               size_t bytes);
 

@@ -71,16 +71,6 @@ onv_status onv_source_move(onv_source *source, uint64_t offset, uint64_t bytes, 
     return ONV_OK;
 }
 
-/* Takes the whole file into the window, which is then never moved. */
-static onv_status read_whole(onv_source *source, onv_error *err)
-{
-    size_t bytes = (size_t)source->bytes;
-    ONV_TRY(make_room(source, bytes, err));
-    ONV_TRY(read_at(source->fd, 0, source->buffer, bytes, err));
-    source->window_bytes = bytes;
-    return ONV_OK;
-}
-
 /* False where the system cannot map this file. */
 static bool map(onv_source *source)
 {
@@ -120,12 +110,17 @@ static onv_status look(onv_source *source, uint64_t most_bytes, onv_error *err)
     return ONV_OK;
 }
 
+/* The whole file is the window, which is then never moved. */
 static onv_status take_whole(onv_source *source, onv_error *err)
 {
-    if (source->bytes < WHOLE_BYTES)
-        ONV_TRY(read_whole(source, err));
-    else if (!map(source))
+    size_t bytes = (size_t)source->bytes;
+    if (source->bytes < WHOLE_BYTES) {
+        ONV_TRY(make_room(source, bytes, err));
+        ONV_TRY(read_at(source->fd, 0, source->buffer, bytes, err));
+        source->window_bytes = bytes;
+    } else if (!map(source)) {
         return ONV_OK;
+    }
     close(source->fd);
     source->fd = -1;
     return ONV_OK;

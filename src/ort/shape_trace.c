@@ -25,11 +25,6 @@ typedef struct trial {
     uint64_t random;
 } trial;
 
-static uint64_t current(const onv_ort_service *s, onv_alloc_metric metric)
-{
-    return s->arena.stats.of[metric][ONV_POOL_ALL].current;
-}
-
 /* In use at most while these are served, from what is in use before on. */
 static uint64_t peak_of(const onv_ort_requests *run, uint64_t before)
 {
@@ -56,7 +51,7 @@ static onv_status serve(trial *w, onv_ort_service *s, onv_ort_shape_figures *fig
     for (uint32_t i = 0; i < trace->n_requests && !s->arena.out_of_memory; i++) {
         uint32_t shape = w->sequence[i];
         const onv_ort_shape *at = &trace->shapes[shape];
-        uint64_t before = current(s, ONV_STAT_REQUESTED_BYTES);
+        uint64_t before = s->arena.stats.of[ONV_STAT_REQUESTED_BYTES][ONV_POOL_ALL].current;
         ONV_TRY(onv_ort_service_run(s, at->runs, w->is_seen[shape], err));
         const onv_ort_requests *run = &at->runs[w->is_seen[shape]];
         w->is_seen[shape] = true;
