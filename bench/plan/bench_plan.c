@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "plan/instances.h"
+#include "plan/part.h"
 #include "plan/plan_csv.h"
 
 static double cpu_seconds(void)
@@ -54,7 +55,7 @@ static void run_all(const char *name, const onv_plan_buffer *buffers, size_t cou
     }
     for (size_t i = 0; i < onv_n_planners; i++) {
         onv_plan_options one = *options;
-        one.strategy = onv_planner_name(onv_planners[i]);
+        one.strategy = onv_planners[i]->name;
         run(name, buffers, count, &one);
     }
 }

@@ -52,11 +52,6 @@ const onv_planner *const onv_planners[] = {
 };
 const size_t onv_n_planners = sizeof onv_planners / sizeof onv_planners[0];
 
-const char *onv_planner_name(const onv_planner *planner)
-{
-    return planner->name;
-}
-
 /* --- Effort and layouts ------------------------------------------------------------------------ */
 
 static bool out_of_patience(const onv_effort *effort)
@@ -129,17 +124,11 @@ static onv_status plan_part(run *r, size_t index, bool improve)
     return onv_greedy_run(&time_first, &r->parts.list.at[index], layout, &r->effort, r->err);
 }
 
-/* A part's heights in bytes of the whole. */
+/* A part's height in bytes of the whole. */
 static uint64_t top_of(const run *r, size_t index)
 {
     const onv_part *part = &r->parts.list.at[index];
     return part->base + r->layouts[index].height * part->unit;
-}
-
-static uint64_t lower_of(const run *r, size_t index)
-{
-    const onv_part *part = &r->parts.list.at[index];
-    return part->base + r->layouts[index].lower * part->unit;
 }
 
 /* The figures as they stand; returns the index of the highest part. */
@@ -151,7 +140,9 @@ static size_t take_figures(run *r)
     for (size_t i = 0; i < r->parts.list.count; i++) {
         if (top_of(r, i) > top_of(r, highest)) highest = i;
         if (top_of(r, i) > plan->height) plan->height = top_of(r, i);
-        if (lower_of(r, i) > plan->lower_bound) plan->lower_bound = lower_of(r, i);
+        const onv_part *part = &r->parts.list.at[i];
+        uint64_t lower = part->base + r->layouts[i].lower * part->unit;
+        if (lower > plan->lower_bound) plan->lower_bound = lower;
     }
     return highest;
 }

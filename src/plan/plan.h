@@ -81,6 +81,5 @@ onv_status onv_plan_check(const onv_plan_buffer *buffers, size_t count,
 typedef struct onv_planner onv_planner;
 extern const onv_planner *const onv_planners[];
 extern const size_t onv_n_planners;
-const char *onv_planner_name(const onv_planner *planner);
 
 #endif

@@ -121,13 +121,14 @@ static void drop_block(onv_skyline_lane *lane, size_t index)
     lane->blocks[lane->count] = dropped;
 }
 
-/* Moves the rows from `from` on, which are `count`, to `to`. */
-static void move_rows(block_rows *r, uint32_t to, uint32_t from, uint32_t count)
+/* Moves rows of a block from `from` on, which are `count`, to `to`. */
+static void move_rows(block_rows *r, uint32_t to, const block_rows *of, uint32_t from,
+                      uint32_t count)
 {
-    memmove(&r->lo[to], &r->lo[from], count * sizeof r->lo[0]);
-    memmove(&r->hi[to], &r->hi[from], count * sizeof r->hi[0]);
-    memmove(&r->offset[to], &r->offset[from], count * sizeof r->offset[0]);
-    memmove(&r->end[to], &r->end[from], count * sizeof r->end[0]);
+    memmove(&r->lo[to], &of->lo[from], count * sizeof r->lo[0]);
+    memmove(&r->hi[to], &of->hi[from], count * sizeof r->hi[0]);
+    memmove(&r->offset[to], &of->offset[from], count * sizeof r->offset[0]);
+    memmove(&r->end[to], &of->end[from], count * sizeof r->end[0]);
 }
 
 /* Moves the upper half of a full block to a new one behind it. */
@@ -137,10 +138,7 @@ static bool split_block(onv_skyline_lane *lane, size_t index)
     block *upper = insert_block(lane, index + 1);
     if (upper == NULL) return false;
     block *b = &lane->blocks[index];
-    memcpy(upper->rows->lo, &b->rows->lo[HALF], HALF * sizeof b->rows->lo[0]);
-    memcpy(upper->rows->hi, &b->rows->hi[HALF], HALF * sizeof b->rows->hi[0]);
-    memcpy(upper->rows->offset, &b->rows->offset[HALF], HALF * sizeof b->rows->offset[0]);
-    memcpy(upper->rows->end, &b->rows->end[HALF], HALF * sizeof b->rows->end[0]);
+    move_rows(upper->rows, 0, b->rows, HALF, HALF);
     upper->count = b->count = HALF;
     summarize(upper);
     summarize(b);
@@ -174,7 +172,7 @@ static bool insert_row(onv_skyline_lane *lane, uint32_t lo, uint32_t hi, uint64_
     block_rows *r = b->rows;
     uint32_t row = b->count;
     while (row > 0 && r->offset[row - 1] > offset) row--;
-    move_rows(r, row + 1, row, b->count - row);
+    move_rows(r, row + 1, r, row, b->count - row);
     r->lo[row] = lo;
     r->hi[row] = hi;
     r->offset[row] = offset;
@@ -185,27 +183,26 @@ static bool insert_row(onv_skyline_lane *lane, uint32_t lo, uint32_t hi, uint64_
     return true;
 }
 
-/* The row at `offset` with that lo and hi; false if there is none. */
-static bool remove_row(onv_skyline_lane *lane, uint32_t lo, uint32_t hi, uint64_t offset)
+/* The row at `offset` with that lo and hi. */
+static void remove_row(onv_skyline_lane *lane, uint32_t lo, uint32_t hi, uint64_t offset)
 {
-    if (lane->count == 0) return false;
+    if (lane->count == 0) return;
     /* Equal offsets may go on in blocks before the last one that starts there. */
     for (size_t index = block_at(lane, offset) + 1; index-- > 0;) {
         block *b = &lane->blocks[index];
         block_rows *r = b->rows;
         for (uint32_t row = b->count; row-- > 0;) {
-            if (r->offset[row] < offset) return false;
+            if (r->offset[row] < offset) return;
             if (r->offset[row] != offset || r->lo[row] != lo || r->hi[row] != hi) continue;
             b->count--;
-            move_rows(r, row, row + 1, b->count - row);
+            move_rows(r, row, r, row + 1, b->count - row);
             if (b->count > 0)
                 summarize(b);
             else
                 drop_block(lane, index);
-            return true;
+            return;
         }
     }
-    return false;
 }
 
 /* The scan for a gap: `top` is the highest end seen, below which everything is examined. */
