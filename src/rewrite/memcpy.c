@@ -93,37 +93,22 @@ static onv_node_id place_after(const border *b, onv_value_id value)
     return is_here ? onv_edit_next(b->e, made) : onv_edit_first(b->e, b->graph);
 }
 
-static void add_copy(border *b, const char *op, onv_value_id in, onv_value_id out, onv_node_id at)
-{
-    ONV_MAKE(b->e, at, op, .name = op, .version = 1, ONV_INPUTS(in), ONV_OUTPUTS(out));
-    if (b->e->status == ONV_OK)
-        onv_edit_node_at(b->e, onv_edit_producer(b->e, out))->provider = ONV_PROVIDER_CUDA;
-    b->n_copies++;
-}
-
-static void copy_from_host(border *b, onv_value_id value)
-{
-    onv_edit *e = b->e;
-    onv_node_id at = place_after(b, value);
-    onv_value_id device = twin(b, value, "_CUDAExecutionProvider");
-    if (e->status != ONV_OK || !onv_is_node(at)) return;
-    move_readers(b, value, device, false, false);
-    add_copy(b, "MemcpyFromHost", value, device, at);
-}
-
 /* The name stays with the host's side, and with it what the graph gives. */
-static void copy_to_host(border *b, onv_value_id value)
+static void copy(border *b, onv_value_id value, bool to_host)
 {
     onv_edit *e = b->e;
-    onv_node_id maker = onv_edit_producer(e, value);
-    uint32_t index = onv_edit_value_at(e, value)->output_index;
-    onv_node_id at = place_after(b, value);
+    const char *op = to_host ? "MemcpyToHost" : "MemcpyFromHost";
+    onv_node_id maker = onv_edit_producer(e, value), at = place_after(b, value);
     onv_value_id device = twin(b, value, "_CUDAExecutionProvider");
     if (e->status != ONV_OK || !onv_is_node(at)) return;
-    onv_edit_take_output(e, maker, index, device);
-    move_readers(b, device, value, true, true);
-    add_copy(b, "MemcpyToHost", device, value, at);
-    if (e->status == ONV_OK) onv_edit_value_at(e, value)->is_on_host = true;
+    if (to_host) onv_edit_take_output(e, maker, onv_edit_value_at(e, value)->output_index, device);
+    onv_value_id in = to_host ? device : value, out = to_host ? value : device;
+    move_readers(b, in, out, to_host, to_host);
+    ONV_MAKE(e, at, op, .name = op, .version = 1, ONV_INPUTS(in), ONV_OUTPUTS(out));
+    b->n_copies++;
+    if (e->status != ONV_OK) return;
+    onv_edit_node_at(e, onv_edit_producer(e, out))->provider = ONV_PROVIDER_CUDA;
+    if (to_host) onv_edit_value_at(e, value)->is_on_host = true;
 }
 
 /* A weight that both sides read is there twice. */
@@ -158,7 +143,7 @@ static void place_value(border *b, onv_value_id id)
     if ((sides & (MADE_BY_CUDA | MADE_BY_HOST)) == 0) { /* an input, or from around the graph */
         if (value->kind == ONV_VALUE_INPUT && value->graph.index == b->graph.index)
             onv_edit_value_at(b->e, id)->is_on_host = reads == READ_BY_HOST || is_read_by_both;
-        if (is_read_by_both) copy_from_host(b, id);
+        if (is_read_by_both) copy(b, id, false);
     } else {
         bool to_host = (sides & MADE_BY_CUDA) != 0;
         if ((sides & (to_host ? READ_BY_HOST : READ_BY_CUDA)) != 0 &&
@@ -174,20 +159,6 @@ static int compare_crossings(const void *a, const void *b)
     return x->to_host != y->to_host ? x->to_host - y->to_host : strcmp(x->name, y->name);
 }
 
-static void copy_crossings(border *b)
-{
-    if (b->crossings.count > 1)
-        qsort(b->crossings.at, b->crossings.count, sizeof(crossing), compare_crossings);
-    for (size_t i = 0; i < b->crossings.count && b->e->status == ONV_OK; i++) {
-        const crossing *c = &b->crossings.at[i];
-        if (c->to_host)
-            copy_to_host(b, c->id);
-        else
-            copy_from_host(b, c->id);
-    }
-    b->crossings.count = 0;
-}
-
 static void place_graph(border *b)
 {
     onv_edit *e = b->e;
@@ -195,7 +166,11 @@ static void place_graph(border *b)
         touch_node(b, id);
     for (uint32_t i = 0; i < b->n_touched && e->status == ONV_OK; i++)
         place_value(b, b->touched[i]);
-    copy_crossings(b);
+    if (b->crossings.count > 1)
+        qsort(b->crossings.at, b->crossings.count, sizeof(crossing), compare_crossings);
+    for (size_t i = 0; i < b->crossings.count && e->status == ONV_OK; i++)
+        copy(b, b->crossings.at[i].id, b->crossings.at[i].to_host);
+    b->crossings.count = 0;
     for (uint32_t i = 0; i < b->n_touched; i++) b->sides[b->touched[i].index] = 0;
     b->n_touched = 0;
 }
