@@ -17,22 +17,18 @@
 #define CAST(name) .cast = ONV_CAST_##name
 #define AS(id)     .as = ONV_ATEN_##id
 #define MADE(...)                                                                                  \
-    .temps = (const onv_aten_temps[])                                                              \
+    .temps = &(const onv_aten_temps)                                                               \
     {                                                                                              \
-        {                                                                                          \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
+        __VA_ARGS__                                                                                \
     }
 #define TEMPS(first)               MADE(.backward = (first))
 #define TEMPS_OF_EACH(first, next) MADE(.backward = (first), .of_second = (next))
 #define FORWARD_TEMPS(text)        MADE(.forward = (text))
 #define TEMPS_OF_BOTH(back, ahead) MADE(.backward = (back), .forward = (ahead))
 #define INDUCTOR(ahead, back)                                                                      \
-    .recipe = (const onv_aten_recipe[])                                                            \
+    .recipe = &(const onv_aten_recipe)                                                             \
     {                                                                                              \
-        {                                                                                          \
-            ahead, back                                                                            \
-        }                                                                                          \
+        ahead, back                                                                                \
     }
 #define FUSED          .is_fused = true
 #define PART(bytes)    .part = (bytes)
