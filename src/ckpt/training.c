@@ -311,11 +311,10 @@ static void drop_hopeless(onv_ckpt_plans *made, uint64_t room_bytes)
     made->at.count = n;
 }
 
-static onv_status make_plans(const measured *measured_as, onv_error *err)
+static onv_status make_plans(measured *m, onv_error *err)
 {
-    measured m = *measured_as;
-    const onv_network *n = m.n;
-    const onv_training_options *options = m.options;
+    const onv_network *n = m->n;
+    const onv_training_options *options = m->options;
     onv_ckpt_plans made;
     const onv_ckpt_plan *selected = NULL;
     bool is_chosen = options->select != NULL || options->room_bytes > 0;
@@ -325,14 +324,14 @@ static onv_status make_plans(const measured *measured_as, onv_error *err)
     if (options->is_probe && options->room_bytes > 0) drop_hopeless(&made, options->room_bytes);
     onv_ckpt_plans one = {0};
     onv_status status = ONV_OK;
-    if (options->select != NULL) status = select_plan(&m, &made, &selected, err);
+    if (options->select != NULL) status = select_plan(m, &made, &selected, err);
     if (selected != NULL && !onv_vec_push(&one.at, *selected)) status = onv_fail_memory(err);
-    if (status == ONV_OK) status = measure_plans(&m, selected != NULL ? &one : &made, err);
+    if (status == ONV_OK) status = measure_plans(m, selected != NULL ? &one : &made, err);
     onv_ckpt_plans_cleanup(&one);
     onv_ckpt_plans_cleanup(&made);
-    if (status == ONV_OK) status = onv_plans_name(n->model, n->eager, m.result, err);
+    if (status == ONV_OK) status = onv_plans_name(n->model, n->eager, m->result, err);
     if (status == ONV_OK && options->train.parallel == ONV_PARALLEL_FSDP)
-        onv_training_warn_of_shards(n->model, m.result);
+        onv_training_warn_of_shards(n->model, m->result);
     return status;
 }
 

@@ -23,7 +23,6 @@ struct onv_pricing {
     onv_train_program begun;
     onv_requests before; /* what is asked for before the first iteration, ids as rows were then */
     uint32_t *was;       /* by row of the start: its number before others were left out */
-    uint32_t states[2];  /* as of the simulation, by numbers of the start */
 };
 
 static onv_status fail_overflow(onv_error *err)
@@ -96,8 +95,6 @@ static onv_status keep_start(onv_pricing *p, onv_error *err)
         return onv_fail_memory(err);
     }
     for (uint32_t i = 0; i < s->refs.count; i++) {
-        if (i == s->states[0]) p->states[0] = (uint32_t)kept;
-        if (i == s->states[0]) p->states[1] = (uint32_t)kept + s->states[1] - s->states[0];
         number[i] = s->refs.at[i] > 0 ? (uint32_t)kept : ONV_NO_ROW;
         if (s->refs.at[i] == 0) continue;
         p->was[kept] = i;
@@ -150,15 +147,16 @@ static onv_status begin(onv_pricing *p, onv_error *err)
     p->meter.all = 0;
     for (int k = 0; k < 2; k++) p->meter.there[k] = p->meter.going[k] = 0;
     p->meter.counts = false;
-    return onv_sim_prepare(s, err);
+    return ONV_OK;
 }
 
 static onv_status open(onv_pricing *p, onv_error *err)
 {
     onv_simulation *s = &p->sim;
-    ONV_TRY(begin(p, err));
     p->is_shared = p->options.parallel == ONV_PARALLEL_NONE;
     if (!p->is_shared) return ONV_OK;
+    ONV_TRY(begin(p, err));
+    ONV_TRY(onv_sim_prepare(s, err));
     ONV_TRY(onv_sim_prepare_plan(s, err));
     s->requests = &p->before;
     ONV_TRY(onv_sim_begin(s, err));
@@ -171,6 +169,16 @@ static onv_status open(onv_pricing *p, onv_error *err)
     p->begun = p->program;
     ONV_TRY(verdict(p, err));
     return keep_start(p, err);
+}
+
+static void clean(onv_pricing *p)
+{
+    onv_sim_close(&p->sim);
+    onv_vec_cleanup(&p->meter.rows);
+    onv_vec_cleanup(&p->meter.ending);
+    onv_requests_cleanup(&p->before);
+    cleanup(&p->start);
+    cleanup(&p->left);
 }
 
 onv_status onv_pricing_open(onv_model *model, const onv_eager *eager,
@@ -192,12 +200,7 @@ onv_status onv_pricing_open(onv_model *model, const onv_eager *eager,
 void onv_pricing_close(onv_pricing *p)
 {
     if (p == NULL) return;
-    onv_sim_close(&p->sim);
-    onv_vec_cleanup(&p->meter.rows);
-    onv_vec_cleanup(&p->meter.ending);
-    onv_requests_cleanup(&p->before);
-    cleanup(&p->start);
-    cleanup(&p->left);
+    clean(p);
     onv_heap_free(p);
 }
 
@@ -268,8 +271,7 @@ static onv_status run_alone(onv_pricing *p, onv_error *err)
     onv_simulation *s = &p->sim;
     onv_sim_close(s);
     ONV_TRY(begin(p, err));
-    ONV_TRY(onv_sim_prepare_plan(s, err));
-    ONV_TRY(onv_sim_begin(s, err));
+    ONV_TRY(onv_sim_start(s, err));
     for (s->iteration = 0; s->iteration < 2 && !s->failed; s->iteration++) iterate(p);
     return ONV_OK;
 }
@@ -318,29 +320,36 @@ static bool leaves_as_found(const onv_metered *rows, const held_rows *found, con
 
 /* Requests of an iteration: own rows come behind those that are there before it. */
 typedef struct iteration {
-    const onv_requests *asks;
-    const uint32_t *next; /* as of leaves_as_found */
-    /* By row that is found: its id, ONV_NO_ROW where there is none yet; and its id in all iterations, ONV_NO_ROW where it is one
-     * of the iteration's before. */
-    uint32_t *found_as, *stays_as;
+    onv_requests asks;
+    uint32_t *next; /* as of leaves_as_found */
+    uint32_t *
+        stays_as; /* by row that is found: its id in all iterations, ONV_NO_ROW where it is one of the iteration's before */
     uint32_t first_own, n_own;
 } iteration;
 
-static bool ask(onv_requests *to, onv_request_kind kind, uint32_t id, uint64_t bytes)
-{
-    const onv_alloc_request request = {.bytes = bytes, .id = id, .kind = (uint8_t)kind};
-    return onv_vec_push(&to->at, request);
-}
-
-/* What the first iteration makes and all others find. */
+/* What the first iteration makes and all others find: rows with these numbers in it. */
 static bool make_lasting(const onv_pricing *p, const iteration *it, unsigned which,
                          onv_requests *to)
 {
-    bool fits = true;
-    uint32_t row = which < ONV_N_LASTING ? p->sim.lasting_row[which] : p->states[0];
-    for (uint32_t end = which < ONV_N_LASTING ? row + 1 : p->states[1]; row < end; row++)
-        fits &= ask(to, ONV_REQUEST_ALLOC, it->stays_as[row], p->meter.rows.at[row].bytes);
+    const uint32_t *states = p->sim.states;
+    bool is_state = which == ONV_N_LASTING, fits = true;
+    uint32_t first = is_state ? states[0] : p->was[p->sim.lasting_row[which]];
+    uint32_t end = is_state ? states[1] : first + 1;
+    for (uint32_t row = 0; row < it->first_own; row++) {
+        const onv_alloc_request request = {.bytes = p->meter.rows.at[row].bytes,
+                                           .id = it->stays_as[row],
+                                           .kind = ONV_REQUEST_ALLOC};
+        if (p->was[row] >= first && p->was[row] < end) fits &= onv_vec_push(&to->at, request);
+    }
     return fits;
+}
+
+/* ONV_NO_ROW: the first iteration has none of them yet. `base`: the id of its first own row. */
+static uint32_t id_of(const iteration *it, uint32_t row, bool is_first, uint32_t base)
+{
+    if (row >= it->first_own) return row - it->first_own + base;
+    if (it->stays_as[row] != ONV_NO_ROW || is_first) return it->stays_as[row];
+    return base - it->n_own + it->next[row] - it->first_own;
 }
 
 /* The rows of an iteration have ids from `base` on. There is room for its requests. */
@@ -349,17 +358,12 @@ static bool add_iteration(const onv_pricing *p, const iteration *it, bool is_fir
 {
     bool fits = onv_requests_mark(to, base);
     unsigned asked = is_first ? 0 : p->sim.n_asked;
-    for (uint32_t i = 0; i < it->first_own; i++) {
-        uint32_t before = is_first ? ONV_NO_ROW : base - it->n_own + it->next[i] - it->first_own;
-        it->found_as[i] = it->stays_as[i] != ONV_NO_ROW ? it->stays_as[i] : before;
-    }
-    for (size_t i = 0; i <= it->asks->at.count; i++) {
+    for (size_t i = 0; i <= it->asks.at.count; i++) {
         for (; asked < p->sim.n_asked && p->sim.asked[asked].request == i; asked++)
             fits &= make_lasting(p, it, p->sim.asked[asked].which, to);
-        if (i == it->asks->at.count || !fits) break;
-        onv_alloc_request at = it->asks->at.at[i];
-        if (at.kind != ONV_REQUEST_PASS)
-            at.id = at.id >= it->first_own ? at.id - it->first_own + base : it->found_as[at.id];
+        if (i == it->asks.at.count || !fits) break;
+        onv_alloc_request at = it->asks.at.at[i];
+        if (at.kind != ONV_REQUEST_PASS) at.id = id_of(it, at.id, is_first, base);
         if (at.id != ONV_NO_ROW) to->at.at[to->at.count++] = at;
     }
     return fits;
@@ -369,7 +373,7 @@ static bool add_iteration(const onv_pricing *p, const iteration *it, bool is_fir
 static bool find_staying(const onv_pricing *p, iteration *it)
 {
     const onv_simulation *s = &p->sim;
-    uint32_t n_lasting = 0, n_asked = 0;
+    uint32_t n_lasting = 0, n_asked = 0, n_states = s->states[1] - s->states[0];
     for (uint32_t i = 0; i < it->first_own; i++) {
         bool was_there = p->was[i] < p->before.n_ids;
         it->stays_as[i] = was_there          ? p->was[i]
@@ -378,9 +382,24 @@ static bool find_staying(const onv_pricing *p, iteration *it)
         if (was_there && it->next[i] != i) return false;
     }
     for (unsigned i = 0; i < s->n_asked; i++)
-        n_asked += s->asked[i].which < ONV_N_LASTING ? 1 : p->states[1] - p->states[0];
+        n_asked += s->asked[i].which < ONV_N_LASTING ? 1 : n_states;
     it->n_own = (uint32_t)s->refs.count - it->first_own;
     return n_lasting == n_asked && p->before.passing.count == 0;
+}
+
+static bool put_together(const onv_pricing *p, const iteration *it, uint32_t iterations,
+                         onv_requests *to)
+{
+    const onv_requests *before = &p->before;
+    uint32_t first = before->n_ids + it->first_own; /* behind all that stays */
+    to->n_ids = first + iterations * it->n_own;
+    bool fits =
+        onv_vec_reserve(&to->at, before->at.count + it->first_own + iterations * it->asks.at.count);
+    for (size_t i = 0; i < before->at.count && fits; i++)
+        to->at.at[to->at.count++] = before->at.at[i];
+    for (uint32_t i = 0; i < iterations && fits; i++)
+        fits = add_iteration(p, it, i == 0, first + i * it->n_own, to);
+    return fits;
 }
 
 /* The first iteration asks for what the second one does, but for what it finds: it has nothing to free of one before, and makes
@@ -389,52 +408,28 @@ static onv_status record_shared(onv_pricing *p, uint32_t iterations, onv_train_r
                                 bool *is_made, onv_error *err)
 {
     onv_simulation *s = &p->sim;
-    onv_requests asks = {.n_ids = 0}, *to = &made->requests;
     ONV_TRY(start_plan(p, err));
     ONV_TRY(onv_sim_find_saved(s, err));
-    iteration it = {.asks = &asks, .first_own = (uint32_t)s->refs.count};
-    uint32_t *next = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, it.first_own);
+    iteration it = {.first_own = (uint32_t)s->refs.count};
+    it.next = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, it.first_own);
     it.stays_as = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, it.first_own);
-    it.found_as = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, it.first_own);
     if (s->plan_arena.failed) return onv_fail_memory(err);
-    it.next = next;
     p->meter.limit = 0;
     s->n_asked = 0;
-    s->requests = &asks;
+    s->requests = &it.asks;
     iterate(p);
     s->requests = NULL;
     bool fits = !s->failed && note_held(s, &p->left);
-    *is_made = fits && leaves_as_found(p->meter.rows.at, &p->start, &p->left, next) &&
+    *is_made = fits && leaves_as_found(p->meter.rows.at, &p->start, &p->left, it.next) &&
                find_staying(p, &it);
     if (*is_made) {
-        uint32_t first = p->before.n_ids + it.first_own; /* behind all that stays */
-        to->n_ids = first + iterations * it.n_own;
-        size_t n = p->before.at.count;
-        fits = onv_vec_reserve(&to->at, n + it.first_own + iterations * asks.at.count);
-        if (fits && n > 0) memcpy(to->at.at, p->before.at.at, n * sizeof *to->at.at);
-        if (fits) to->at.count = n;
-        for (uint32_t i = 0; i < iterations && fits; i++)
-            fits = add_iteration(p, &it, i == 0, first + i * it.n_own, to);
-        to->passing = asks.passing;
-        asks.passing.at = NULL;
+        fits = put_together(p, &it, iterations, &made->requests);
+        made->requests.passing = it.asks.passing;
+        it.asks.passing.at = NULL;
     }
-    onv_requests_cleanup(&asks);
+    onv_requests_cleanup(&it.asks);
     if (p->meter.overflows) return fail_overflow(err);
     return fits ? ONV_OK : onv_fail_memory(err);
-}
-
-/* Each iteration is simulated. */
-static onv_status record_alone(onv_pricing *p, onv_train_record *made, onv_error *err)
-{
-    onv_simulation *s = &p->sim;
-    ONV_TRY(begin(p, err));
-    s->requests = &made->requests;
-    ONV_TRY(onv_sim_prepare_plan(s, err));
-    ONV_TRY(onv_sim_find_saved(s, err));
-    ONV_TRY(onv_sim_begin(s, err));
-    ONV_TRY(onv_sim_train(s, onv_train_iterations(&p->options), err));
-    made->requests.n_ids = (uint32_t)s->refs.count;
-    return ONV_OK;
 }
 
 static void take_sums(const onv_pricing *p, onv_train_record *made)
@@ -444,21 +439,22 @@ static void take_sums(const onv_pricing *p, onv_train_record *made)
     made->requested_bytes = p->meter.most[ONV_METER_ALL];
 }
 
-static onv_status record_own(onv_model *model, const onv_eager *eager,
-                             const onv_train_options *options, onv_train_record *made,
-                             onv_error *err)
+/* Each iteration is simulated. */
+static onv_status record_alone(const onv_pricing *of, onv_train_record *made, onv_error *err)
 {
-    onv_pricing *p = onv_heap_calloc(1, sizeof *p);
-    if (p == NULL) return onv_fail_memory(err);
-    if (options->runs != NULL) /* those of the attempt to do with less */
-        memset(options->runs, 0, eager->ops.count * sizeof *options->runs);
-    p->options = *options;
-    p->sim.model = model;
-    p->sim.eager = eager;
-    onv_status status = record_alone(p, made, err);
-    if (p->meter.overflows) status = fail_overflow(err);
-    take_sums(p, made);
-    onv_pricing_close(p);
+    onv_pricing own = {.options = of->options,
+                       .sim = {.model = of->sim.model, .eager = of->sim.eager}};
+    onv_op_runs *runs = own.options.runs;
+    if (runs != NULL) /* those of the attempt to do with less */
+        memset(runs, 0, own.sim.eager->ops.count * sizeof *runs);
+    onv_status status = begin(&own, err);
+    own.sim.requests = &made->requests;
+    if (status == ONV_OK) status = onv_sim_start(&own.sim, err);
+    if (status == ONV_OK) status = onv_sim_train(&own.sim, onv_train_iterations(&own.options), err);
+    made->requests.n_ids = (uint32_t)own.sim.refs.count;
+    if (own.meter.overflows) status = fail_overflow(err);
+    take_sums(&own, made);
+    clean(&own);
     return status;
 }
 
@@ -473,8 +469,7 @@ onv_status onv_pricing_record(onv_pricing *p, const onv_train_options *plan, onv
     onv_status status = ONV_OK;
     if (p->is_shared && iterations > 2) status = record_shared(p, iterations, made, &is_made, err);
     take_sums(p, made);
-    if (status == ONV_OK && !is_made)
-        status = record_own(p->sim.model, p->sim.eager, plan, made, err);
+    if (status == ONV_OK && !is_made) status = record_alone(p, made, err);
     if (status != ONV_OK) onv_requests_cleanup(&made->requests);
     return status;
 }

@@ -315,9 +315,11 @@ static void optimizer_step(onv_simulation *s)
     if (masters) make_master_grads(s);
     onv_sim_step(s, ONV_PHASE_OPTIMIZER, ONV_NO_NODE, optimizer->name);
     onv_sim_note_ask(s, ONV_N_LASTING);
-    s->states[0] = (uint32_t)s->refs.count;
-    if (s->iteration == 0 && !optimizer->states_first) make_states(s, temps.counter_bytes);
-    s->states[1] = (uint32_t)s->refs.count;
+    if (s->iteration == 0 && !optimizer->states_first) {
+        s->states[0] = (uint32_t)s->refs.count;
+        make_states(s, temps.counter_bytes);
+        s->states[1] = (uint32_t)s->refs.count;
+    }
     if (on_device) run_step(s, &temps);
     for (uint32_t i = 0; i < s->eager->storages.count && masters && !s->failed; i++)
         onv_sim_release(s, s->master_rows[i]);
