@@ -173,22 +173,32 @@ static void let_inputs_go(onv_simulation *s, onv_ckpt_region *region)
     }
 }
 
-static void touch(onv_simulation *s, uint32_t tensor, uint32_t op, const onv_ckpt_region *region)
+static void touch(onv_simulation *s, uint32_t storage, uint32_t op, const onv_ckpt_region *region)
 {
-    uint32_t storage = onv_sim_storage(s, tensor);
     if (onv_sim_is_permanent(s, storage)) return;
     s->row_of[storage] = ONV_NO_ROW;
-    /* What is returned, or meant for an operation that is not reached, stays to the end. */
-    bool stays = s->last_use[storage] > region->stop || (op == region->stop && !region->runs_stop);
-    s->again_use[storage] = stays ? ONV_NO_OP : op;
+    /* What is returned, or meant for what is not reached, stays to the end. */
+    bool is_late = !s->options->prunes && s->last_use[storage] > region->stop;
+    bool ends = region->runs == NULL && op == region->stop && !region->runs_stop;
+    s->again_use[storage] = is_late || ends ? ONV_NO_OP : op;
 }
 
-static void prepare(onv_simulation *s, const onv_ckpt_region *region)
+static void prepare(onv_simulation *s, const onv_ckpt_region *region, uint32_t self, uint32_t last)
 {
-    for (uint32_t i = region->first_op; i <= region->stop; i++) {
+    uint32_t next = self + 1;
+    for (uint32_t i = region->first_op; i <= last; i++) {
         const onv_eager_op *op = &s->eager->ops.at[i];
-        for (uint32_t k = 0; k < op->n_in; k++) touch(s, op->in[k].tensor, i, region);
-        for (uint32_t k = 0; k < op->n_out; k++) touch(s, op->out[k], i, region);
+        bool own = s->region_of[i] == self && !onv_sim_is_direct(s, i);
+        bool runs = region->runs == NULL || region->runs[i - region->first_op];
+        for (; next < s->n_regions && s->regions[next].first_op <= i; next++)
+            for (uint32_t k = 0; k < s->regions[next].n_inputs; k++)
+                if (s->regions[next].parent == self)
+                    touch(s, s->regions[next].inputs[k], i, region);
+        for (uint32_t k = 0; k < op->n_in && runs; k++)
+            touch(s, onv_sim_storage(s, op->in[k].tensor), i, region);
+        for (uint32_t k = 0; k < op->n_out && (runs || s->is_kept[i]); k++)
+            touch(s, onv_sim_storage(s, op->out[k]), i, region);
+        for (uint32_t k = 0; k < op->n_saved && own; k++) touch(s, op->saved[k], i, region);
     }
     for (uint32_t k = 0; k < region->n_inputs; k++) {
         s->row_of[region->inputs[k]] = region->input_rows[k];
@@ -196,7 +206,8 @@ static void prepare(onv_simulation *s, const onv_ckpt_region *region)
     }
 }
 
-void onv_ckpt_region_forget(onv_simulation *s, const onv_ckpt_region *region, uint32_t last)
+/* The end of a second run: its names go, what was kept is held by who keeps it. */
+static void forget(onv_simulation *s, const onv_ckpt_region *region, uint32_t last)
 {
     for (uint32_t k = 0; k < region->n_inputs; k++) s->row_of[region->inputs[k]] = ONV_NO_ROW;
     for (uint32_t i = region->first_op; i <= last; i++) {
@@ -232,32 +243,26 @@ static void hold_results(onv_simulation *s, onv_ckpt_region *region)
 static void run_again(onv_simulation *s, uint32_t self)
 {
     onv_ckpt_region *region = &s->regions[self];
-    uint32_t next = self + 1;
+    uint32_t next = self + 1, last = region->runs != NULL ? region->last_op : region->stop;
     region->again = true;
     onv_offload_return_region(s, region);
-    if (region->runs != NULL) {
-        onv_run_pruned(s, self);
-        if (s->options->prunes || region->parent != ONV_NO_CKPT_REGION) let_inputs_go(s, region);
-        return;
-    }
-    if (region->stop == ONV_NO_OP) return;
-    prepare(s, region);
-    for (uint32_t i = region->first_op; i <= region->stop && !s->failed; i++) {
+    if (region->runs == NULL && region->stop == ONV_NO_OP) return;
+    prepare(s, region, self, last);
+    for (uint32_t i = region->first_op; i <= last && !s->failed; i++) {
         for (; next < s->n_regions && s->regions[next].first_op <= i; next++)
             if (s->regions[next].parent == self) onv_ckpt_region_enter(s, &s->regions[next]);
         /* What autograd has passed already needs nothing any more. */
-        bool own = i <= s->backward_at && s->region_of[i] == self;
-        if (i < region->stop || region->runs_stop) {
+        bool own = i <= s->backward_at && s->region_of[i] == self && !onv_sim_is_direct(s, i);
+        if (onv_ckpt_runs(region, i))
             onv_sim_run(s, i, own ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->again_use);
-        } else if (own) {
-            onv_sim_cast_again(s, &s->eager->ops.at[i]);
-            onv_sim_save(s, i);
-        }
+        else
+            onv_pass_by(s, i, own);
     }
     if (s->options->is_reentrant) hold_results(s, region);
-    onv_ckpt_region_forget(s, region, region->stop);
+    forget(s, region, last);
+    onv_drop_results(s, region, self);
     /* The inputs of an inner region were kept by the outer one, and are asked for once. */
-    if (region->parent != ONV_NO_CKPT_REGION) let_inputs_go(s, region);
+    if (s->options->prunes || region->parent != ONV_NO_CKPT_REGION) let_inputs_go(s, region);
 }
 
 /* Depth is bounded by that of nesting, so the chain of outer regions is walked, not recursed. */

@@ -225,10 +225,7 @@ static uint64_t macs_again(const onv_simulation *s)
         bool is_asked = false, fits = true;
         for (uint32_t i = region->first_op; i <= region->last_op; i++) {
             const onv_eager_op *op = &s->eager->ops.at[i];
-            bool is_before = i < region->stop || (i == region->stop && region->runs_stop);
-            if (region->runs != NULL ? region->runs[i - region->first_op]
-                                     : region->stop != ONV_NO_OP && is_before)
-                fits &= onv_u64_add(macs, op->macs, &macs);
+            if (onv_ckpt_runs(region, i)) fits &= onv_u64_add(macs, op->macs, &macs);
             is_asked |= op->n_saved > 0 && op->has_backward && op->life == ONV_LIFE_BACKWARD;
         }
         if (is_asked && (!fits || !onv_u64_add(sum, macs, &sum))) return 0;

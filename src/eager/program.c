@@ -69,7 +69,7 @@ onv_status onv_sim_find_saved(onv_simulation *s, onv_error *err)
         if (op->life == ONV_LIFE_FORWARD) continue;
         for (uint32_t k = 0; k < op->n_saved && (!in_region || onv_sim_is_direct(s, i)); k++)
             if (!leaves || !onv_offload_moves(s, op->saved[k])) count_saved(s, seen, op->saved[k]);
-        bool is_kept = s->is_kept != NULL && s->is_kept[i] && !leaves;
+        bool is_kept = onv_sim_is_kept(s, i) && !leaves;
         for (uint32_t k = 0; k < op->n_out && is_kept; k++)
             count_saved(s, seen, onv_sim_storage(s, op->out[k]));
         for (uint32_t k = 0; k < op->n_in && in_region; k++) {

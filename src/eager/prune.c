@@ -179,13 +179,12 @@ onv_status onv_ckpt_regions_select(onv_simulation *s, onv_error *err)
     for (uint32_t r = 0; r < s->n_regions; r++) {
         onv_ckpt_region *region = &s->regions[r];
         uint32_t n = region->last_op - region->first_op + 1;
-        region->runs = ONV_ARENA_ARRAY(&s->plan_arena, bool, n);
-        if (region->runs == NULL) return onv_fail_memory(err);
-        for (uint32_t i = 0; i < n && region->stop != ONV_NO_OP; i++) {
-            uint32_t op = region->first_op + i;
-            bool is_before = op < region->stop || (op == region->stop && region->runs_stop);
-            region->runs[i] = is_before && !s->is_kept[op];
-        }
+        bool *runs = ONV_ARENA_ARRAY(&s->plan_arena, bool, n);
+        if (runs == NULL) return onv_fail_memory(err);
+        for (uint32_t i = 0; i < n; i++)
+            runs[i] =
+                onv_ckpt_runs(region, region->first_op + i) && !s->is_kept[region->first_op + i];
+        region->runs = runs;
     }
     for (uint32_t k = 0; k < s->options->n_kept_ops && s->options->is_kept_used != NULL; k++)
         s->options->is_kept_used[k] = s->is_kept[s->options->kept_ops[k]];
@@ -229,7 +228,7 @@ static void keep(onv_simulation *s, uint32_t storage, bool leaves)
 
 void onv_keep_results(onv_simulation *s, uint32_t index)
 {
-    if (s->is_kept == NULL || !s->is_kept[index]) return;
+    if (!onv_sim_is_kept(s, index)) return;
     const onv_eager_op *op = &s->eager->ops.at[index];
     bool leaves = onv_offload_takes(s, index);
     for (uint32_t k = 0; k < op->n_out; k++) keep(s, onv_sim_storage(s, op->out[k]), leaves);
@@ -260,40 +259,6 @@ void onv_drop_results(onv_simulation *s, const onv_ckpt_region *region, uint32_t
     }
 }
 
-/* --- Running again ----------------------------------------------------------------------------- */
-
-static void touch(onv_simulation *s, uint32_t storage, uint32_t op, const onv_ckpt_region *region)
-{
-    if (onv_sim_is_permanent(s, storage)) return;
-    s->row_of[storage] = ONV_NO_ROW;
-    /* Of the module's own code, what is returned, or meant for what is not reached, stays to the end. */
-    bool stays = s->options->selects && s->last_use[storage] > region->stop;
-    s->again_use[storage] = stays ? ONV_NO_OP : op;
-}
-
-static void prepare(onv_simulation *s, const onv_ckpt_region *region, uint32_t self)
-{
-    uint32_t next = self + 1;
-    for (uint32_t i = region->first_op; i <= region->last_op; i++) {
-        const onv_eager_op *op = &s->eager->ops.at[i];
-        bool own = s->region_of[i] == self && !onv_sim_is_direct(s, i),
-             runs = region->runs[i - region->first_op];
-        for (; next < s->n_regions && s->regions[next].first_op <= i; next++)
-            for (uint32_t k = 0; k < s->regions[next].n_inputs; k++)
-                if (s->regions[next].parent == self)
-                    touch(s, s->regions[next].inputs[k], i, region);
-        for (uint32_t k = 0; k < op->n_in && runs; k++)
-            touch(s, onv_sim_storage(s, op->in[k].tensor), i, region);
-        for (uint32_t k = 0; k < op->n_out && (runs || s->is_kept[i]); k++)
-            touch(s, onv_sim_storage(s, op->out[k]), i, region);
-        for (uint32_t k = 0; k < op->n_saved && own; k++) touch(s, op->saved[k], i, region);
-    }
-    for (uint32_t k = 0; k < region->n_inputs; k++) {
-        s->row_of[region->inputs[k]] = region->input_rows[k];
-        s->again_use[region->inputs[k]] = ONV_NO_OP;
-    }
-}
-
 /* A result that was kept gets its name again. */
 static void name_kept(onv_simulation *s, uint32_t storage)
 {
@@ -302,16 +267,16 @@ static void name_kept(onv_simulation *s, uint32_t storage)
     onv_sim_hold(s, s->row_of[storage]);
 }
 
-/* An operation that does not run: what it saves is there, or is kept. */
-static void pass_by(onv_simulation *s, uint32_t i, bool own)
+void onv_pass_by(onv_simulation *s, uint32_t i, bool own)
 {
     const onv_eager_op *op = &s->eager->ops.at[i];
-    for (uint32_t k = 0; k < op->n_out && s->is_kept[i]; k++)
+    bool is_kept = onv_sim_is_kept(s, i);
+    for (uint32_t k = 0; k < op->n_out && is_kept; k++)
         name_kept(s, onv_sim_storage(s, op->out[k]));
-    for (uint32_t k = 0; k < op->n_saved && s->is_kept[i] && own; k++)
+    for (uint32_t k = 0; k < op->n_saved && is_kept && own; k++)
         if (s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA)
             name_kept(s, op->saved[k]);
-    if (s->is_kept[i] && s->options->selects) drop_of(s, op); /* who asks for it has it then */
+    if (is_kept && s->options->selects) drop_of(s, op); /* who asks for it has it then */
     if (own) {
         onv_sim_cast_again(s, op);
         onv_sim_save(s, i);
@@ -321,23 +286,4 @@ static void pass_by(onv_simulation *s, uint32_t i, bool own)
         onv_sim_let_go(s, onv_sim_storage(s, op->in[k].tensor), i, s->again_use);
     for (uint32_t k = 0; k < op->n_out; k++)
         onv_sim_let_go(s, onv_sim_storage(s, op->out[k]), i, s->again_use);
-}
-
-void onv_run_pruned(onv_simulation *s, uint32_t self)
-{
-    const onv_ckpt_region *region = &s->regions[self];
-    uint32_t next = self + 1;
-    prepare(s, region, self);
-    for (uint32_t i = region->first_op; i <= region->last_op && !s->failed; i++) {
-        for (; next < s->n_regions && s->regions[next].first_op <= i; next++)
-            if (s->regions[next].parent == self) onv_ckpt_region_enter(s, &s->regions[next]);
-        /* What autograd has passed already needs nothing any more. */
-        bool own = i <= s->backward_at && s->region_of[i] == self && !onv_sim_is_direct(s, i);
-        if (region->runs[i - region->first_op])
-            onv_sim_run(s, i, own ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->again_use);
-        else
-            pass_by(s, i, own);
-    }
-    onv_ckpt_region_forget(s, region, region->last_op);
-    onv_drop_results(s, region, self);
 }

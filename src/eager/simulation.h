@@ -251,6 +251,19 @@ static inline bool onv_sim_is_direct(const onv_simulation *s, uint32_t op)
     return s->is_direct != NULL && s->is_direct[op];
 }
 
+static inline bool onv_sim_is_kept(const onv_simulation *s, uint32_t op)
+{
+    return s->is_kept != NULL && s->is_kept[op];
+}
+
+/* Whether an operation of the region runs again. */
+static inline bool onv_ckpt_runs(const onv_ckpt_region *region, uint32_t op)
+{
+    if (region->runs != NULL) return region->runs[op - region->first_op];
+    bool is_before = op < region->stop || (op == region->stop && region->runs_stop);
+    return region->stop != ONV_NO_OP && is_before;
+}
+
 static inline uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor)
 {
     return s->eager->tensors.at[tensor].storage;
@@ -295,8 +308,6 @@ onv_status onv_ckpt_regions_make(onv_simulation *s, onv_error *err);
 void onv_ckpt_regions_reset(onv_simulation *s);
 /* Holds the inputs of a region, at its first operation. */
 void onv_ckpt_region_enter(onv_simulation *s, onv_ckpt_region *region);
-/* The end of a second run through `last`: its names go, what was kept is held by who keeps it. */
-void onv_ckpt_region_forget(onv_simulation *s, const onv_ckpt_region *region, uint32_t last);
 /* Makes sure that what operation `index` saves is there. */
 void onv_ckpt_region_restore(onv_simulation *s, uint32_t index);
 /* The backward of operation `index` is over: regions whose first saver it was let go. */
@@ -313,8 +324,8 @@ onv_status onv_ckpt_regions_select(onv_simulation *s, onv_error *err);
 void onv_keep_results(onv_simulation *s, uint32_t index);
 /* Lets those of the region's own operations go; ONV_NO_CKPT_REGION: of inner regions too. */
 void onv_drop_results(onv_simulation *s, const onv_ckpt_region *region, uint32_t self);
-/* Runs a region again that was pruned. */
-void onv_run_pruned(onv_simulation *s, uint32_t self);
+/* An operation that does not run again: what it saves is there, or is kept. `own`: it keeps it now. */
+void onv_pass_by(onv_simulation *s, uint32_t index, bool own);
 
 /* --- offload.c --------------------------------------------------------------------------------- */
 
