@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "base/fail.h"
 #include "eager/simulation.h"
 
@@ -92,32 +94,42 @@ static void stop_never(onv_simulation *s, onv_ckpt_region *region)
         if (s->eager->ops.at[i].has_backward) region->first_save = i;
 }
 
-/* Storages made before the segment and read in it. `seen` is by storage: 1 + the last region that
- * listed it. */
-static onv_status find_inputs(onv_simulation *s, onv_ckpt_region *region, uint32_t self,
-                              const uint32_t *made_by, uint32_t *seen, onv_error *err)
+onv_status onv_ckpt_region_list(onv_simulation *s, uint32_t self, const onv_ckpt_tables *t,
+                                onv_error *err)
 {
-    for (int pass = 0; pass < 2; pass++) {
-        uint32_t n = 0;
-        for (uint32_t i = region->first_op; i <= region->last_op; i++) {
-            const onv_eager_op *op = &s->eager->ops.at[i];
-            for (uint32_t k = 0; k < op->n_in; k++) {
-                uint32_t in = onv_sim_storage(s, op->in[k].tensor);
-                uint32_t mark = 2 * self + (uint32_t)pass + 1;
-                if (onv_sim_is_permanent(s, in) || s->eager->storages.at[in].is_cached) continue;
-                if (made_by[in] >= region->first_op || seen[in] == mark) continue;
-                seen[in] = mark;
-                if (pass == 1) region->inputs[n] = in;
-                n++;
-            }
+    onv_ckpt_region *region = &s->regions[self];
+    uint32_t n = 0;
+    for (uint32_t i = region->first_op; i <= region->last_op; i++) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in; k++) {
+            uint32_t in = onv_sim_storage(s, op->in[k].tensor);
+            if (t->needed_by[in] != self + 1) continue;
+            t->needed_by[in] = 0;
+            t->listed[n++] = in;
         }
-        region->n_inputs = n;
-        if (pass == 1) break;
-        region->inputs = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n);
-        region->input_rows = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n);
-        if (region->inputs == NULL || region->input_rows == NULL) return onv_fail_memory(err);
     }
+    region->inputs = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n);
+    region->input_rows = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n);
+    if (region->inputs == NULL || region->input_rows == NULL) return onv_fail_memory(err);
+    memcpy(region->inputs, t->listed, n * sizeof *t->listed);
+    region->n_inputs = n;
     return ONV_OK;
+}
+
+/* Storages made before the segment and read in it. */
+static onv_status find_inputs(onv_simulation *s, uint32_t self, const onv_ckpt_tables *t,
+                              onv_error *err)
+{
+    const onv_ckpt_region *region = &s->regions[self];
+    for (uint32_t i = region->first_op; i <= region->last_op; i++) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in; k++) {
+            uint32_t in = onv_sim_storage(s, op->in[k].tensor);
+            if (t->made_by[in] < region->first_op && onv_ckpt_counts(s, in))
+                t->needed_by[in] = self + 1;
+        }
+    }
+    return onv_ckpt_region_list(s, self, t, err);
 }
 
 onv_status onv_ckpt_regions_make(onv_simulation *s, onv_error *err)
@@ -128,21 +140,22 @@ onv_status onv_ckpt_regions_make(onv_simulation *s, onv_error *err)
     s->n_regions = is_own ? (uint32_t)s->eager->checkpoints.count : s->options->n_segments;
     ONV_TRY(check(s, err));
     s->regions = ONV_ARENA_ARRAY(&s->plan_arena, onv_ckpt_region, s->n_regions);
-    uint32_t *made_by = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n);
-    uint32_t *seen = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n);
-    if (s->regions == NULL || made_by == NULL || seen == NULL) return onv_fail_memory(err);
+    const onv_ckpt_tables t = {.made_by = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n),
+                               .needed_by = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n),
+                               .listed = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n)};
+    if (s->plan_arena.failed) return onv_fail_memory(err);
     ONV_TRY(nest(s, err));
     mark_operations(s);
     for (uint32_t i = (uint32_t)s->eager->ops.count; i-- > 0 && s->n_regions > 0;)
         for (uint32_t k = 0; k < s->eager->ops.at[i].n_out; k++)
-            made_by[onv_sim_storage(s, s->eager->ops.at[i].out[k])] = i;
+            t.made_by[onv_sim_storage(s, s->eager->ops.at[i].out[k])] = i;
     for (uint32_t i = 0; i < s->n_regions; i++) {
         find_stop(s, &s->regions[i], i);
         if (s->options->is_reentrant) stop_never(s, &s->regions[i]);
-        if (!s->options->prunes) ONV_TRY(find_inputs(s, &s->regions[i], i, made_by, seen, err));
+        if (!s->options->prunes) ONV_TRY(find_inputs(s, i, &t, err));
     }
     if (s->options->selects) return onv_ckpt_regions_select(s, err);
-    return s->options->prunes ? onv_ckpt_regions_prune(s, made_by, err) : ONV_OK;
+    return s->options->prunes ? onv_ckpt_regions_prune(s, &t, err) : ONV_OK;
 }
 
 /* --- Running again ----------------------------------------------------------------------------- */

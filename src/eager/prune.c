@@ -19,24 +19,18 @@
 
 typedef struct pruner {
     onv_simulation *s;
-    const uint32_t *made_by;
-    uint32_t *needed; /* by storage: 1 + the region whose second run needs it */
-    bool *is_used;    /* by operation: some second run takes its result as kept */
+    const onv_ckpt_tables *t;
+    bool *is_used; /* by operation: some second run takes its result as kept */
 } pruner;
-
-static bool counts(const onv_simulation *s, uint32_t storage)
-{
-    return !onv_sim_is_permanent(s, storage) && !s->eager->storages.at[storage].is_cached;
-}
 
 static void need(pruner *p, uint32_t self, uint32_t storage)
 {
-    if (counts(p->s, storage)) p->needed[storage] = self + 1;
+    if (onv_ckpt_counts(p->s, storage)) p->t->needed_by[storage] = self + 1;
 }
 
 static bool makes(const pruner *p, uint32_t op, uint32_t storage)
 {
-    return p->made_by[storage] == op || p->s->eager->ops.at[op].in_place;
+    return p->t->made_by[storage] == op || p->s->eager->ops.at[op].in_place;
 }
 
 /* An operation that saves nothing but what comes from outside goes backward without a second run (recompute.py gives autograd such
@@ -84,9 +78,9 @@ static void visit(pruner *p, uint32_t self, uint32_t i)
     bool runs = s->region_of[i] == self && !s->is_direct[i] && need_saved(p, self, op);
     for (uint32_t k = 0; k < op->n_out; k++) {
         uint32_t out = onv_sim_storage(s, op->out[k]);
-        if (p->needed[out] != self + 1 || !makes(p, i, out)) continue;
+        if (p->t->needed_by[out] != self + 1 || !makes(p, i, out)) continue;
         runs = true;
-        if (!op->in_place || s->is_kept[i]) p->needed[out] = 0;
+        if (!op->in_place || s->is_kept[i]) p->t->needed_by[out] = 0;
     }
     if (runs && s->is_kept[i]) {
         p->is_used[i] = true;
@@ -101,34 +95,6 @@ static void need_inputs_of(pruner *p, uint32_t self, uint32_t inner)
 {
     const onv_ckpt_region *region = &p->s->regions[inner];
     for (uint32_t k = 0; k < region->n_inputs; k++) need(p, self, region->inputs[k]);
-}
-
-/* What is still needed where the region begins. */
-static onv_status take_inputs(pruner *p, uint32_t self, onv_error *err)
-{
-    onv_simulation *s = p->s;
-    onv_ckpt_region *region = &s->regions[self];
-    uint32_t most = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        for (uint32_t i = region->first_op; i <= region->last_op; i++) {
-            const onv_eager_op *op = &s->eager->ops.at[i];
-            for (uint32_t k = 0; k < op->n_in; k++) {
-                uint32_t in = onv_sim_storage(s, op->in[k].tensor);
-                if (p->needed[in] != self + 1) continue;
-                if (pass == 0) {
-                    most++;
-                    continue;
-                }
-                p->needed[in] = 0;
-                region->inputs[region->n_inputs++] = in;
-            }
-        }
-        if (pass == 1) break;
-        region->inputs = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, most);
-        region->input_rows = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, most);
-        if (region->inputs == NULL || region->input_rows == NULL) return onv_fail_memory(err);
-    }
-    return ONV_OK;
 }
 
 /* Inner regions come behind the ones around them, and are done before. */
@@ -147,7 +113,7 @@ static onv_status prune(pruner *p, uint32_t self, uint32_t *last_child, uint32_t
              inner = before[inner])
             need_inputs_of(p, self, inner);
     }
-    return take_inputs(p, self, err);
+    return onv_ckpt_region_list(s, self, p->t, err);
 }
 
 static onv_status mark_kept(onv_simulation *s, onv_error *err)
@@ -191,11 +157,10 @@ onv_status onv_ckpt_regions_select(onv_simulation *s, onv_error *err)
     return ONV_OK;
 }
 
-onv_status onv_ckpt_regions_prune(onv_simulation *s, const uint32_t *made_by, onv_error *err)
+onv_status onv_ckpt_regions_prune(onv_simulation *s, const onv_ckpt_tables *tables, onv_error *err)
 {
-    size_t n_ops = s->eager->ops.count, n_storages = s->eager->storages.count;
-    pruner p = {.s = s, .made_by = made_by};
-    p.needed = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n_storages);
+    size_t n_ops = s->eager->ops.count;
+    pruner p = {.s = s, .t = tables};
     p.is_used = ONV_ARENA_ARRAY(&s->plan_arena, bool, n_ops);
     uint32_t *last_child = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, s->n_regions);
     uint32_t *before = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, s->n_regions);
@@ -220,7 +185,7 @@ onv_status onv_ckpt_regions_prune(onv_simulation *s, const uint32_t *made_by, on
 
 static void keep(onv_simulation *s, uint32_t storage, bool leaves)
 {
-    if (!counts(s, storage) || s->kept_row[storage] != ONV_NO_ROW) return;
+    if (!onv_ckpt_counts(s, storage) || s->kept_row[storage] != ONV_NO_ROW) return;
     s->kept_row[storage] = s->row_of[storage];
     onv_sim_hold(s, s->row_of[storage]);
     if (leaves) s->kept_row[storage] = onv_offload_row(s, storage, s->kept_row[storage]);
@@ -262,7 +227,7 @@ void onv_drop_results(onv_simulation *s, const onv_ckpt_region *region, uint32_t
 /* A result that was kept gets its name again. */
 static void name_kept(onv_simulation *s, uint32_t storage)
 {
-    if (!counts(s, storage) || s->row_of[storage] != ONV_NO_ROW) return;
+    if (!onv_ckpt_counts(s, storage) || s->row_of[storage] != ONV_NO_ROW) return;
     s->row_of[storage] = s->kept_row[storage];
     onv_sim_hold(s, s->row_of[storage]);
 }

@@ -256,6 +256,12 @@ static inline bool onv_sim_is_kept(const onv_simulation *s, uint32_t op)
     return s->is_kept != NULL && s->is_kept[op];
 }
 
+/* Whether regions hold a storage: it ends some time, and no cache of autocast's makes it. */
+static inline bool onv_ckpt_counts(const onv_simulation *s, uint32_t storage)
+{
+    return !onv_sim_is_permanent(s, storage) && !s->eager->storages.at[storage].is_cached;
+}
+
 /* Whether an operation of the region runs again. */
 static inline bool onv_ckpt_runs(const onv_ckpt_region *region, uint32_t op)
 {
@@ -304,6 +310,16 @@ void onv_sim_forward(onv_simulation *s);
 /* Checks the segments and makes a region of each. Linear in operations and in what segments cover,
  * that of nested ones once for each. */
 onv_status onv_ckpt_regions_make(onv_simulation *s, onv_error *err);
+/* By storage, while regions are made. */
+typedef struct onv_ckpt_tables {
+    uint32_t *made_by;   /* the first operation that makes it */
+    uint32_t *needed_by; /* 1 + the last region that needs it from outside */
+    uint32_t *listed;    /* room */
+} onv_ckpt_tables;
+
+/* Sets the inputs of a region: what it needs. */
+onv_status onv_ckpt_region_list(onv_simulation *s, uint32_t self, const onv_ckpt_tables *tables,
+                                onv_error *err);
 /* All regions as before a forward pass. */
 void onv_ckpt_regions_reset(onv_simulation *s);
 /* Holds the inputs of a region, at its first operation. */
@@ -315,9 +331,8 @@ void onv_ckpt_region_leave(onv_simulation *s, uint32_t index);
 
 /* --- prune.c ----------------------------------------------------------------------------------- */
 
-/* What each region needs from outside, and what of it runs again. `made_by`: by storage, the first
- * operation that makes it. Linear in what segments cover. */
-onv_status onv_ckpt_regions_prune(onv_simulation *s, const uint32_t *made_by, onv_error *err);
+/* What each region needs from outside, and what of it runs again. Linear in what segments cover. */
+onv_status onv_ckpt_regions_prune(onv_simulation *s, const onv_ckpt_tables *tables, onv_error *err);
 /* With options->selects: all runs again up to the region's stop, but what is kept. */
 onv_status onv_ckpt_regions_select(onv_simulation *s, onv_error *err);
 /* Holds the results of operation `index`, which just ran in forward, if they are to stay. */
