@@ -137,11 +137,6 @@ static void make_grad(onv_simulation *s, uint32_t index, uint32_t k, uint32_t *n
     }
 }
 
-static uint32_t copy_for(onv_simulation *s, const onv_eager_op *op, uint64_t bytes)
-{
-    return bytes > 0 ? onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, op->name) : ONV_NO_ROW;
-}
-
 /* One after the other. Temporaries that are still there go at the end. */
 static void make_temps(onv_simulation *s, const onv_eager_op *op)
 {
@@ -159,7 +154,7 @@ static void make_temps(onv_simulation *s, const onv_eager_op *op)
         if (goes) onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
         uint32_t k = temps[i].grad_of - 1;
         if (temps[i].grad_of == 0)
-            rows[i] = copy_for(s, op, temps[i].bytes);
+            rows[i] = onv_sim_copy(s, op, temps[i].bytes);
         else if (op->in[k].grad == ONV_GRAD_NEW)
             make_new(s, op, k, temps[i].bytes);
     }
@@ -168,12 +163,13 @@ static void make_temps(onv_simulation *s, const onv_eager_op *op)
 static void make_grads(onv_simulation *s, uint32_t index)
 {
     const onv_eager_op *op = &s->eager->ops.at[index];
-    uint32_t grad = copy_for(s, op, op->grad_copy_bytes);
-    uint32_t copies = onv_sim_copies(s, op, op->backward_temp_bytes), n_kept = 0;
+    uint32_t grad = onv_sim_copy(s, op, op->grad_copy_bytes);
+    uint32_t copies = onv_sim_copy(s, op, op->copies_first ? op->backward_temp_bytes : 0),
+             n_kept = 0;
     for (uint32_t i = 0; i < op->n_in; i++)
         make_grad(s, index, op->swaps_grads && i < 2 ? 1 - i : i, &n_kept);
     if (op->n_temps > 0) {
-        uint32_t more = copy_for(s, op, op->copies_first ? 0 : op->backward_temp_bytes);
+        uint32_t more = onv_sim_copy(s, op, op->copies_first ? 0 : op->backward_temp_bytes);
         make_temps(s, op);
         onv_sim_release(s, more);
     } else if (!op->copies_first) {
@@ -191,11 +187,12 @@ static void make_rnn_grads(onv_simulation *s, uint32_t index)
     const onv_eager_workspace workspace = {.library = "cuDNN", .bytes = rnn->workspace_bytes};
     bool has_none = s->grad[op->out[0]].row == ONV_NO_ROW, trains = false;
     uint64_t out = s->eager->tensors.at[op->out[0]].bytes;
-    uint32_t zeros = copy_for(s, op, has_none ? out : 0), n_kept = 0;
-    uint32_t states = copy_for(s, op, op->backward_temp_bytes);
-    uint32_t input = copy_for(s, op, rnn->input_copy);
-    uint32_t grad = copy_for(s, op, (has_none ? rnn->copies_zeros : rnn->copies_grad) ? out : 0);
-    uint32_t unused = copy_for(s, op, rnn->input_grad);
+    uint32_t zeros = onv_sim_copy(s, op, has_none ? out : 0), n_kept = 0;
+    uint32_t states = onv_sim_copy(s, op, op->backward_temp_bytes);
+    uint32_t input = onv_sim_copy(s, op, rnn->input_copy);
+    uint32_t grad =
+        onv_sim_copy(s, op, (has_none ? rnn->copies_zeros : rnn->copies_grad) ? out : 0);
+    uint32_t unused = onv_sim_copy(s, op, rnn->input_grad);
     for (uint32_t k = 0; k < rnn->first_weight; k++) make_grad(s, index, k, &n_kept);
     onv_sim_workspace(s, &workspace);
     onv_sim_release(s, grad);
@@ -203,7 +200,7 @@ static void make_rnn_grads(onv_simulation *s, uint32_t index)
     for (uint32_t k = rnn->first_weight; k < op->n_in; k++)
         trains |= op->in[k].grad != ONV_GRAD_NONE;
     onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
-    input = copy_for(s, op, trains ? rnn->input_copy : 0);
+    input = onv_sim_copy(s, op, trains ? rnn->input_copy : 0);
     for (uint32_t k = rnn->first_weight; k < op->n_in; k++) make_grad(s, index, k, &n_kept);
     if (trains) onv_sim_workspace(s, &workspace);
     onv_sim_release(s, input);

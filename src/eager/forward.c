@@ -113,21 +113,25 @@ static void make_extras(onv_simulation *s, const onv_eager_op *op, bool first)
             produce(s, op->saved[k], true);
 }
 
-void onv_sim_drop_extras(onv_simulation *s, const onv_eager_op *op)
+/* The name of a storage goes, if this operation is the last one to use it; what autocast caches, when it ends. */
+static void let_go(onv_simulation *s, uint32_t tensor, uint32_t op, const uint32_t *last_use)
 {
+    uint32_t storage = onv_sim_storage(s, tensor);
+    if (last_use[storage] != op || !onv_ckpt_counts(s, storage)) return;
+    onv_sim_release(s, s->row_of[storage]);
+    s->row_of[storage] = ONV_NO_ROW;
+}
+
+void onv_sim_end_op(onv_simulation *s, uint32_t index, const uint32_t *last_use)
+{
+    const onv_eager_op *op = &s->eager->ops.at[index];
     for (uint32_t k = 0; k < op->n_saved; k++) {
         if (s->eager->storages.at[op->saved[k]].kind != ONV_STORAGE_EXTRA) continue;
         onv_sim_release(s, s->row_of[op->saved[k]]);
         s->row_of[op->saved[k]] = ONV_NO_ROW;
     }
-}
-
-void onv_sim_let_go(onv_simulation *s, uint32_t storage, uint32_t op, const uint32_t *last_use)
-{
-    if (onv_sim_is_permanent(s, storage) || last_use[storage] != op) return;
-    if (s->eager->storages.at[storage].is_cached) return; /* until autocast ends */
-    onv_sim_release(s, s->row_of[storage]);
-    s->row_of[storage] = ONV_NO_ROW;
+    for (uint32_t k = 0; k < op->n_in; k++) let_go(s, op->in[k].tensor, index, last_use);
+    for (uint32_t k = 0; k < op->n_out; k++) let_go(s, op->out[k], index, last_use);
 }
 
 void onv_sim_save(onv_simulation *s, uint32_t index)
@@ -179,7 +183,7 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     if (s->quantized_rows != NULL) onv_sim_dequantize(s, op, false);
     if (op->workspace.state_bytes > 0)
         onv_sim_last(s, ONV_LASTING_RANDOM, op->workspace.state_bytes, "cuDNN's random numbers");
-    uint32_t copies = onv_sim_copies(s, op, op->forward_temp_bytes);
+    uint32_t copies = onv_sim_copy(s, op, op->copies_first ? op->forward_temp_bytes : 0);
     /* What overwrites its input copies it for a backward alone. */
     if (op->extras_first > 0 && (run == ONV_RUN_KEEPING || !op->in_place)) make_extras(s, op, true);
     for (uint32_t k = 0; k < op->n_out; k++) produce(s, onv_sim_storage(s, op->out[k]), again);
@@ -195,20 +199,14 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
         onv_offload_saved(s, index);
     onv_sim_release(s, beside);
     bool within = op->workspace.stands_within && op->forward_temp_bytes > 0;
-    uint32_t temp = within
-                        ? onv_sim_alloc(s, op->forward_temp_bytes, ONV_BUFFER_TEMPORARY, op->name)
-                        : ONV_NO_ROW;
+    uint32_t temp = onv_sim_copy(s, op, within ? op->forward_temp_bytes : 0);
     if (!op->workspace.stands_long && !multiplies_bytes(s, op))
         onv_sim_workspace(s, &op->workspace);
     onv_sim_release(s, temp);
     if (run == ONV_RUN_KEEPING) keep_input(s, op);
     if (!within && !op->copies_first) onv_sim_temporary(s, op->forward_temp_bytes, op->name);
     onv_sim_release(s, copies);
-    onv_sim_drop_extras(s, op);
-    for (uint32_t k = 0; k < op->n_in; k++)
-        onv_sim_let_go(s, onv_sim_storage(s, op->in[k].tensor), index, last_use);
-    for (uint32_t k = 0; k < op->n_out; k++)
-        onv_sim_let_go(s, onv_sim_storage(s, op->out[k]), index, last_use);
+    onv_sim_end_op(s, index, last_use);
 }
 
 static void note_hold(onv_simulation *s, uint32_t row)

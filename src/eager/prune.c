@@ -245,10 +245,6 @@ void onv_pass_by(onv_simulation *s, uint32_t i, bool own)
     if (own) {
         onv_sim_cast_again(s, op);
         onv_sim_save(s, i);
-        onv_sim_drop_extras(s, op);
     }
-    for (uint32_t k = 0; k < op->n_in; k++)
-        onv_sim_let_go(s, onv_sim_storage(s, op->in[k].tensor), i, s->again_use);
-    for (uint32_t k = 0; k < op->n_out; k++)
-        onv_sim_let_go(s, onv_sim_storage(s, op->out[k]), i, s->again_use);
+    onv_sim_end_op(s, i, s->again_use);
 }

@@ -189,10 +189,9 @@ void onv_sim_handle(onv_simulation *s, const onv_eager_workspace *workspace)
     if (workspace->kept_bytes > 0) onv_sim_last(s, which, workspace->kept_bytes, "cuBLAS");
 }
 
-uint32_t onv_sim_copies(onv_simulation *s, const onv_eager_op *op, uint64_t bytes)
+uint32_t onv_sim_copy(onv_simulation *s, const onv_eager_op *op, uint64_t bytes)
 {
-    if (!op->copies_first || bytes == 0) return ONV_NO_ROW;
-    return onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, op->name);
+    return bytes > 0 ? onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, op->name) : ONV_NO_ROW;
 }
 
 void onv_sim_use(onv_simulation *s, const onv_eager_workspace *workspace)

@@ -195,8 +195,8 @@ static inline void onv_sim_release(onv_simulation *s, uint32_t row)
     if (row < ONV_HOST_ROW && --s->refs.at[row] == 0) onv_sim_end_row(s, row);
 }
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label);
-/* The temporaries of an operation that are copies of what comes in, to be released when it ends. */
-uint32_t onv_sim_copies(onv_simulation *s, const onv_eager_op *op, uint64_t bytes);
+/* Of an operation, to be released before it ends; ONV_NO_ROW: of no bytes. */
+uint32_t onv_sim_copy(onv_simulation *s, const onv_eager_op *op, uint64_t bytes);
 /* Such a row, if there is none yet. */
 void onv_sim_last(onv_simulation *s, onv_lasting which, uint64_t bytes, const char *label);
 /* An iteration asks for it, or for the optimizer's state. */
@@ -292,10 +292,8 @@ void onv_sim_gather(onv_simulation *s, const onv_eager_op *op);
 void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t *last_use);
 /* What autocast had cached of parameters, and an operation reads, is cast again. */
 void onv_sim_cast_again(onv_simulation *s, const onv_eager_op *op);
-/* What operation `index` made for its backward alone goes, if nobody keeps it. */
-void onv_sim_drop_extras(onv_simulation *s, const onv_eager_op *op);
-/* The name of a storage goes, if this operation is the last one to use it. */
-void onv_sim_let_go(onv_simulation *s, uint32_t storage, uint32_t op, const uint32_t *last_use);
+/* Operation `index` is over: names go that it is the last one to use, and what it made for its backward alone, if nobody keeps it. */
+void onv_sim_end_op(onv_simulation *s, uint32_t index, const uint32_t *last_use);
 /* Holds what operation `index` saves. */
 void onv_sim_save(onv_simulation *s, uint32_t index);
 /* Lets go of it: now, or with the next pass's loss. */
