@@ -436,22 +436,24 @@ static void take_sums(const onv_pricing *p, onv_train_record *made)
     made->requested_bytes = p->meter.most[ONV_METER_ALL];
 }
 
-/* Each iteration is simulated. */
-static onv_status record_alone(const onv_pricing *of, onv_train_record *made, onv_error *err)
+onv_status onv_train_record_make(onv_model *model, const onv_eager *eager,
+                                 const onv_train_options *options, onv_train_record *made,
+                                 onv_error *err)
 {
-    onv_pricing own = {.options = of->options,
-                       .sim = {.model = of->sim.model, .eager = of->sim.eager}};
-    onv_op_runs *runs = own.options.runs;
-    if (runs != NULL) /* those of the attempt to do with less */
-        memset(runs, 0, own.sim.eager->ops.count * sizeof *runs);
-    onv_status status = begin(&own, err);
+    onv_pricing own = {.options = *options, .sim = {.model = model, .eager = eager}};
+    *made = (onv_train_record){0};
+    if (options->runs != NULL) /* those of the attempt to do with less */
+        memset(options->runs, 0, eager->ops.count * sizeof *options->runs);
+    onv_status status = onv_sim_ask(options, err);
+    if (status == ONV_OK) status = begin(&own, err);
     own.sim.requests = &made->requests;
     if (status == ONV_OK) status = onv_sim_start(&own.sim, err);
-    if (status == ONV_OK) status = onv_sim_train(&own.sim, onv_train_iterations(&own.options), err);
+    if (status == ONV_OK) status = onv_sim_train(&own.sim, onv_train_iterations(options), err);
     made->requests.n_ids = (uint32_t)own.sim.refs.count;
     if (own.meter.overflows) status = fail_overflow(err);
     take_sums(&own, made);
     clean(&own);
+    if (status != ONV_OK) onv_requests_cleanup(&made->requests);
     return status;
 }
 
@@ -465,26 +467,9 @@ onv_status onv_pricing_record(onv_pricing *p, const onv_train_options *plan, onv
     p->options = *plan;
     onv_status status = ONV_OK;
     if (p->is_shared && iterations > 2) status = record_shared(p, iterations, made, &is_made, err);
+    if (status == ONV_OK && !is_made)
+        return onv_train_record_make(p->sim.model, p->sim.eager, plan, made, err);
     take_sums(p, made);
-    if (status == ONV_OK && !is_made) status = record_alone(p, made, err);
     if (status != ONV_OK) onv_requests_cleanup(&made->requests);
-    return status;
-}
-
-onv_status onv_train_record_make(onv_model *model, const onv_eager *eager,
-                                 const onv_train_options *options, onv_train_record *made,
-                                 onv_error *err)
-{
-    onv_pricing *p;
-    onv_train_options plain = *options;
-    *made = (onv_train_record){0};
-    plain.segments = NULL;
-    plain.kept_ops = NULL;
-    plain.n_segments = plain.n_kept_ops = plain.loop_from = plain.offload_until = 0;
-    plain.prunes = plain.selects = plain.is_reentrant = plain.saves_on_cpu = false;
-    ONV_TRY(onv_sim_ask(options, err));
-    ONV_TRY(onv_pricing_open(model, eager, &plain, &p, err));
-    onv_status status = onv_pricing_record(p, options, made, err);
-    onv_pricing_close(p);
     return status;
 }

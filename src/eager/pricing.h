@@ -55,7 +55,7 @@ typedef struct onv_train_record {
 onv_status onv_pricing_record(onv_pricing *pricing, const onv_train_options *plan,
                               onv_train_record *made, onv_error *err);
 
-/* Of one alone. */
+/* Of one alone: each iteration is simulated. */
 onv_status onv_train_record_make(onv_model *model, const onv_eager *eager,
                                  const onv_train_options *options, onv_train_record *made,
                                  onv_error *err);

@@ -82,7 +82,7 @@ static void check_served(taped *t, const onv_train_options *options,
     again.later_iterations = later;
     longer.iterations = ONV_TRAIN_ITERATIONS + later;
     if (options->parallel == ONV_PARALLEL_FSDP) return; /* it has streams */
-    if (onv_train_record_make(&t->flow.model, &t->eager, options, &made, &err) != ONV_OK ||
+    if (onv_pricing_record(t->problem.pricing, options, &made, &err) != ONV_OK ||
         onv_train_program_build(&t->flow.model, &t->eager, &longer, &whole, &err) != ONV_OK)
         fail_msg("%s", err.message);
     assert_int_equal(made.peak_bytes, peak_bytes);
