@@ -88,12 +88,9 @@ static onv_status keep_start(onv_pricing *p, onv_error *err)
 {
     onv_simulation *s = &p->sim;
     size_t kept = 0;
-    uint32_t *number = onv_heap_alloc((s->refs.count + 1) * sizeof *number);
+    uint32_t *number = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, s->refs.count);
     p->was = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->refs.count);
-    if (number == NULL || p->was == NULL) {
-        onv_heap_free(number);
-        return onv_fail_memory(err);
-    }
+    if (number == NULL || p->was == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < s->refs.count; i++) {
         number[i] = s->refs.at[i] > 0 ? (uint32_t)kept : ONV_NO_ROW;
         if (s->refs.at[i] == 0) continue;
@@ -103,10 +100,8 @@ static onv_status keep_start(onv_pricing *p, onv_error *err)
     }
     p->meter.rows.count = s->refs.count = kept;
     renumber(s->row_of, s->eager->storages.count, number);
-    bool is_noted = note_held(s, &p->start);
+    if (!note_held(s, &p->start)) return onv_fail_memory(err);
     renumber(p->start.by_place.at, p->start.by_place.count, number);
-    onv_heap_free(number);
-    if (!is_noted) return onv_fail_memory(err);
     put_held(s, &p->start);
     onv_vec_fit(&p->meter.rows);
     onv_vec_fit(&s->refs);

@@ -29,21 +29,9 @@ enum {
     ANY = -1, /* sequences and text, too */
 };
 
-/* Bits of operands. */
-enum {
-    IN0 = 1,
-    IN1 = 2,
-    IN2 = 4,
-    IN3 = 8,
-    IN4 = 16,
-    IN6 = 64,
-    IN8 = 256,
-    IN9 = 512,
-    IN10 = 1024,
-    IN11 = 2048,
-    IN12 = 4096,
-    OUT0 = 1
-};
+/* A bit of an operand. */
+#define IN(k) (UINT32_C(1) << (k))
+enum { OUT0 = 1 };
 
 /* --- The tables: operators with the same kernels, and since which version ----------------------- */
 
@@ -79,21 +67,21 @@ static const history onnx_kernels[] = {
     {"Compress Scatter", {TAKES(9, FIXED)}},
     {"Concat", {TAKES(4, FIXED)}},
     {"ConcatFromSequence SequenceConstruct SequenceEmpty", {TAKES(11, ANY)}},
-    {"ConstantOfShape", {HOST(9, T(INT64), IN0)}},
+    {"ConstantOfShape", {HOST(9, T(INT64), IN(0))}},
     {"Conv", {TAKES(1, F3), TAKES(22, F4)}},
-    {"CumSum", {HOST(11, F2 | I2 | U2, IN1), HOST(14, F3 | I2 | U2, IN1)}},
+    {"CumSum", {HOST(11, F2 | I2 | U2, IN(1)), HOST(14, F3 | I2 | U2, IN(1))}},
     {"DequantizeLinear", {TAKES(10, I8), TAKES(19, I8 | F8), TAKES(21, I8 | F8 | I4)}},
-    {"Dropout", {TAKES(7, F3), HOST(12, F3, IN1 | IN2), HOST(13, F4, IN1 | IN2), GONE(22)}},
-    {"DynamicSlice", {HOST(1, FIXED, IN1 | IN2 | IN3)}},
+    {"Dropout", {TAKES(7, F3), HOST(12, F3, IN(1) | IN(2)), HOST(13, F4, IN(1) | IN(2)), GONE(22)}},
+    {"DynamicSlice", {HOST(1, FIXED, IN(1) | IN(2) | IN(3))}},
     {"Einsum", {TAKES(12, F3)}},
     {"Equal", {TAKES(7, T(BOOL) | I2), TAKES(11, T(BOOL) | F3 | I2 | U2)}},
     {"Erf", {TAKES(9, F3), TAKES(13, F4)}},
     {"Exp Relu Sigmoid Sqrt Tanh", {TAKES(6, F3), TAKES(13, F4)}},
-    {"Expand", {HOST(8, FIXED, IN1)}},
+    {"Expand", {HOST(8, FIXED, IN(1))}},
     {"Elu InstanceNormalization Selu", {TAKES(6, F3), GONE(22)}},
     {"EyeLike", {TAKES(9, F2 | I2 | T(UINT64)), GONE(22)}},
     {"Flatten Gather Transpose", {TAKES(1, FIXED)}},
-    {"GRU LSTM RNN", {HOST(7, F3, IN4)}},
+    {"GRU LSTM RNN", {HOST(7, F3, IN(4))}},
     {"GatherElements ScatterElements ScatterND", {TAKES(11, FIXED)}},
     {"GatherND", {TAKES(11, T(BOOL) | F3 | T(INT64)), TAKES(13, T(BOOL) | F4 | T(INT64))}},
     {"Gelu", {TAKES(20, F4)}},
@@ -104,11 +92,11 @@ static const history onnx_kernels[] = {
     {"HardSigmoid", {TAKES(6, F3), TAKES(22, F4)}},
     {"HardSwish", {TAKES(14, F3), TAKES(22, F4)}},
     {"Identity RandomNormal RandomNormalLike RandomUniform RandomUniformLike", {TAKES(1, ANY)}},
-    {"If MemcpyFromHost", {HOST(1, ANY, IN0)}},
+    {"If MemcpyFromHost", {HOST(1, ANY, IN(0))}},
     {"IsInf", {TAKES(10, F2), TAKES(20, F4 | FN8)}},
     {"IsNaN", {TAKES(9, F3), TAKES(13, F4), TAKES(20, F4 | FN8)}},
     {"LayerNormalization SimplifiedLayerNormalization", {TAKES(1, F4)}},
-    {"Loop", {HOST(1, ANY, IN0 | IN1)}},
+    {"Loop", {HOST(1, ANY, IN(0) | IN(1))}},
     {"LpNormalization", {TAKES(1, T(FLOAT) | HALF | BRAIN)}},
     {"MatMul Softmax", {TAKES(1, F3), TAKES(13, F4)}},
     {"MatMulInteger", {TAKES(10, T(INT8))}},
@@ -117,59 +105,60 @@ static const history onnx_kernels[] = {
     {"MemcpyToHost", {GIVES(1, ANY, 0, OUT0)}},
     {"Mod", {TAKES(10, F3 | I2 | U2), TAKES(13, F4 | I2 | U2)}},
     {"Neg", {TAKES(6, F3 | I2 | T(INT16) | T(INT8)), TAKES(13, F4 | I2 | T(INT16) | T(INT8))}},
-    {"NonMaxSuppression", {HOST(10, T(FLOAT), IN2 | IN3 | IN4)}},
+    {"NonMaxSuppression", {HOST(10, T(FLOAT), IN(2) | IN(3) | IN(4))}},
     {"NonZero", {TAKES(9, T(BOOL) | T(FLOAT) | HALF | I2 | T(UINT8))}},
     {"Not", {TAKES(1, T(BOOL))}},
-    {"OneHot", {HOST(11, I2, IN1 | IN2)}},
-    {"Pad", {TAKES(2, F3), HOST(11, F3, IN1 | IN2), HOST(13, F3 | T(BOOL), IN1 | IN2 | IN3)}},
+    {"OneHot", {HOST(11, I2, IN(1) | IN(2))}},
+    {"Pad",
+     {TAKES(2, F3), HOST(11, F3, IN(1) | IN(2)), HOST(13, F3 | T(BOOL), IN(1) | IN(2) | IN(3))}},
     {"Pow", {TAKES(7, F3), TAKES(12, F3 | I2), TAKES(13, F4 | I2)}},
     {"QuantizeLinear", {TAKES(10, T(FLOAT)), TAKES(19, T(FLOAT) | HALF)}},
-    {"Range", {HOST(11, F2 | I2 | T(INT16), IN0 | IN1 | IN2)}},
-    {"ReduceL1 ReduceL2 ReduceMean ReduceProd", {HOST(1, F3 | T(INT32), IN1)}},
-    {"ReduceLogSum ReduceLogSumExp ReduceSumSquare", {HOST(1, F3, IN1)}},
-    {"ReduceMax TopK", {HOST(1, F3 | I2, IN1)}},
-    {"ReduceMin", {HOST(1, F3 | I2 | I8, IN1)}},
-    {"ReduceSum", {HOST(1, F3 | I2, IN1), HOST(13, F4 | I2, IN1)}},
-    {"Reshape", {HOST(1, FIXED, IN1), HOST(19, EVERY, IN1)}},
+    {"Range", {HOST(11, F2 | I2 | T(INT16), IN(0) | IN(1) | IN(2))}},
+    {"ReduceL1 ReduceL2 ReduceMean ReduceProd", {HOST(1, F3 | T(INT32), IN(1))}},
+    {"ReduceLogSum ReduceLogSumExp ReduceSumSquare", {HOST(1, F3, IN(1))}},
+    {"ReduceMax TopK", {HOST(1, F3 | I2, IN(1))}},
+    {"ReduceMin", {HOST(1, F3 | I2 | I8, IN(1))}},
+    {"ReduceSum", {HOST(1, F3 | I2, IN(1)), HOST(13, F4 | I2, IN(1))}},
+    {"Reshape", {HOST(1, FIXED, IN(1)), HOST(19, EVERY, IN(1))}},
     {"Resize",
-     {HOST(10, F3 | T(INT32) | T(UINT8), IN1),
-      HOST(11, F3 | T(INT32) | T(UINT8), IN1 | IN2 | IN3)}},
+     {HOST(10, F3 | T(INT32) | T(UINT8), IN(1)),
+      HOST(11, F3 | T(INT32) | T(UINT8), IN(1) | IN(2) | IN(3))}},
     {"ReverseSequence", {TAKES(10, FIXED)}},
     {"RoiAlign", {TAKES(10, F2)}},
     {"RotaryEmbedding", {TAKES(23, T(FLOAT) | HALF | BRAIN)}},
     {"Round", {TAKES(11, F3)}},
     {"Scan", {TAKES(8, ANY)}},
-    {"SequenceAt SequenceErase", {HOST(11, ANY, IN1)}},
-    {"SequenceInsert", {HOST(11, ANY, IN2)}},
+    {"SequenceAt SequenceErase", {HOST(11, ANY, IN(1))}},
+    {"SequenceInsert", {HOST(11, ANY, IN(2))}},
     {"SequenceLength", {GIVES(11, ANY, 0, OUT0)}},
     {"Shape", {GIVES(1, FIXED, 0, OUT0), GIVES(19, EVERY, 0, OUT0)}},
     {"Shrink", {TAKES(9, F3 | INTS)}},
     {"Sign", {TAKES(13, NUMBERS)}},
     {"Size", {GIVES(1, FIXED | T(STRING), 0, OUT0)}},
-    {"Slice", {HOST(1, FIXED, IN1 | IN2 | IN3 | IN4)}},
-    {"Split", {HOST(2, FIXED, IN1)}},
-    {"Squeeze Unsqueeze", {HOST(1, FIXED, IN1)}},
+    {"Slice", {HOST(1, FIXED, IN(1) | IN(2) | IN(3) | IN(4))}},
+    {"Split", {HOST(2, FIXED, IN(1))}},
+    {"Squeeze Unsqueeze", {HOST(1, FIXED, IN(1))}},
     {"Sum", {TAKES(6, F4)}},
     {"TensorScatter", {TAKES(24, FIXED)}},
     {"ThresholdedRelu", {TAKES(1, F3), GONE(22)}},
-    {"Tile", {HOST(6, F3 | I2, IN1), HOST(13, F4 | I2, IN1)}},
-    {"Trilu", {HOST(14, FIXED, IN1)}},
-    {"Upsample", {HOST(7, F3 | T(INT32) | T(UINT8), IN1)}},
+    {"Tile", {HOST(6, F3 | I2, IN(1)), HOST(13, F4 | I2, IN(1))}},
+    {"Trilu", {HOST(14, FIXED, IN(1))}},
+    {"Upsample", {HOST(7, F3 | T(INT32) | T(UINT8), IN(1))}},
     {"Where", {TAKES(9, T(BOOL))}},
 };
 
 static const history contrib_kernels[] = {
-    {"Attention GroupQueryAttention", {HOST(1, ANY, IN6)}},
-    {"BiasDropout BitmaskBiasDropout", {HOST(1, ANY, IN3 | IN4)}},
-    {"BitmaskDropout RelativePositionBias", {HOST(1, ANY, IN1 | IN2)}},
-    {"DecoderAttention", {HOST(1, ANY, IN8 | IN9 | IN10 | IN11)}},
+    {"Attention GroupQueryAttention", {HOST(1, ANY, IN(6))}},
+    {"BiasDropout BitmaskBiasDropout", {HOST(1, ANY, IN(3) | IN(4))}},
+    {"BitmaskDropout RelativePositionBias", {HOST(1, ANY, IN(1) | IN(2))}},
+    {"DecoderAttention", {HOST(1, ANY, IN(8) | IN(9) | IN(10) | IN(11))}},
     {"DequantizeLinear", {TAKES(1, I8)}},
-    {"GatedDeltaNet", {HOST(1, ANY, IN10)}},
-    {"MultiHeadAttention", {HOST(1, ANY, IN8)}},
+    {"GatedDeltaNet", {HOST(1, ANY, IN(10))}},
+    {"MultiHeadAttention", {HOST(1, ANY, IN(8))}},
     {"QAttention", {TAKES(1, T(INT8))}},
     {"QuantizeLinear", {TAKES(1, HALF)}},
-    {"SparseAttentionIndexer", {HOST(1, ANY, IN12)}},
-    {"Trilu", {HOST(1, ANY, IN1)}},
+    {"SparseAttentionIndexer", {HOST(1, ANY, IN(12))}},
+    {"Trilu", {HOST(1, ANY, IN(1))}},
     /* Those that take what they are given, all of it in the memory of the GPU. */
     {"BiasAdd BiasGelu BiasSoftmax BiasSplitGelu BranchwiseRMSNorm CausalConvWithState "
      "ComplexMul ComplexMulConj ConvTransposeWithDynamicPads DecoderMaskedMultiHeadAttention "
@@ -281,10 +270,8 @@ const onv_kernel *onv_kernel_find(const onv_edit *e, onv_node_id id)
 {
     const onv_node *node = onv_edit_node_at(e, id);
     const onv_kernel *row = NULL;
-    if (node->domain[0] == '\0')
-        row = e->kernels[node->code] != 0
-                  ? find_version(&onnx_kernels[e->kernels[node->code] - 1], node)
-                  : NULL;
+    if (node->domain[0] == '\0' && e->kernels[node->code] != 0)
+        row = find_version(&onnx_kernels[e->kernels[node->code] - 1], node);
     else if (strcmp(node->domain, "com.microsoft") == 0)
         row = find_contrib(node);
     if (row == NULL || row->types == (uint32_t)ANY) return row;
