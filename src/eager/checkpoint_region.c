@@ -154,8 +154,8 @@ onv_status onv_ckpt_regions_make(onv_simulation *s, onv_error *err)
         if (s->options->is_reentrant) stop_never(s, &s->regions[i]);
         if (!s->options->prunes) ONV_TRY(find_inputs(s, i, &t, err));
     }
-    if (s->options->selects) return onv_ckpt_regions_select(s, err);
-    return s->options->prunes ? onv_ckpt_regions_prune(s, &t, err) : ONV_OK;
+    bool are_own = s->options->selects || s->options->prunes;
+    return are_own ? onv_ckpt_regions_prune(s, &t, err) : ONV_OK;
 }
 
 /* --- Running again ----------------------------------------------------------------------------- */

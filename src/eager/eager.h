@@ -89,13 +89,6 @@ typedef struct onv_eager_workspace {
         kept_bytes; /* by the thread's handle of cuBLAS from its first use on, beside the others */
 } onv_eager_workspace;
 
-static inline uint64_t onv_workspace_bytes(const onv_eager_workspace *w,
-                                           onv_workspace_choice choice)
-{
-    bool is_open = w->high_bytes > 0 && choice != ONV_WORKSPACE_LIKELY;
-    return !is_open ? w->bytes : choice == ONV_WORKSPACE_MOST ? w->high_bytes : w->low_bytes;
-}
-
 /* The backward of a recurrent module: a kernel for the gradients of what comes in, which always runs, and one for those of the
  * weights. Each copies what it reads and is not contiguous, and both take the same workspace (aten/src/ATen/native/cudnn/RNN.cpp). */
 typedef struct onv_rnn_backward {

@@ -91,33 +91,34 @@ static void visit(pruner *p, uint32_t self, uint32_t i)
         need(p, self, onv_sim_storage(s, op->in[k].tensor));
 }
 
-static void need_inputs_of(pruner *p, uint32_t self, uint32_t inner)
-{
-    const onv_ckpt_region *region = &p->s->regions[inner];
-    for (uint32_t k = 0; k < region->n_inputs; k++) need(p, self, region->inputs[k]);
-}
-
 /* Inner regions come behind the ones around them, and are done before. */
-static onv_status prune(pruner *p, uint32_t self, uint32_t *last_child, uint32_t *before,
-                        onv_error *err)
+static onv_status prune(pruner *p, uint32_t self, onv_error *err)
 {
     onv_simulation *s = p->s;
     onv_ckpt_region *region = &s->regions[self];
-    uint32_t inner = last_child[self];
+    uint32_t behind = self + 1; /* the last region inside */
     region->runs =
         ONV_ARENA_ARRAY(&s->plan_arena, bool, (size_t)region->last_op - region->first_op + 1);
     if (region->runs == NULL) return onv_fail_memory(err);
+    while (behind < s->n_regions && s->regions[behind].first_op <= region->last_op) behind++;
     for (uint32_t i = region->last_op + 1; i-- > region->first_op;) {
         visit(p, self, i);
-        for (; inner != ONV_NO_CKPT_REGION && s->regions[inner].first_op == i;
-             inner = before[inner])
-            need_inputs_of(p, self, inner);
+        for (; behind > self + 1 && s->regions[behind - 1].first_op == i; behind--) {
+            const onv_ckpt_region *inner = &s->regions[behind - 1];
+            for (uint32_t k = 0; k < inner->n_inputs && inner->parent == self; k++)
+                need(p, self, inner->inputs[k]);
+        }
     }
     return onv_ckpt_region_list(s, self, p->t, err);
 }
 
-static onv_status mark_kept(onv_simulation *s, onv_error *err)
+static onv_status prepare_kept(onv_simulation *s, onv_error *err)
 {
+    size_t n_storages = s->eager->storages.count;
+    s->is_kept = ONV_ARENA_ARRAY(&s->plan_arena, bool, s->eager->ops.count);
+    s->kept_row = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n_storages);
+    if (s->plan_arena.failed) return onv_fail_memory(err);
+    for (size_t i = 0; i < n_storages; i++) s->kept_row[i] = ONV_NO_ROW;
     for (uint32_t k = 0; k < s->options->n_kept_ops; k++) {
         uint32_t op = s->options->kept_ops[k];
         if (op >= s->eager->first_loss_op || s->region_of[op] == ONV_NO_CKPT_REGION)
@@ -129,55 +130,37 @@ static onv_status mark_kept(onv_simulation *s, onv_error *err)
     return ONV_OK;
 }
 
-static onv_status prepare_kept(onv_simulation *s, onv_error *err)
+/* All runs again up to the region's stop, but what is kept. */
+static onv_status select_all(onv_simulation *s, onv_error *err)
 {
-    size_t n_storages = s->eager->storages.count;
-    s->is_kept = ONV_ARENA_ARRAY(&s->plan_arena, bool, s->eager->ops.count);
-    s->kept_row = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n_storages);
-    if (s->plan_arena.failed) return onv_fail_memory(err);
-    for (size_t i = 0; i < n_storages; i++) s->kept_row[i] = ONV_NO_ROW;
-    return mark_kept(s, err);
-}
-
-onv_status onv_ckpt_regions_select(onv_simulation *s, onv_error *err)
-{
-    ONV_TRY(prepare_kept(s, err));
     for (uint32_t r = 0; r < s->n_regions; r++) {
         onv_ckpt_region *region = &s->regions[r];
-        uint32_t n = region->last_op - region->first_op + 1;
+        uint32_t first = region->first_op, n = region->last_op - first + 1;
         bool *runs = ONV_ARENA_ARRAY(&s->plan_arena, bool, n);
         if (runs == NULL) return onv_fail_memory(err);
         for (uint32_t i = 0; i < n; i++)
-            runs[i] =
-                onv_ckpt_runs(region, region->first_op + i) && !s->is_kept[region->first_op + i];
+            runs[i] = onv_ckpt_runs(region, first + i) && !s->is_kept[first + i];
         region->runs = runs;
     }
-    for (uint32_t k = 0; k < s->options->n_kept_ops && s->options->is_kept_used != NULL; k++)
-        s->options->is_kept_used[k] = s->is_kept[s->options->kept_ops[k]];
+    return ONV_OK;
+}
+
+static onv_status prune_all(onv_simulation *s, const onv_ckpt_tables *tables, onv_error *err)
+{
+    size_t n_ops = s->eager->ops.count;
+    pruner p = {.s = s, .t = tables, .is_used = ONV_ARENA_ARRAY(&s->plan_arena, bool, n_ops)};
+    ONV_TRY(find_direct(s, err));
+    for (uint32_t i = s->n_regions; i-- > 0;) ONV_TRY(prune(&p, i, err));
+    memcpy(s->is_kept, p.is_used, n_ops * sizeof *p.is_used);
     return ONV_OK;
 }
 
 onv_status onv_ckpt_regions_prune(onv_simulation *s, const onv_ckpt_tables *tables, onv_error *err)
 {
-    size_t n_ops = s->eager->ops.count;
-    pruner p = {.s = s, .t = tables};
-    p.is_used = ONV_ARENA_ARRAY(&s->plan_arena, bool, n_ops);
-    uint32_t *last_child = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, s->n_regions);
-    uint32_t *before = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, s->n_regions);
-    if (s->plan_arena.failed) return onv_fail_memory(err);
     ONV_TRY(prepare_kept(s, err));
-    ONV_TRY(find_direct(s, err));
-    for (uint32_t i = 0; i < s->n_regions; i++) {
-        uint32_t parent = s->regions[i].parent;
-        last_child[i] = before[i] = ONV_NO_CKPT_REGION;
-        if (parent == ONV_NO_CKPT_REGION) continue;
-        before[i] = last_child[parent];
-        last_child[parent] = i;
-    }
-    for (uint32_t i = s->n_regions; i-- > 0;) ONV_TRY(prune(&p, i, last_child, before, err));
-    memcpy(s->is_kept, p.is_used, n_ops * sizeof *p.is_used);
+    ONV_TRY(s->options->selects ? select_all(s, err) : prune_all(s, tables, err));
     for (uint32_t k = 0; k < s->options->n_kept_ops && s->options->is_kept_used != NULL; k++)
-        s->options->is_kept_used[k] = p.is_used[s->options->kept_ops[k]];
+        s->options->is_kept_used[k] = s->is_kept[s->options->kept_ops[k]];
     return ONV_OK;
 }
 

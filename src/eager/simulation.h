@@ -329,10 +329,9 @@ void onv_ckpt_region_leave(onv_simulation *s, uint32_t index);
 
 /* --- prune.c ----------------------------------------------------------------------------------- */
 
-/* What each region needs from outside, and what of it runs again. Linear in what segments cover. */
+/* With options->prunes or options->selects: what of each region runs again, and what it needs from outside for that. Linear in what
+ * segments cover. */
 onv_status onv_ckpt_regions_prune(onv_simulation *s, const onv_ckpt_tables *tables, onv_error *err);
-/* With options->selects: all runs again up to the region's stop, but what is kept. */
-onv_status onv_ckpt_regions_select(onv_simulation *s, onv_error *err);
 /* Holds the results of operation `index`, which just ran in forward, if they are to stay. */
 void onv_keep_results(onv_simulation *s, uint32_t index);
 /* Lets those of the region's own operations go; ONV_NO_CKPT_REGION: of inner regions too. */
