@@ -217,15 +217,6 @@ static void count_lost(onv_simulation *s, uint32_t index)
         if (s->saved_row[s->first_saved[index] + k] == ONV_NO_ROW) s->program->lost++;
 }
 
-static void let_saved_go(onv_simulation *s, uint32_t index)
-{
-    if (s->eager->ops.at[index].life == ONV_LIFE_OUTPUT)
-        onv_sim_linger(s, index);
-    else
-        onv_sim_forget(s, index);
-    onv_ckpt_region_leave(s, index);
-}
-
 static void run_backward(onv_simulation *s, uint32_t index)
 {
     const onv_eager_op *op = &s->eager->ops.at[index];
@@ -245,7 +236,8 @@ static void run_backward(onv_simulation *s, uint32_t index)
         else
             make_grads(s, index);
     }
-    let_saved_go(s, index);
+    onv_sim_forget(s, index, op->life == ONV_LIFE_OUTPUT);
+    onv_ckpt_region_leave(s, index);
     if (!runs) return;
     for (uint32_t k = 0; k < op->n_out; k++) {
         onv_pending_grad *grad = &s->grad[op->out[k]];

@@ -72,11 +72,10 @@ static void quantize_input(onv_simulation *s, const onv_eager_op *op)
 /* As an attribute of autograd's node, which no backward frees. */
 static void keep_input(onv_simulation *s, const onv_eager_op *op)
 {
-    if (s->quantized_rows == NULL || !s->options->weights->keeps_input || op->n_in < 2) return;
+    uint32_t weight;
+    if (!reads_quantized(s, op, &weight) || !s->options->weights->keeps_input) return;
     uint32_t in = onv_sim_storage(s, op->in[ONV_PRODUCT_INPUT].tensor);
-    if (s->quantized_rows[onv_sim_storage(s, op->in[ONV_PRODUCT_WEIGHT].tensor)] == 0 ||
-        !op->has_backward || onv_sim_is_permanent(s, in) || s->row_of[in] == ONV_NO_ROW)
-        return;
+    if (!op->has_backward || onv_sim_is_permanent(s, in) || s->row_of[in] == ONV_NO_ROW) return;
     onv_sim_hold(s, s->row_of[in]);
     if (!onv_vec_push(&s->lingering, s->row_of[in])) s->failed = true;
 }
@@ -144,20 +143,14 @@ void onv_sim_save(onv_simulation *s, uint32_t index)
     }
 }
 
-void onv_sim_forget(onv_simulation *s, uint32_t index)
+void onv_sim_forget(onv_simulation *s, uint32_t index, bool lingers)
 {
     for (uint32_t k = 0; k < s->eager->ops.at[index].n_saved; k++) {
         uint32_t *row = &s->saved_row[s->first_saved[index] + k];
-        onv_sim_release(s, *row);
-        *row = ONV_NO_ROW;
-    }
-}
-
-void onv_sim_linger(onv_simulation *s, uint32_t index)
-{
-    for (uint32_t k = 0; k < s->eager->ops.at[index].n_saved; k++) {
-        uint32_t *row = &s->saved_row[s->first_saved[index] + k];
-        if (*row != ONV_NO_ROW && !onv_vec_push(&s->lingering, *row)) s->failed = true;
+        if (!lingers)
+            onv_sim_release(s, *row);
+        else if (*row != ONV_NO_ROW && !onv_vec_push(&s->lingering, *row))
+            s->failed = true;
         *row = ONV_NO_ROW;
     }
 }
@@ -247,7 +240,8 @@ static void hold_loop_input(onv_simulation *s, uint32_t op)
 /* No tensor is left to which operations lead that lead to no loss and no output: nothing holds them. */
 static void drop_unreached(onv_simulation *s, uint32_t op)
 {
-    for (uint32_t i = s->first_ended[op]; i > 0; i = s->next_ended[i - 1]) onv_sim_forget(s, i - 1);
+    for (uint32_t i = s->first_ended[op]; i > 0; i = s->next_ended[i - 1])
+        onv_sim_forget(s, i - 1, false);
 }
 
 /* Of the regions whose last operation this is, the outermost one holds what they begin from. */

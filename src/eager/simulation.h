@@ -297,8 +297,7 @@ void onv_sim_end_op(onv_simulation *s, uint32_t index, const uint32_t *last_use)
 /* Holds what operation `index` saves. */
 void onv_sim_save(onv_simulation *s, uint32_t index);
 /* Lets go of it: now, or with the next pass's loss. */
-void onv_sim_forget(onv_simulation *s, uint32_t index);
-void onv_sim_linger(onv_simulation *s, uint32_t index);
+void onv_sim_forget(onv_simulation *s, uint32_t index, bool lingers);
 /* A quantized matrix of the operation in the type of its other operand. */
 void onv_sim_dequantize(onv_simulation *s, const onv_eager_op *op, bool backward);
 void onv_sim_forward(onv_simulation *s);
