@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "alloc/trace_csv.h"
+#include "alloc/csv_text.h"
 
 enum { LAYERS = 400, SCRATCH = 3 };
 
@@ -149,7 +149,7 @@ int main(int argc, char **argv)
     while (m.events.count < m.wanted) one_iteration(&m);
     text csv = text_of(&m);
     onv_timeline t;
-    if (onv_trace_csv_read(csv.at, csv.count, &t, NULL) != ONV_OK) return 1;
+    if (csv_text_read(csv.at, csv.count, &t, NULL) != ONV_OK) return 1;
     printf("%zu events, %" PRIu32 " ids, %zu steps\n", csv.events, m.n_ids, t.steps.count);
     for (size_t i = 0; i < onv_n_alloc_models; i++) time_model(onv_alloc_models[i], &t, csv.events);
     time_reader(&csv);

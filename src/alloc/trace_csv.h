@@ -37,18 +37,16 @@ typedef onv_status (*onv_trace_take)(void *context, const onv_trace_event *event
 onv_status onv_trace_csv_scan(const char *text, size_t bytes, onv_trace_take take, void *context,
                               uint32_t *n_ids, onv_error *err);
 
-/* A trace as a timeline: each allocation is a buffer, up to its free or the end. A new step begins
- * where its order (timeline.h) would not be that of the trace; the steps of the file are not kept. On
- * failure there is nothing to clean up. */
-onv_status onv_trace_csv_read(const char *text, size_t bytes, onv_timeline *t, onv_error *err);
-onv_status onv_trace_csv_read_file(const char *path, onv_timeline *t, onv_error *err);
-
 /* Events from anywhere: hands each to `take`. */
 typedef onv_status (*onv_trace_source)(void *context, onv_trace_take take, void *taker,
                                        onv_error *err);
 
-/* The same of any source. */
+/* A trace as a timeline: each allocation is a buffer, up to its free or the end. A new step begins
+ * where its order (timeline.h) would not be that of the trace; the steps of the file are not kept. On
+ * failure there is nothing to clean up. */
 onv_status onv_trace_read(onv_trace_source source, void *context, onv_timeline *t, onv_error *err);
+onv_status onv_trace_csv_read_file(const char *path, onv_timeline *t, onv_error *err);
+
 onv_status onv_alloc_simulate(onv_trace_source source, void *context, const onv_alloc_model *model,
                               const onv_alloc_options *options, onv_held_figures *figures,
                               onv_write_fn write, void *write_context, onv_error *err);

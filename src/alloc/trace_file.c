@@ -54,11 +54,12 @@ static onv_status open_text(const char *path, file_text *t, onv_error *err)
                     status == ONV_ERR_LIMIT ? " from a pipe" : "");
 }
 
-static onv_status scan_file(const char *path, onv_trace_take take, void *context, onv_error *err)
+/* `context` is the path. */
+static onv_status scan_file(void *context, onv_trace_take take, void *taker, onv_error *err)
 {
     file_text t;
-    ONV_TRY(open_text(path, &t, err));
-    onv_status status = onv_trace_csv_scan(t.at, t.bytes, take, context, NULL, err);
+    ONV_TRY(open_text(*(const char **)context, &t, err));
+    onv_status status = onv_trace_csv_scan(t.at, t.bytes, take, taker, NULL, err);
     close_text(&t);
     return status;
 }
@@ -124,29 +125,9 @@ onv_status onv_trace_read(onv_trace_source source, void *context, onv_timeline *
     return status;
 }
 
-typedef struct text_source {
-    const char *path; /* NULL: the text */
-    const char *text;
-    size_t bytes;
-} text_source;
-
-static onv_status scan(void *context, onv_trace_take take, void *taker, onv_error *err)
-{
-    const text_source *s = context;
-    if (s->path != NULL) return scan_file(s->path, take, taker, err);
-    return onv_trace_csv_scan(s->text, s->bytes, take, taker, NULL, err);
-}
-
-onv_status onv_trace_csv_read(const char *text, size_t bytes, onv_timeline *t, onv_error *err)
-{
-    text_source source = {.text = text, .bytes = bytes};
-    return onv_trace_read(scan, &source, t, err);
-}
-
 onv_status onv_trace_csv_read_file(const char *path, onv_timeline *t, onv_error *err)
 {
-    text_source source = {.path = path};
-    return onv_trace_read(scan, &source, t, err);
+    return onv_trace_read(scan_file, &path, t, err);
 }
 
 /* --- Simulation -------------------------------------------------------------------------------- */
@@ -177,6 +158,5 @@ onv_status onv_alloc_simulate_file(const char *path, const onv_alloc_model *mode
                                    const onv_alloc_options *options, onv_held_figures *figures,
                                    onv_write_fn write, void *context, onv_error *err)
 {
-    text_source source = {.path = path};
-    return onv_alloc_simulate(scan, &source, model, options, figures, write, context, err);
+    return onv_alloc_simulate(scan_file, &path, model, options, figures, write, context, err);
 }

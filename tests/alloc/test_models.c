@@ -1,4 +1,5 @@
 /* The small models, and what all models promise. */
+#include "alloc/csv_text.h"
 #include "alloc/traces.h"
 #include "support/capture.h"
 #include "support/held.h"
@@ -217,7 +218,7 @@ TEST(segments_by_event)
     onv_timeline t;
     onv_placement p;
     onv_error err = {0};
-    assert_int_equal(onv_trace_csv_read(text, strlen(text), &t, &err), ONV_OK);
+    assert_int_equal(csv_text_read(text, strlen(text), &t, &err), ONV_OK);
     assert_int_equal(onv_alloc_run(&t, onv_alloc_model_find("torch"), &options, &p, &err), ONV_OK);
     static const size_t taken[] = {0, 1, 3}, returned[] = {10, 3, 10};
     assert_int_equal(p.events.count, 10);

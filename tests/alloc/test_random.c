@@ -1,5 +1,6 @@
 /* Random traces: event by event against the naive allocators, and properties of all models. */
 #include "alloc/alloc.h"
+#include "alloc/csv_text.h"
 #include "alloc/naive.h"
 #include "alloc/traces.h"
 #include "base/heap.h"
@@ -236,7 +237,7 @@ TEST(placements_add_up)
     OWNED_TEXT text = trace_text(&trace);
     onv_timeline t;
     onv_error err = {0};
-    assert_int_equal(onv_trace_csv_read(text, strlen(text), &t, &err), ONV_OK);
+    assert_int_equal(csv_text_read(text, strlen(text), &t, &err), ONV_OK);
     assert_int_equal(onv_timeline_check(&t, &err), ONV_OK);
     for (size_t m = 0; m < onv_n_alloc_models; m++) {
         onv_placement p;

@@ -1,6 +1,7 @@
 /* Traces as CSV: what is read, as events and as timelines, what is refused and how. */
 #include <unistd.h>
 
+#include "alloc/csv_text.h"
 #include "alloc/trace_csv.h"
 #include "alloc/traces.h"
 #include "base/heap.h"
@@ -89,7 +90,7 @@ TEST(nothing_is_an_empty_trace)
         onv_error err = {0};
         read_text(texts[i], &l);
         assert_int_equal(l.at.count, 0);
-        assert_int_equal(onv_trace_csv_read(texts[i], 0, &t, &err), ONV_OK);
+        assert_int_equal(csv_text_read(texts[i], 0, &t, &err), ONV_OK);
         assert_int_equal(t.buffers.count, 0);
         onv_timeline_cleanup(&t);
     }
@@ -151,7 +152,7 @@ TEST(refused)
         /* A copy without slack, so that the sanitizer sees a read beyond the end. */
         char *copy = onv_heap_alloc(bytes);
         memcpy(copy, cases[i].text, bytes);
-        assert_int_equal(onv_trace_csv_read(copy, bytes, &t, &err), cases[i].status);
+        assert_int_equal(csv_text_read(copy, bytes, &t, &err), cases[i].status);
         assert_string_equal(err.message, cases[i].message);
         onv_heap_free(copy);
     }
@@ -170,7 +171,7 @@ TEST(damaged)
             text[at] = bytes[k];
             onv_timeline t;
             onv_error err = {0};
-            onv_status status = onv_trace_csv_read(text, length, &t, &err);
+            onv_status status = csv_text_read(text, length, &t, &err);
             if (status == ONV_OK)
                 onv_timeline_cleanup(&t);
             else
@@ -180,7 +181,7 @@ TEST(damaged)
         memcpy(prefix, good, at);
         onv_timeline t;
         onv_error err = {0};
-        if (onv_trace_csv_read(prefix, at, &t, &err) == ONV_OK) onv_timeline_cleanup(&t);
+        if (csv_text_read(prefix, at, &t, &err) == ONV_OK) onv_timeline_cleanup(&t);
         onv_heap_free(prefix);
     }
     onv_heap_free(text);
@@ -205,7 +206,7 @@ TEST(a_timeline_has_the_same_events)
     onv_timeline_events events = {0};
     onv_error err = {0};
     uint32_t n = 0;
-    assert_int_equal(onv_trace_csv_read(csv, strlen(csv), &t, &err), ONV_OK);
+    assert_int_equal(csv_text_read(csv, strlen(csv), &t, &err), ONV_OK);
     assert_int_equal(onv_timeline_check(&t, &err), ONV_OK);
     assert_int_equal(onv_timeline_list_events(&t, &events, &err), ONV_OK);
     assert_true(events.count >= trace.count);
@@ -309,7 +310,7 @@ TEST(memory_failures)
         onv_timeline t;
         onv_error err = {0};
         onv_heap_fail_after(n);
-        onv_status status = onv_trace_csv_read(csv, strlen(csv), &t, &err);
+        onv_status status = csv_text_read(csv, strlen(csv), &t, &err);
         onv_heap_fail_after(-1);
         if (status == ONV_OK) {
             onv_timeline_cleanup(&t);

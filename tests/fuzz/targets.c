@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc/csv_text.h"
 #include "alloc/trace_csv.h"
 #include "api/analysis.h"
 #include "base/strings.h"
@@ -349,7 +350,7 @@ static void run_simulate(const uint8_t *data, size_t size)
 {
     onv_timeline t;
     onv_error error = {0};
-    onv_status status = onv_trace_csv_read((const char *)data, size, &t, &error);
+    onv_status status = csv_text_read((const char *)data, size, &t, &error);
     if (status != ONV_OK) {
         check_failure(status, &error);
         return;
