@@ -138,12 +138,11 @@ static uint64_t split_bytes(const onv_allocator *a, uint64_t rounded)
 static onv_bfc_hole bound_found(onv_allocator *a, uint64_t rounded, uint32_t found, uint32_t other)
 {
     const onv_block *tail = onv_space_block(&a->space, found);
-    const onv_block_set *set = set_of(a, found);
     uint64_t split = split_bytes(a, rounded);
     bool is_split = tail->bytes >= split;
     onv_bfc_hole sizes = {.least = is_split ? split : rounded,
                           .most = is_split ? UINT64_MAX : split - 1};
-    uint32_t next = set->count > 1 ? onv_block_set_next(set, &a->space, found) : ONV_NO_BLOCK;
+    uint32_t next = onv_block_set_next(set_of(a, found), &a->space, found);
     if (is_before(&a->space, other, next)) next = other;
     if (next == ONV_NO_BLOCK) return sizes;
     const onv_block *larger = onv_space_block(&a->space, next);

@@ -24,7 +24,6 @@ void onv_block_set_init(onv_block_set *set, bool by_address)
 {
     set->by_address = by_address;
     set->random = 0x9e3779b9u;
-    set->count = 0;
     set->filled = 0;
 }
 
@@ -72,7 +71,6 @@ void onv_block_set_insert(onv_block_set *set, onv_space *space, uint32_t block)
     *left = *right = ONV_NO_BLOCK;
     *link = block;
     set->filled |= UINT64_C(1) << class;
-    set->count++;
 }
 
 void onv_block_set_remove(onv_block_set *set, onv_space *space, uint32_t block)
@@ -99,7 +97,6 @@ void onv_block_set_remove(onv_block_set *set, onv_space *space, uint32_t block)
     }
     *link = left != ONV_NO_BLOCK ? left : right;
     if (set->roots[class] == ONV_NO_BLOCK) set->filled &= ~(UINT64_C(1) << class);
-    set->count--;
 }
 
 uint32_t onv_block_set_lower_bound(const onv_block_set *set, const onv_space *space, uint64_t bytes,
@@ -109,7 +106,6 @@ uint32_t onv_block_set_lower_bound(const onv_block_set *set, const onv_space *sp
     key k = {set->by_address ? 0 : bytes, address};
     unsigned class = class_of(k.bytes);
     uint32_t found = ONV_NO_BLOCK;
-    if (set->count == 0) return ONV_NO_BLOCK;
     for (uint32_t at = root_of(set, class); at != ONV_NO_BLOCK;) {
         if (before(key_of(set, &blocks[at]), k)) {
             at = blocks[at].right;

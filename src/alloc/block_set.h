@@ -17,7 +17,6 @@ typedef struct onv_block_set {
     uint32_t roots[ONV_BLOCK_SET_CLASSES]; /* of classes that are not empty */
     uint64_t filled;                       /* bit k: class k is not empty */
     uint32_t random;
-    uint32_t count;
     bool by_address;
 } onv_block_set;
 

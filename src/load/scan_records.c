@@ -6,6 +6,7 @@
 #include "ir/model.h"
 #include "load/limits.h"
 #include "load/scan_walk.h"
+#include "load/text.h"
 
 /* A length in the skeleton is known only when its message is finished, so it gets a varint of fixed
  * width, which readers accept, and is filled in then. */
@@ -225,11 +226,6 @@ static onv_status close_node(onv_walk *w, const onv_frame *top)
     return list_attrs(w, top->n_attrs, &node->attrs);
 }
 
-static bool is_text(const unsigned char *text, uint64_t bytes, const char *expected)
-{
-    return bytes == strlen(expected) && memcmp(text, expected, (size_t)bytes) == 0;
-}
-
 onv_status onv_walk_add_note(onv_walk *w, onv_note note, uint64_t offset, const unsigned char *text,
                              uint64_t bytes)
 {
@@ -237,8 +233,9 @@ onv_status onv_walk_add_note(onv_walk *w, onv_note note, uint64_t offset, const 
     const onv_frame *top = onv_walk_top(w);
     if (note == ONV_NOTED_ROLE) {
         uint8_t *role = &scan->values.at[top->record].role;
-        if (is_text(text, bytes, "PARAMETER")) *role = ONV_ROLE_PARAMETER;
-        if (is_text(text, bytes, "BUFFER")) *role = ONV_ROLE_BUFFER;
+        const onv_text kind = {(const char *)text, (size_t)bytes};
+        if (onv_text_is(kind, "PARAMETER")) *role = ONV_ROLE_PARAMETER;
+        if (onv_text_is(kind, "BUFFER")) *role = ONV_ROLE_BUFFER;
         return ONV_OK;
     }
     if (bytes > UINT32_MAX) return ONV_OK;

@@ -196,8 +196,7 @@ static bool share_input(const onv_ort_planner *p, const onv_node *node, const on
 static uint32_t reuse_freed(onv_ort_planner *p, const onv_buffer *row)
 {
     const onv_value *value = onv_model_value(p->model, row->value);
-    if (value->type.rank == 0 || !onv_ort_is_known(p, row->value)) return NONE;
-    if (!p->plan->settings->enable_mem_reuse) return NONE;
+    if (value->type.rank == 0 || !p->plan->settings->enable_mem_reuse) return NONE;
     onv_ort_freed *slot = find_freed(p, row->value, value->graph);
     uint32_t b = slot != NULL ? slot->newest : NONE;
     if (b != NONE) slot->newest = p->freed_before[b];
