@@ -192,8 +192,6 @@ onv_status onv_calls_find(const onv_model *model, const onv_eager *eager, onv_ar
                           const onv_calls **calls, onv_error *err)
 {
     size_t n = eager->ops.count;
-    *calls = eager->calls;
-    if (*calls != NULL) return ONV_OK;
     onv_calls *made = ONV_ARENA_ARRAY(arena, onv_calls, 1);
     uint32_t *of_op = ONV_ARENA_ARRAY(arena, uint32_t, n);
     bool *is_other = ONV_ARENA_ARRAY(arena, bool, n);

@@ -40,7 +40,7 @@ typedef struct onv_calls {
     bool *is_other;       /* by operation: its own call, inside of that, is not known */
 } onv_calls;
 
-/* Those of a complete tape, which has them; of another one in the arena. */
+/* In the arena; a complete tape has them. */
 onv_status onv_calls_find(const onv_model *model, const onv_eager *eager, onv_arena *arena,
                           const onv_calls **calls, onv_error *err);
 

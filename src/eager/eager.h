@@ -171,7 +171,7 @@ typedef struct onv_tape_segment {
 
 /* Storages of parameters, buffers and constants: as they come to the device, and as an optimizer has them. */
 typedef struct onv_parameter_order {
-    uint32_t *moved, *listed; /* NULL: not found yet */
+    uint32_t *moved, *listed;
     uint32_t count;
 } onv_parameter_order;
 

@@ -31,7 +31,6 @@ static onv_status count_regions(onv_simulation *s, uint32_t **around, onv_error 
 static onv_status find_holders(onv_simulation *s, const onv_lower_options *how, uint32_t **held,
                                onv_error *err)
 {
-    const onv_calls *calls;
     uint32_t *around;
     *held = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->storages.count);
     if (*held == NULL) return onv_fail_memory(err);
@@ -42,8 +41,7 @@ static onv_status find_holders(onv_simulation *s, const onv_lower_options *how, 
     if (how->graph_module || is_least || s->eager->was_recorded) return ONV_OK;
     onv_held_end end = how->least ? ONV_HELD_LEAST : how->locals ? ONV_HELD_MOST : ONV_HELD_TOLD;
     ONV_TRY(count_regions(s, &around, err));
-    ONV_TRY(onv_calls_find(s->model, s->eager, &s->arena, &calls, err));
-    ONV_TRY(onv_calls_hold(s->model, calls, s->eager, end, &s->arena, held, err));
+    ONV_TRY(onv_calls_hold(s->model, s->eager->calls, s->eager, end, &s->arena, held, err));
     uint32_t *made_by = s->again_use; /* nothing runs again */
     for (uint32_t i = 0; i < s->eager->ops.count; i++)
         for (uint32_t k = 0; k < s->eager->ops.at[i].n_out; k++)

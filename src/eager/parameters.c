@@ -11,7 +11,6 @@
 #include "base/sort.h"
 #include "base/strings.h"
 #include "eager/calls.h"
-#include "eager/simulation.h"
 
 enum { MAX_DEPTH = 16 };
 
@@ -147,15 +146,4 @@ onv_status onv_eager_complete(onv_eager *eager, const onv_model *model, onv_erro
         status = onv_calls_find(model, eager, &eager->arena, &eager->calls, err);
     if (status != ONV_OK) onv_eager_cleanup(eager);
     return status;
-}
-
-onv_status onv_sim_order_parameters(onv_simulation *s, onv_error *err)
-{
-    onv_parameter_order order = s->eager->order;
-    if (order.listed == NULL) /* of a tape that is not complete */
-        ONV_TRY(order_parameters(s->eager, s->model, &s->arena, &order, err));
-    s->moved = order.moved;
-    s->listed = order.listed;
-    s->n_permanent = order.count;
-    return ONV_OK;
 }

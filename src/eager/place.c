@@ -109,13 +109,13 @@ static void flatten(onv_simulation *s, uint32_t first, uint32_t end)
 {
     uint64_t bytes = 0;
     for (uint32_t i = first; i < end && !s->failed; i++)
-        bytes = onv_u64_plus(bytes, onv_sim_bytes(s, s->row_of[s->moved[i]]));
+        bytes = onv_u64_plus(bytes, onv_sim_bytes(s, s->row_of[s->eager->order.moved[i]]));
     if (bytes == 0 || s->failed) return;
     onv_sim_step(s, ONV_PHASE_FORWARD, ONV_NO_NODE, "flatten_parameters");
     uint32_t flat = onv_sim_alloc(s, bytes, ONV_BUFFER_WEIGHT, "weights of a recurrent module");
     for (uint32_t i = first; i < end; i++) {
-        onv_sim_release(s, s->row_of[s->moved[i]]);
-        s->row_of[s->moved[i]] = s->made_row[s->moved[i]] = flat;
+        onv_sim_release(s, s->row_of[s->eager->order.moved[i]]);
+        s->row_of[s->eager->order.moved[i]] = s->made_row[s->eager->order.moved[i]] = flat;
         if (i > first) onv_sim_hold(s, flat);
     }
     onv_sim_step(s, ONV_PHASE_FORWARD, ONV_NO_NODE, "to"); /* where the old ones are gone */
@@ -124,11 +124,12 @@ static void flatten(onv_simulation *s, uint32_t first, uint32_t end)
 static void move(onv_simulation *s)
 {
     const uint32_t *module = find_flattened(s);
-    for (uint32_t i = 0, first = 0; i < s->n_permanent; i++) {
-        const onv_eager_storage *at = &s->eager->storages.at[s->moved[i]];
-        uint32_t own = module != NULL ? module[s->moved[i]] : 0;
-        place(s, s->moved[i], own > 0 ? ONV_BUFFER_WORKSPACE : kind_of(at));
-        bool ends = i + 1 == s->n_permanent || (own > 0 && module[s->moved[i + 1]] != own);
+    for (uint32_t i = 0, first = 0; i < s->eager->order.count; i++) {
+        const onv_eager_storage *at = &s->eager->storages.at[s->eager->order.moved[i]];
+        uint32_t own = module != NULL ? module[s->eager->order.moved[i]] : 0;
+        place(s, s->eager->order.moved[i], own > 0 ? ONV_BUFFER_WORKSPACE : kind_of(at));
+        bool ends = i + 1 == s->eager->order.count ||
+                    (own > 0 && module[s->eager->order.moved[i + 1]] != own);
         if (own > 0 && ends) flatten(s, first, i + 1);
         if (own == 0 || ends) first = i + 1;
     }
@@ -138,7 +139,8 @@ void onv_sim_place_permanent(onv_simulation *s)
 {
     bool turns = s->options->lower.cuda.channels_last;
     move(s);
-    for (uint32_t i = 0; turns && i < s->n_permanent; i++) lay_out(s, s->moved[i]);
+    for (uint32_t i = 0; turns && i < s->eager->order.count; i++)
+        lay_out(s, s->eager->order.moved[i]);
     for (uint32_t i = 0; i < s->eager->storages.count; i++)
         if (s->eager->storages.at[i].kind == ONV_STORAGE_INPUT) place(s, i, ONV_BUFFER_INPUT);
     for (uint32_t i = 0; turns && i < s->eager->storages.count; i++)

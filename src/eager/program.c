@@ -110,9 +110,8 @@ static onv_status list_holds(onv_simulation *s, uint32_t *until, onv_holds *hold
 /* What calls of modules and names hold longer than operations read it: as traces tell, or what they can (`most`). */
 static onv_status find_calls(onv_simulation *s, uint32_t **told, uint32_t **most, onv_error *err)
 {
-    const onv_calls *calls;
+    const onv_calls *calls = s->eager->calls;
     onv_held_end end = s->options->lower.locals ? ONV_HELD_MOST : ONV_HELD_TOLD;
-    ONV_TRY(onv_calls_find(s->model, s->eager, &s->arena, &calls, err));
     ONV_TRY(onv_calls_hold(s->model, calls, s->eager, end, &s->arena, told, err));
     if (!s->options->notes_holds) return ONV_OK;
     return onv_calls_hold(s->model, calls, s->eager, ONV_HELD_MOST, &s->arena, most, err);
@@ -179,8 +178,7 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
     }
     bool trains = s->options->optimizer != NULL; /* inference looks at regions, too */
     if (trains && !s->options->lower.graph_module) ONV_TRY(find_held(s, err));
-    ONV_TRY(find_ended(s, err));
-    return onv_sim_order_parameters(s, err);
+    return find_ended(s, err);
 }
 
 onv_status onv_sim_prepare_plan(onv_simulation *s, onv_error *err)
@@ -231,8 +229,8 @@ static bool has_master(const onv_simulation *s, const onv_eager_storage *storage
 
 static void make_states(onv_simulation *s, uint64_t counter_bytes)
 {
-    for (uint32_t i = 0; i < s->n_permanent && !s->failed; i++) {
-        const onv_eager_storage *storage = &s->eager->storages.at[s->listed[i]];
+    for (uint32_t i = 0; i < s->eager->order.count && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[s->eager->order.listed[i]];
         if (!storage->trained) continue;
         onv_parameter whole = whole_of(s, storage);
         uint64_t bytes[ONV_MAX_STATES];
@@ -284,8 +282,8 @@ static void make_master_grads(onv_simulation *s)
 /* A tensor for each parameter, all alive until the step ends. */
 static void make_list(onv_simulation *s)
 {
-    for (uint32_t i = 0; i < s->n_permanent && !s->failed; i++) {
-        const onv_eager_storage *storage = &s->eager->storages.at[s->listed[i]];
+    for (uint32_t i = 0; i < s->eager->order.count && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[s->eager->order.listed[i]];
         if (storage->trained) onv_sim_temporary(s, part_of(s, storage), storage->label);
     }
 }
@@ -293,8 +291,8 @@ static void make_list(onv_simulation *s)
 static void run_step(onv_simulation *s, const onv_optimizer_temps *temps)
 {
     uint64_t most = 0, before = 0;
-    for (uint32_t i = 0; i < s->n_permanent && !s->failed; i++) {
-        const onv_eager_storage *storage = &s->eager->storages.at[s->listed[i]];
+    for (uint32_t i = 0; i < s->eager->order.count && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[s->eager->order.listed[i]];
         if (!storage->trained) continue;
         uint64_t bytes = part_of(s, storage), one = temps->keeps ? before : 0;
         for (uint32_t k = 0; k < temps->each; k++) one = onv_u64_plus(one, bytes);

@@ -127,11 +127,8 @@ typedef struct onv_simulation {
     unsigned n_asked;
     uint32_t states
         [2]; /* the optimizer's, where the first step makes them: the first row, and behind the last one */
-    uint32_t loop_row;        /* what the loop of checkpoint_sequential holds */
-    bool failed;              /* memory */
-    uint32_t *moved, *listed; /* storages of parameters, buffers and constants: as they come to the
-                                 device, and as an optimizer has them */
-    uint32_t n_permanent;
+    uint32_t loop_row; /* what the loop of checkpoint_sequential holds */
+    bool failed;       /* memory */
     /* by storage */
     uint32_t *row_of;     /* its row, while it is in somebody's hands */
     uint32_t *made_row;   /* the last one that was made for it */
@@ -274,10 +271,6 @@ static inline uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor)
 {
     return s->eager->tensors.at[tensor].storage;
 }
-
-/* --- parameters.c ------------------------------------------------------------------------------ */
-
-onv_status onv_sim_order_parameters(onv_simulation *s, onv_error *err);
 
 /* --- forward.c --------------------------------------------------------------------------------- */
 
