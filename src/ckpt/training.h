@@ -91,7 +91,8 @@ typedef struct onv_training {
     uint32_t n_units;           /* that FSDP gathers one by one, beside the root */
     uint32_t n_plan_ops;        /* of the tape that the plans are of */
     onv_training_figures figures;
-    /* Without a plan: where activations overwrite their input, and where names of Python hold what they can and activations do not. */
+    /* Without a plan: where activations overwrite their input, or inner graphs have no gradient, and where names of Python hold what they
+     * can and activations do not. */
     onv_training_figures least, most;
     onv_training_figures new_relus; /* where the ReLUs that nothing tells of make new tensors */
     /* Of the figures alone: names of Python and other choices of cuDNN aside. */

@@ -48,6 +48,10 @@ typedef struct onv_conv_answers {
     uint32_t count; /* so far */
 } onv_conv_answers;
 
+/* By the trees; the second one looks among settings->answers first, whose other settings are always the same. */
+onv_conv_workspace onv_cudnn_conv_ask(const onv_conv_problem *problem, onv_conv_pass pass,
+                                      onv_cudnn_heuristics heuristics,
+                                      const onv_cuda_library_settings *settings);
 onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *problem,
                                                   onv_conv_pass pass,
                                                   onv_cudnn_heuristics heuristics,

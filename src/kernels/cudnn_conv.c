@@ -5,9 +5,6 @@
  * takes 36 values for each 4 x 4 outputs, an FFT its spectra. Which engine is chosen is known to cuDNN alone, so
  * conv_trees.h has decision trees for that, fitted to what cuDNN 9.26 answered (docs/workspaces.md). */
 
-#include <stddef.h>
-#include <string.h>
-
 #include "base/checked.h"
 #include "kernels/conv_trees.h"
 #include "kernels/cudnn.h"
@@ -557,9 +554,9 @@ static void meet(void *context, onv_conv_form form, onv_conv_nearness near)
     if (near == ONV_CONV_LIKELIEST) s->found.bytes = bytes;
 }
 
-static onv_conv_workspace ask(const onv_conv_problem *p, onv_conv_pass pass,
-                              onv_cudnn_heuristics heuristics,
-                              const onv_cuda_library_settings *settings)
+onv_conv_workspace onv_cudnn_conv_ask(const onv_conv_problem *p, onv_conv_pass pass,
+                                      onv_cudnn_heuristics heuristics,
+                                      const onv_cuda_library_settings *settings)
 {
     if (settings->compute_capability == 0 || !is_positive(p) ||
         onv_is_native_depthwise(p, settings))
@@ -577,30 +574,4 @@ static onv_conv_workspace ask(const onv_conv_problem *p, onv_conv_pass pass,
     if (settings->benchmark || !is_asked(&c)) widen(&s.found, &c, is_first);
     if (settings->device_bytes > 0) pass_over(&s.found, &c, settings->device_bytes);
     return s.found;
-}
-
-static bool is_same(const onv_conv_problem *a, const onv_conv_problem *b)
-{
-    return memcmp(a, b, offsetof(onv_conv_problem, transposed)) == 0 &&
-           a->transposed == b->transposed;
-}
-
-onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv_conv_pass pass,
-                                                  onv_cudnn_heuristics heuristics,
-                                                  const onv_cuda_library_settings *settings)
-{
-    onv_conv_answers *answers = settings->answers;
-    if (answers == NULL) return ask(p, pass, heuristics, settings);
-    uint32_t how = (uint32_t)pass << 3 | (uint32_t)heuristics << 2 |
-                   (uint32_t)settings->channels_last << 1 | (uint32_t)settings->first;
-    for (uint32_t n = answers->count; n > 0 && answers->count - n < ONV_CONV_ANSWERS; n--) {
-        uint32_t i = (n - 1) % ONV_CONV_ANSWERS;
-        if (answers->at[i].how == how && is_same(&answers->at[i].problem, p))
-            return answers->at[i].workspace;
-    }
-    uint32_t i = answers->count++ % ONV_CONV_ANSWERS;
-    answers->at[i].problem = *p;
-    answers->at[i].how = how;
-    answers->at[i].workspace = ask(p, pass, heuristics, settings);
-    return answers->at[i].workspace;
 }

@@ -31,8 +31,8 @@ void onv_json_put_time(onv_json *json, const onv_time *time, bool is_plan);
 void onv_json_put_segments(onv_json *json, const onv_training_plan *plan, bool are_places);
 void onv_json_put_memory_budget(onv_json *json, double budget);
 
-/* "timelines": what was kept to be drawn; nothing where nothing was. Tensors and nodes have their names in `named`; the view may be
- * an example of that model. */
+/* "timelines": what was kept to be drawn; nothing where nothing was. `named` has the names of tensors and nodes; the
+ * view may be its example. */
 void onv_json_write_timelines(onv_json *json, const onv_view *view, const onv_view *named);
 
 /* The whole report. */

@@ -34,7 +34,7 @@ static void write_ends(const onv_page *page, const onv_runtime_result *r)
     bool is_trained = strcmp(r->runtime->name, "train") == 0;
     const char *open =
         is_program   ? ""
-        : is_trained ? " and which activations overwrite their input"
+        : is_trained ? ", which activations overwrite their input, and what has no gradient"
                      : ", which activations overwrite their input, and which equal weights are one";
     const char *tells =
         is_program ? "" : "PyTorch's program (dump_exported_program=True) says more, ";

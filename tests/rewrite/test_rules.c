@@ -452,7 +452,14 @@ TEST(bodies_are_rewritten_by_what_they_are_given)
 }
 
 /* Rules start at numbers of names. */
-/* Backend test test_constant: an edit would leave no node. */
+static void rewrite_for_cuda(model *m, onv_model *before, onv_rewritten *r)
+{
+    onv_error err = {0};
+    infer_model(m, before);
+    assert_int_equal(onv_rewrite_model(before, ONV_PROVIDER_CUDA, ONV_REWRITE_ALL, r, &err),
+                     ONV_OK);
+}
+
 /* As ONNX Runtime lists what reads a value: by the numbers of nodes. */
 TEST(the_first_reader_keeps_the_dequantize_that_is_there)
 {
@@ -462,10 +469,7 @@ TEST(the_first_reader_keeps_the_dequantize_that_is_there)
     OWNED_MODEL m = read_graph(&(rewrite_case){.opset = 17, .graph = text});
     onv_model before;
     onv_rewritten r;
-    onv_error err = {0};
-    infer_model(m, &before);
-    assert_int_equal(onv_rewrite_model(&before, ONV_PROVIDER_CUDA, ONV_REWRITE_ALL, &r, &err),
-                     ONV_OK);
+    rewrite_for_cuda(m, &before, &r);
     uint32_t maker[3] = {0};
     for (uint32_t i = 0; i < r.model.nodes.count; i++) {
         const onv_node *node = &r.model.nodes.at[i];
@@ -485,10 +489,7 @@ TEST(copies_are_made_by_name)
         .opset = 17, .graph = "in x f32[4]; Asin x -> b; Acos x -> a; Add a,b -> y; out y f32"});
     onv_model before;
     onv_rewritten r;
-    onv_error err = {0};
-    infer_model(m, &before);
-    assert_int_equal(onv_rewrite_model(&before, ONV_PROVIDER_CUDA, ONV_REWRITE_ALL, &r, &err),
-                     ONV_OK);
+    rewrite_for_cuda(m, &before, &r);
     for (uint32_t i = 0; i < r.model.nodes.count; i++) {
         const onv_node *node = &r.model.nodes.at[i];
         if (node->code != ONV_OP_Add) continue;
@@ -500,6 +501,7 @@ TEST(copies_are_made_by_name)
     onv_model_cleanup(&before);
 }
 
+/* Backend test test_constant: an edit would leave no node. */
 TEST(constants_alone_are_taken_as_they_are)
 {
     OWNED_MODEL m = model_new(17);

@@ -305,32 +305,27 @@ TEST(plans_leave_open_what_cudnn_takes)
 }
 
 /* A row of modules hands on one tensor from each to the next. A layer that forward gives a buffer of the network's besides is not
- * called so behind one without: the plan is of operations. Behind a layer that is given it, too, it is. */
-TEST(layers_that_are_given_buffers_are_no_rows)
+ * called so behind one without: the plan is of operations. Behind a layer that is given it, too, it is. A list of modules is a
+ * part of names, and is not called: what it has becomes segments of operations. */
+TEST(plans_name_rows_of_modules_that_are_called)
 {
-    onv_options options = onv_options_default();
-    options.batch = 2;
-    options.train = "sgd";
-    options.checkpoint = "sqrt,blocks";
-    OWNED_ANALYSIS analysis =
-        analyse_with("tests/tape/programs/given_buffers.recorded.json.gz", &options);
-    const onv_training *training = &analysis->training;
-    assert_int_equal(training->n_plans, 2);
-    assert_int_equal(training->plans[0].form, ONV_PLAN_OPERATIONS);
-    assert_int_equal(training->plans[1].form, ONV_PLAN_MODULES);
-}
-
-/* A list of modules is a part of names, and is not called: what it has becomes segments of operations. */
-TEST(lists_of_modules_are_not_called)
-{
-    onv_options options = onv_options_default();
-    options.batch = 2;
-    options.train = "sgd";
-    options.checkpoint = "blocks";
-    OWNED_ANALYSIS analysis =
-        analyse_with("tests/tape/programs/lists_of_layers.recorded.json.gz", &options);
-    assert_int_equal(analysis->training.n_plans, 1);
-    assert_int_equal(analysis->training.plans[0].form, ONV_PLAN_OPERATIONS);
+    static const struct {
+        const char *file, *plan;
+        onv_plan_form form;
+    } cases[] = {{"given_buffers", "sqrt", ONV_PLAN_OPERATIONS},
+                 {"given_buffers", "blocks", ONV_PLAN_MODULES},
+                 {"lists_of_layers", "blocks", ONV_PLAN_OPERATIONS}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char path[128];
+        onv_options options = onv_options_default();
+        options.batch = 2;
+        options.train = "sgd";
+        options.checkpoint = cases[i].plan;
+        snprintf(path, sizeof path, "tests/tape/programs/%s.recorded.json.gz", cases[i].file);
+        OWNED_ANALYSIS analysis = analyse_with(path, &options);
+        assert_int_equal(analysis->training.n_plans, 1);
+        assert_int_equal(analysis->training.plans[0].form, cases[i].form);
+    }
 }
 
 /* The fast path of an encoder's layer has what it normalized until attention, or the feed-forward, is over. */
