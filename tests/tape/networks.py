@@ -525,3 +525,15 @@ class ListsOfLayers(nn.Module):
         for n, a, b in s.l:
             x = x + b(F.gelu(a(n(x))))
         return s.o(x)
+
+
+@net("column_norms", lambda b: (torch.rand(b, 4096, 64),))
+class ColumnNorms(nn.Module):
+    """A norm over the rows of what was turned: the values that are added up lie apart, those of the other dim side by side."""
+
+    def __init__(s, d=64):
+        super().__init__()
+        s.w = nn.Parameter(torch.rand(d))
+
+    def forward(s, x):
+        return torch.linalg.vector_norm((x * s.w).transpose(1, 2), dim=-1)
