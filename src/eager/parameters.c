@@ -25,26 +25,16 @@ typedef struct entry {
 
 #define NO_CHILD UINT32_MAX
 
-static int compare(const entry *x, const entry *y, bool children_first)
+/* As they are moved: NO_CHILD is the largest number, so children come before what their module has itself. */
+static int as_moved(const void *a, const void *b)
 {
+    const entry *x = a, *y = b;
     for (uint32_t d = 0; d < MAX_DEPTH; d++) {
-        uint32_t a = x->child[d], b = y->child[d];
-        if (a == b && a == NO_CHILD) break;
-        if (a == NO_CHILD || b == NO_CHILD) return (a == NO_CHILD) == children_first ? 1 : -1;
-        if (a != b) return a < b ? -1 : 1;
+        if (x->child[d] != y->child[d]) return x->child[d] < y->child[d] ? -1 : 1;
+        if (x->child[d] == NO_CHILD) break;
     }
     if (x->is_buffer != y->is_buffer) return x->is_buffer ? 1 : -1;
     return (x->storage > y->storage) - (x->storage < y->storage);
-}
-
-static int as_moved(const void *a, const void *b)
-{
-    return compare(a, b, true);
-}
-
-static int as_listed(const void *a, const void *b)
-{
-    return compare(a, b, false);
 }
 
 /* By the modules that names tell: each has the first place of what is in it. */
@@ -102,12 +92,18 @@ static uint32_t collect(const onv_eager *eager, const onv_model *model, const ui
     return count;
 }
 
-static void sort_entries(entry *entries, uint32_t count, onv_parameter_order *order)
+/* Those of a module, which are in order as they are moved, as they are listed: what it has itself before its children. Returns
+ * the place behind them. */
+static uint32_t *list_module(const entry *entries, uint32_t count, uint32_t depth, uint32_t *listed)
 {
-    onv_sort(entries, count, sizeof *entries, as_moved);
-    for (uint32_t i = 0; i < count; i++) order->moved[i] = entries[i].storage;
-    onv_sort(entries, count, sizeof *entries, as_listed);
-    for (uint32_t i = 0; i < count; i++) order->listed[i] = entries[i].storage;
+    uint32_t own = depth < MAX_DEPTH ? count : 0, end;
+    while (own > 0 && entries[own - 1].child[depth] == NO_CHILD) own--;
+    for (uint32_t i = own; i < count; i++) *listed++ = entries[i].storage;
+    for (uint32_t i = 0; i < own; i = end) {
+        for (end = i + 1; end < own && entries[end].child[depth] == entries[i].child[depth];) end++;
+        listed = list_module(entries + i, end - i, depth + 1, listed);
+    }
+    return listed;
 }
 
 static onv_status order_parameters(const onv_eager *eager, const onv_model *model, onv_arena *arena,
@@ -127,7 +123,9 @@ static onv_status order_parameters(const onv_eager *eager, const onv_model *mode
         find_first_uses(eager, first_use);
         order->count = collect(eager, model, first_use, entries);
         has_room = find_children(entries, order->count + model->listed.n_parameters, &modules);
-        sort_entries(entries, order->count, order);
+        onv_sort(entries, order->count, sizeof *entries, as_moved);
+        for (uint32_t i = 0; i < order->count; i++) order->moved[i] = entries[i].storage;
+        list_module(entries, order->count, 0, order->listed);
     }
     onv_strings_cleanup(&modules);
     onv_arena_cleanup(&names);

@@ -19,29 +19,29 @@ const size_t onv_n_op_families = sizeof onv_op_families / sizeof onv_op_families
 
 /* --- Index ------------------------------------------------------------------------------------- */
 
-/* No key: what stands in the table is known, whatever a model asks for. */
-static uint64_t hash_key(const char *domain, const char *name)
-{
-    uint64_t hash = 0;
-    for (; *name != '\0'; name++) hash = hash * 31 + (unsigned char)*name;
-    for (; *domain != '\0'; domain++) hash = hash * 31 + (unsigned char)*domain;
-    return onv_hash_u64(hash);
-}
-
-/* Of all rows, once in a process. */
-static const onv_op *all_slots[ONV_OP_SLOTS];
-static const char *all_domains[ONV_OP_SLOTS];
+/* Of all rows, once in a process. Rows are in chains by the first letter and the length of their names; places in chains are 1 + a
+ * row's number, 0: none. */
+static const onv_op *all_rows[ONV_OP_MAX_ROWS];
+static const char *all_domains[ONV_OP_MAX_ROWS];
+static uint16_t chains[256], next_rows[ONV_OP_MAX_ROWS];
 static once_flag all_once = ONCE_FLAG_INIT;
+
+static uint16_t *chain_of(const char *name)
+{
+    return &chains[((unsigned char)*name + 8 * strlen(name)) % 256];
+}
 
 static void list_all(void)
 {
+    uint16_t n = 0;
     for (size_t f = 0; f < onv_n_op_families; f++) {
         const onv_op_family *family = onv_op_families[f];
         for (size_t r = 0; r < family->n_rows; r++) {
-            uint64_t slot = hash_key(family->domain, family->rows[r].name) % ONV_OP_SLOTS;
-            while (all_slots[slot] != NULL) slot = (slot + 1) % ONV_OP_SLOTS;
-            all_slots[slot] = &family->rows[r];
-            all_domains[slot] = family->domain;
+            uint16_t *chain = chain_of(family->rows[r].name);
+            all_rows[n] = &family->rows[r];
+            all_domains[n] = family->domain;
+            next_rows[n] = *chain;
+            *chain = ++n;
         }
     }
 }
@@ -49,9 +49,9 @@ static void list_all(void)
 bool onv_op_index_init(onv_op_index *index, onv_arena *arena)
 {
     call_once(&all_once, list_all);
-    index->slots = onv_arena_copy(arena, all_slots, sizeof all_slots);
+    index->rows = onv_arena_copy(arena, all_rows, sizeof all_rows);
     index->arena = arena;
-    return index->slots != NULL;
+    return index->rows != NULL;
 }
 
 const onv_op *onv_op_find(const onv_op_index *index, const char *domain, const char *name,
@@ -59,12 +59,11 @@ const onv_op *onv_op_find(const onv_op_index *index, const char *domain, const c
 {
     const onv_op **best = NULL;
     onv_error err = {0};
-    uint64_t slot = hash_key(domain, name) % ONV_OP_SLOTS;
-    for (; index->slots[slot] != NULL; slot = (slot + 1) % ONV_OP_SLOTS) {
-        const onv_op *row = index->slots[slot];
+    for (uint16_t place = *chain_of(name); place > 0; place = next_rows[place - 1]) {
+        const onv_op *row = index->rows[place - 1];
         if (row->since > version || (best != NULL && (*best)->since >= row->since)) continue;
-        if (strcmp(row->name, name) == 0 && strcmp(all_domains[slot], domain) == 0)
-            best = &index->slots[slot];
+        if (strcmp(row->name, name) == 0 && strcmp(all_domains[place - 1], domain) == 0)
+            best = &index->rows[place - 1];
     }
     if (best == NULL) return NULL;
     /* The arena remembers that it is short of memory. */

@@ -85,11 +85,11 @@ typedef struct onv_op_family {
 /* The row for an operator of a domain at an opset version; NULL if there is none. An index over the
  * rows (onv_op_index) makes that constant time; it is copied once per analysis. */
 typedef struct onv_op_index {
-    const onv_op **slots; /* heads, by hash of name and domain */
-    onv_arena *arena;     /* a row that says its shapes in a line is read when it is first found */
+    const onv_op **rows; /* by number */
+    onv_arena *arena;    /* a row that says its shapes in a line is read when it is first found */
 } onv_op_index;
 
-enum { ONV_OP_SLOTS = 2048 }; /* twice as many as rows, or more */
+enum { ONV_OP_MAX_ROWS = 1024 };
 
 bool onv_op_index_init(onv_op_index *index, onv_arena *arena);
 const onv_op *onv_op_find(const onv_op_index *index, const char *domain, const char *name,
