@@ -48,7 +48,6 @@ static void expect_regions(const regions *got, const uint64_t *want_mib, size_t 
 /* Measured: requests of 100 MB grow the arena like this. */
 TEST(growth)
 {
-    (void)state;
     static const uint64_t want[] = {128, 128, 256, 512, 1024, 1024, 1024};
     onv_allocator a;
     regions got;
@@ -61,7 +60,6 @@ TEST(growth)
 /* Measured: one request beyond the cap still gets the next power of two ... */
 TEST(huge_request)
 {
-    (void)state;
     static const uint64_t want[] = {2048};
     onv_allocator a;
     regions got;
@@ -74,7 +72,6 @@ TEST(huge_request)
 /* ... and the size to ask for next falls back to the cap. */
 TEST(cap_after_huge_requests)
 {
-    (void)state;
     static const uint64_t sizes[] = {3000000000, 100,       1500000000, 600000000,
                                      1000,       700000000, 700000000,  700000000,
                                      700000000,  700000000, 700000000};
@@ -90,7 +87,6 @@ TEST(cap_after_huge_requests)
 /* Measured: the offsets of all allocations of this trace in ONNX Runtime 1.31's CPU arena. */
 TEST(placement)
 {
-    (void)state;
     trace_shape shape = {20, 20000, 21, 48, 2000000000, 0};
     test_trace trace = random_trace(shape);
     onv_allocator a;
@@ -114,7 +110,6 @@ TEST(placement)
 
 TEST(same_as_requested)
 {
-    (void)state;
     onv_allocator a;
     regions got;
     start(&a, "bfc-same", (onv_alloc_options){0}, &got);
@@ -129,7 +124,6 @@ TEST(same_as_requested)
 /* A chunk is split if it is at least twice the request, or 128 MiB would be wasted. */
 TEST(splitting)
 {
-    (void)state;
     static const struct {
         uint64_t asked, block;
     } cases[] = {
@@ -152,7 +146,6 @@ TEST(splitting)
 
 TEST(limit)
 {
-    (void)state;
     static const uint64_t want[] = {64, 36};
     onv_allocator a;
     regions got;
@@ -168,7 +161,6 @@ TEST(limit)
 /* A device that cannot give the power of two is asked for nine tenths of it, and again. */
 TEST(backpedal)
 {
-    (void)state;
     onv_allocator a;
     regions got;
     start(&a, "bfc", (onv_alloc_options){.capacity_bytes = 100 * MIB}, &got);
@@ -182,7 +174,6 @@ TEST(backpedal)
 
 TEST(reserve)
 {
-    (void)state;
     onv_allocator a;
     regions got;
     onv_error err = {0};
@@ -205,7 +196,6 @@ TEST(reserve)
  * stream does not get it. */
 TEST(streams_keep_chunks_apart)
 {
-    (void)state;
     static const uint64_t want[] = {1024, 1024, 1024};
     onv_allocator a;
     regions got;
@@ -229,7 +219,6 @@ TEST(streams_keep_chunks_apart)
 /* When a run ends, all that is free is joined. */
 TEST(the_end_of_a_run_joins_chunks)
 {
-    (void)state;
     static const uint64_t want[] = {1024};
     onv_allocator a;
     regions got;
@@ -283,7 +272,6 @@ static void leave(onv_allocator *by_id, onv_allocator *loaded, onv_bfc_image *im
 /* An image has the holes that blocks by id leave, and serves others from the same ones, run after run. */
 TEST(images)
 {
-    (void)state;
     enum { KEPT = 300, OTHERS = 200, RUNS = 3, SEEDS = 20 };
     for (uint32_t seed = 0; seed < SEEDS; seed++) {
         onv_allocator by_id, loaded;
@@ -379,7 +367,6 @@ static served serve_image(onv_allocator *a, onv_bfc_image *image, uint32_t seed,
 /* An image that would serve the same requests again finds the same chunks for them, and adds nothing. */
 TEST(images_that_serve_again)
 {
-    (void)state;
     enum { KEPT = 12, SEEDS = 400 };
     uint32_t n_again = 0, n_grown = 0;
     for (uint32_t seed = 0; seed < SEEDS; seed++) {
@@ -435,7 +422,6 @@ static bool turn_and_serve(onv_allocator *a, onv_bfc_image *first, onv_bfc_image
 /* Images within the bounds of one that was served have the same chunks found, and get as many bytes from the device. */
 TEST(images_that_are_alike)
 {
-    (void)state;
     enum { KEPT = 12, ORDERS = 40, SEEDS = 60, TRIES = 3 };
     uint32_t n_alike = 0;
     for (uint32_t seed = 0; seed < SEEDS; seed++) {

@@ -1,7 +1,6 @@
-/* Random traces: event by event against the naive allocators, and properties of all models. */
+/* Random traces: properties of all models. */
 #include "alloc/alloc.h"
 #include "alloc/csv_text.h"
-#include "alloc/naive.h"
 #include "alloc/traces.h"
 #include "base/heap.h"
 #include "support/capture.h"
@@ -33,113 +32,6 @@ static uint64_t now(const onv_allocator *a, onv_alloc_metric metric)
 {
     return a->stats.of[metric][ONV_POOL_ALL].current;
 }
-
-/* --- Against the naive ones -------------------------------------------------------------------- */
-
-static void agree(const onv_allocator *a, const naive *n, bool inactive)
-{
-    naive_sums s = naive_sum(n);
-    assert_int_equal(now(a, ONV_STAT_ALLOCATED_BYTES), s.used);
-    assert_int_equal(now(a, ONV_STAT_REQUESTED_BYTES), s.requested);
-    assert_int_equal(now(a, ONV_STAT_RESERVED_BYTES), s.reserved);
-    assert_int_equal(now(a, ONV_STAT_SEGMENTS), s.segments);
-    if (inactive) assert_int_equal(now(a, ONV_STAT_INACTIVE_BYTES), s.inactive);
-}
-
-typedef uint64_t (*naive_alloc)(naive *n, uint32_t id, uint64_t bytes);
-
-/* Feeds both, compares after every event. Returns whether memory ran out (in both). */
-static bool run_both(onv_allocator *a, naive *n, naive_alloc alloc, trace_shape shape,
-                     bool inactive)
-{
-    test_trace trace = random_trace(shape);
-    bool out = false;
-    for (size_t i = 0; i < trace.count && !out; i++) {
-        const onv_trace_event *e = &trace.events[i];
-        feed(a, e);
-        if (e->is_free) {
-            naive_free(n, e->id);
-        } else {
-            n->stream = e->stream;
-            uint64_t address = alloc(n, e->id, e->bytes);
-            out = address == UINT64_MAX;
-            assert_int_equal(a->out_of_memory, out);
-            if (!out) assert_int_equal(allocator_block(a, e->id)->address, address);
-        }
-        if (!out) agree(a, n, inactive);
-        if (i % 16 == 0) check(a);
-    }
-    random_trace_free(&trace);
-    return out;
-}
-
-TEST(torch_like_naive)
-{
-    static const uint64_t capacities[] = {UINT64_MAX, 400 * MIB, 900 * MIB};
-    static const uint64_t splits[] = {UINT64_MAX, 20 * MIB, 32 * MIB};
-    uint64_t retries = 0, full = 0;
-    for (uint32_t seed = 0; seed < 54; seed++) {
-        onv_allocator a;
-        naive n;
-        naive_init(&n);
-        n.capacity = capacities[seed % 3];
-        n.max_split = splits[seed / 3 % 3];
-        onv_alloc_options options = {.capacity_bytes = seed % 3 == 0 ? 0 : n.capacity,
-                                     .torch.max_split_bytes = seed / 3 % 3 == 0 ? 0 : n.max_split};
-        open_model(&a, onv_alloc_model_find("torch"), &options);
-        trace_shape shape = {seed + 100, 1500, seed % 2 == 0 ? 26 : 22, 47, 0, seed < 27 ? 1 : 3};
-        full += run_both(&a, &n, naive_torch_alloc, shape, true);
-        retries += a.stats.retries;
-        naive_cleanup(&n);
-        onv_allocator_cleanup(&a);
-    }
-    /* The seeds do reach what they are for. */
-    assert_true(retries >= 5);
-    assert_true(full >= 3);
-}
-
-TEST(bfc_like_naive)
-{
-    for (uint32_t seed = 0; seed < 12; seed++) {
-        onv_allocator a;
-        naive n;
-        naive_init(&n);
-        n.same = seed % 2 == 1;
-        open_model(&a, onv_alloc_model_find(n.same ? "bfc-same" : "bfc"), NULL);
-        trace_shape shape = {seed + 200, 1500, seed % 3 == 0 ? 29 : 23, 48, 0, 0};
-        assert_false(run_both(&a, &n, naive_bfc_alloc, shape, false));
-        naive_cleanup(&n);
-        onv_allocator_cleanup(&a);
-    }
-}
-
-TEST(pattern_like_naive)
-{
-    for (uint32_t seed = 0; seed < 12; seed++) {
-        onv_allocator a;
-        naive n;
-        naive_init(&n);
-        open_model(&a, onv_alloc_model_find("pattern"), NULL);
-        test_trace trace = random_trace((trace_shape){seed + 300, 2000, 18, 44 + seed % 5, 0, 0});
-        for (size_t i = 0; i < trace.count; i++) {
-            const onv_trace_event *e = &trace.events[i];
-            feed(&a, e);
-            if (e->is_free) {
-                naive_pattern_free(&n, e->id);
-                continue;
-            }
-            uint64_t offset = naive_pattern_alloc(&n, e->id, e->bytes);
-            assert_int_equal(allocator_block(&a, e->id)->address, offset);
-            assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), n.end);
-            if (i % 16 == 0) check(&a);
-        }
-        random_trace_free(&trace);
-        naive_cleanup(&n);
-        onv_allocator_cleanup(&a);
-    }
-}
-
-/* --- All models -------------------------------------------------------------------------------- */
 
 /* Requests are inside of blocks, blocks inside of segments that do not overlap (allocator_check
  * holds the tiling), and nothing is smaller than what is live. */

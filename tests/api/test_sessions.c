@@ -88,7 +88,6 @@ static const struct {
 
 TEST(branches_and_loops_are_as_measured)
 {
-    (void)state;
     const uint64_t mib = 1 << 20,
                    handle = 67266308; /* of cuBLAS and of cuDNN, compute capability 9.0 */
     int wrong = 0;
@@ -170,7 +169,6 @@ static size_t split_dims(char *text, onv_dim_binding *dims)
 
 TEST(the_cpu_provider_is_as_measured)
 {
-    (void)state;
     int wrong = 0;
     for (size_t i = 0; i < sizeof measured_on_cpu / sizeof measured_on_cpu[0]; i++) {
         char path[512], text[64];

@@ -551,7 +551,6 @@ TEST(no_more_runs_again_than_bytes_ask_for)
  * price the peak is hardly larger. Of sixty, all. */
 TEST(long_fronts_are_thinned)
 {
-    (void)state;
     enum { N = 1000, PRICED = 417 };
     onv_ckpt_plans front = {0}, others = {0}, given = {0};
     onv_eager eager = {0};

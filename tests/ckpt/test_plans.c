@@ -45,7 +45,6 @@ static void expect_plan(taped *t, const char *list, const char *name, const char
  * all but the last segment have that size, the last one runs from there to the end, unchecked. */
 TEST(segments_are_cut_as_pytorch_does)
 {
-    (void)state;
     taped t;
     OWNED_MODEL m = chain(11);
     taped_open_model(&t, m);
@@ -82,7 +81,6 @@ static model *sequential(void)
 /* The functions are modules, and the loop holds what comes into the last part until it returns. */
 TEST(segments_of_a_sequential_are_its_modules)
 {
-    (void)state;
     taped t;
     OWNED_MODEL m = sequential();
     taped_open_model(&t, m);
@@ -110,7 +108,6 @@ TEST(segments_of_a_sequential_are_its_modules)
 /* A sum keeps no operand: what comes into the last part stays for the loop alone. */
 TEST(the_loop_holds_the_last_input)
 {
-    (void)state;
     taped t;
     OWNED_MODEL m = model_read(17, "in x f32[16,64]");
     for (int i = 0; i < 3; i++) model_weight(m, (char[]){'w', (char)('0' + i), '\0'}, "f32[64,64]");
@@ -132,7 +129,6 @@ TEST(the_loop_holds_the_last_input)
 
 TEST(lists_are_checked)
 {
-    (void)state;
     static const struct {
         const char *list, *message;
     } bad[] = {
@@ -178,7 +174,6 @@ TEST(lists_are_checked)
  * reshape does no work of its own. */
 TEST(units_end_where_one_tensor_crosses)
 {
-    (void)state;
     OWNED_MODEL m = model_read(17, "in x f32[2,8,16,16]");
     for (int i = 1; i <= 4; i++) {
         char weight[16];
@@ -253,7 +248,6 @@ static void expect_blocks(const char *sample, const char *dims, const char *expe
 
 TEST(blocks_are_repeated_modules)
 {
-    (void)state;
     expect_blocks("resnet18-train.onnx", "batch=2",
                   "layer1.0,layer1.1,layer2.0,layer2.1,layer3.0,layer3.1,layer4.0,layer4.1");
     expect_blocks("vit-small-train.onnx", "batch=2",
@@ -279,7 +273,6 @@ TEST(blocks_are_repeated_modules)
 /* As torchvision's RegNet calls its own: members of a list whose names are no plain numbers. */
 TEST(blocks_with_dashes)
 {
-    (void)state;
     OWNED_MODEL m = model_read(17, "in v0 f32[16,64]");
     for (int i = 0; i < 3; i++) {
         char weight[32], product[32], inputs[64], output[16], name[64];
@@ -314,7 +307,6 @@ TEST(blocks_with_dashes)
 /* What comes before the first block makes nothing with a gradient: that block counts, too. */
 TEST(blocks_begin_before_gradients_do)
 {
-    (void)state;
     OWNED_MODEL m = model_read(17, "in x f32[16,64]", "v0 = Sigmoid(x) /scale/Sigmoid");
     for (int i = 0; i < 3; i++) {
         char name[3][48], in[128], out[16];
@@ -340,7 +332,6 @@ TEST(blocks_begin_before_gradients_do)
 /* Without names, what repeats itself: residual sums. */
 TEST(blocks_without_names)
 {
-    (void)state;
     OWNED_MODEL m = model_read(17, "in v0 f32[16,64]");
     for (int i = 0; i < 3; i++) {
         char weight[16], product[16], inputs[48], output[16], name[16];
@@ -366,7 +357,6 @@ TEST(blocks_without_names)
 /* Every plan of the list saves less than none, and its program says the same as the plan. */
 TEST(plans_say_what_their_programs_do)
 {
-    (void)state;
     taped t;
     taped_open_sample(&t, "mobilenet_v2-train.onnx", "batch=8", ONV_UNDEFINED);
     onv_ckpt_plans plans = taped_plans(&t, "all");

@@ -273,7 +273,6 @@ static bool says(const char *text, const char *part)
 
 TEST(each_is_told_in_three_parts)
 {
-    (void)state;
     char text[PROGRAM_TEXT];
     size_t wrong = 0;
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {

@@ -72,7 +72,6 @@ TEST(the_larger_input_decides)
 {
     OWNED_MODEL m = model_read(18, "in x f32[4,8]", "weight w f32[4,8]", "role w PARAMETER");
     OWNED_TRAINER t;
-    (void)state;
     model_add(m, "weight v f32[1,8]", "role v PARAMETER");
     add_call(m, "Mul", "x w", "cos", "cos");
     add_call(m, "Exp", "cos", "exp", "exp");

@@ -267,7 +267,6 @@ TEST(similarities_of_samples_grow_with_the_square)
 TEST(sizes_of_an_expand_are_computed)
 {
     for (int64_t old = 1; old <= 4; old += 3) {
-        (void)state;
         model *m = model_new(17);
         model_input(m, "x", old == 1 ? "f32[1,6,16]" : "f32[4,6,16]");
         model_weight(m, "token", "f32[1,1,16]");

@@ -176,7 +176,6 @@ static void expect_softmax(int opset, const char *op, const char *axis, uint32_t
 /* Measured: ONNX Runtime 1.31, the CUDA build without a GPU. */
 TEST(a_softmax_along_an_inner_axis_is_transposed)
 {
-    (void)state;
     expect_softmax(13, "Softmax", "axis=1", 2);
     expect_softmax(13, "LogSoftmax", "axis=0", 2);
     expect_softmax(13, "Softmax", "axis=-1", 0);
@@ -200,7 +199,6 @@ static void expect_split(const char *in, uint32_t n, const int64_t *sizes, uint3
 
 TEST(a_split_into_parts_of_several_sizes_has_arrays)
 {
-    (void)state;
     int64_t many[40];
     for (int i = 0; i < 40; i++) many[i] = 8;
     expect_split("in x f32[4,16,32]", 2, (const int64_t[]){8, 8}, 0, NULL);
@@ -245,7 +243,6 @@ static const struct {
 
 TEST(reductions_take_what_was_measured)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof reductions / sizeof reductions[0]; i++) {
         model *m = model_read(18, reductions[i].in, "a = Abs(x) 0");
         if (reductions[i].n_axes > 0)

@@ -394,7 +394,6 @@ TEST(what_runs_leave_apart_was_measured)
 /* Measured: the order of the regions that the arena took with kSameAsRequested, inputs of sizes of their own. */
 TEST(inputs_are_copied_in_the_order_of_pythons_table)
 {
-    (void)state;
     static const char *const sets[][9] = {
         {"y", "x", "b", "a"},
         {"past_key_values.1.key", "past_key_values.0.value", "position_ids",

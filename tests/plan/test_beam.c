@@ -37,13 +37,20 @@ TEST(perfect_packings_are_found)
     }
 }
 
+/* The last ones are two parts, one after another in time, which share the effort. */
 TEST(more_effort_is_never_worse)
 {
-    for (int kind = 0; kind < 3; kind++) {
+    for (int kind = 0; kind < 4; kind++) {
         instance made = {0};
         if (kind == 0) make_pinwheels(&made, 7, 200, 200, 1000);
         if (kind == 1) make_uniform(&made, 100, 300, 1000, 40, 1000);
         if (kind == 2) make_training(&made, 1, 3000, 20, false);
+        for (uint32_t part = 0; kind == 3 && part < 2; part++) {
+            size_t first = made.count;
+            make_full(&made, 3 + part, 40, 500);
+            for (size_t i = first; i < made.count; i++) made.at[i].lower += 100 * part;
+            for (size_t i = first; i < made.count; i++) made.at[i].upper += 100 * part;
+        }
         uint64_t last = UINT64_MAX;
         for (uint64_t effort = 1000; effort <= 64000000; effort *= 4) {
             uint64_t height = height_with(&made, effort, NULL);

@@ -203,7 +203,7 @@ TEST(the_same_input_gives_the_same_plan)
     instance made = {0};
     for (uint64_t seed = 0; seed < 25; seed++) {
         make_any(&made, seed, 100);
-        onv_plan_options options = {.effort = 5000000};
+        onv_plan_options options = {.effort = 5000000, .alignment = seed % 3 == 0 ? 64 : 0};
         onv_plan a = plan_with(made.at, made.count, &options);
         onv_plan b = plan_with(made.at, made.count, &options);
         assert_memory_equal(a.offsets, b.offsets, made.count * sizeof *a.offsets);
@@ -250,7 +250,6 @@ static bool refuse(void *context)
 
 TEST(jigsaws_of_shortened_lives_are_solved)
 {
-    (void)state;
     static const uint64_t seeds[] = {1, 5, 6};
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
         enum { N = 1000, STEPS = 1000000, CAPACITY = 1 << 20 };
@@ -430,6 +429,24 @@ TEST(weights_lie_at_the_bottom)
     assert_int_equal(p.places.at[0].offset, 8);
     assert_int_equal(p.places.at[2].offset, 8);
     assert_int_equal(p.figures.allocated_peak, 16);
+    onv_placement_cleanup(&p);
+    onv_plan_cleanup(&plan);
+}
+
+TEST(what_is_within_a_container_lies_in_it)
+{
+    onv_step steps[4] = {0};
+    onv_buffer rows[] = {onv_buffer_new(ONV_BUFFER_ACTIVATION, 16, 0, 1, "below"),
+                         onv_buffer_new(ONV_BUFFER_POOL, 64, 0, 3, "block"),
+                         onv_buffer_new(ONV_BUFFER_ACTIVATION, 24, 1, 2, "inside")};
+    rows[2].within = 1;
+    rows[2].offset = 40;
+    onv_timeline t = {.steps = {steps, 4, 4}, .buffers = {rows, 3, 3}};
+    onv_plan plan;
+    onv_placement p;
+    assert_int_equal(onv_plan_timeline(&t, NULL, &plan, &p, NULL), ONV_OK);
+    assert_int_equal(plan.height, 80);
+    assert_int_equal(p.places.at[2].offset, p.places.at[1].offset + 40);
     onv_placement_cleanup(&p);
     onv_plan_cleanup(&plan);
 }

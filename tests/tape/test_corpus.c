@@ -390,7 +390,6 @@ TEST(written_views_are_no_attributes)
 {
     enum { TENSORS = 2131056 };
     onv_range ends = infer("tape/programs/shift_net.archive").tensor_ends;
-    (void)state;
     assert_int_equal(ends.low, TENSORS);
     assert_true(ends.high < TENSORS + TENSORS / 3);
 }
@@ -426,7 +425,6 @@ TEST(the_fast_path_copies_its_mask)
 TEST(values_of_lines_are_known)
 {
     enum { REALNVP = 188224, AT = 16, DIT = 1477552, PER_MILLE = 1000 };
-    (void)state;
     assert_in_range(infer_at("truth/programs/realnvp.archive", AT).tensor_ends.high, REALNVP,
                     REALNVP + REALNVP / PER_MILLE);
     assert_in_range(infer("truth/programs/dit.archive").tensor_ends.high, DIT,
@@ -437,7 +435,6 @@ TEST(values_of_lines_are_known)
 TEST(functions_keep_what_was_recorded)
 {
     static const char file[] = "tape/programs/fused_blocks.recording";
-    (void)state;
     keeps(file, "cross-entropy", 373668);
     assert_true(warns(file, "custom-function"));
     assert_false(warns(file, "recorded-kept"));
@@ -447,7 +444,6 @@ TEST(functions_keep_what_was_recorded)
 TEST(functions_in_archives_keep_what_they_are_given)
 {
     enum { AT = 4, KEPT = 20253892 };
-    (void)state;
     keeps_at("truth/programs/separable.archive", AT, "cross-entropy", KEPT);
     /* One whose forward calls modules is one: its input, weights, and what linear layers and the loss keep outside. */
     OWNED_ANALYSIS analysis = analyse("tape/programs/function_of_modules.archive", "none");
@@ -467,7 +463,6 @@ TEST(backward_of_attention_makes_temporaries_one_by_one)
     onv_options options = onv_options_default();
     uint32_t n = 0, together = 0;
     enum { EACH = 6 };
-    (void)state;
     options.batch = BATCH;
     options.train = "momentum";
     options.runtimes = "torch";
@@ -514,7 +509,6 @@ static bool notes(const char *file, const char *code)
 /* Stochastic depth asks self.training: in an archive of evaluation it is not there, in one of training it is. */
 TEST(archives_of_evaluation_say_what_they_lack)
 {
-    (void)state;
     assert_true(notes("tape/programs/left_out_list.archive", "evaluation-calls"));
     assert_false(notes("truth/programs/bert.archive", "evaluation-calls"));
     assert_false(notes("truth/programs/bert.recording", "evaluation-calls"));
