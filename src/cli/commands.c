@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "cli/sweep.h"
-#include "cli/tools.h"
 #include "cli/values.h"
 
 #define SIZES   "batch dim shape "

@@ -40,4 +40,13 @@ int onv_cli_run_help(int argc, char **argv);
  * this; nothing is printed where only files can follow. */
 int onv_cli_run_complete(int argc, char **argv);
 
+/* The commands with programs of their own. */
+int onv_cli_sweep(int argc, char **argv), onv_cli_plan(int argc, char **argv),
+    onv_cli_simulate(int argc, char **argv), onv_cli_attach(int argc, char **argv);
+
+/* Becomes `python3 -m onnxvram.COMMAND --program THIS ARGUMENTS...` (argv[0] is the command's name), by the interpreter
+ * that ONNXVRAM_PYTHON names, or the one next to this program, or that of PATH. Returns an exit status where it cannot,
+ * with a message that says what is missing. */
+int onv_cli_become_python(int argc, char **argv);
+
 #endif

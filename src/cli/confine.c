@@ -24,6 +24,7 @@ bool onv_cli_confine_files(const onv_cli *cli)
 #include <unistd.h>
 
 #include "cli/files.h"
+#include "cli/output.h"
 
 /* The sanitizers' own runtime maps terabytes and starts a process at the end. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -94,16 +95,12 @@ static bool allow(int rules, const char *path, uint64_t access)
 /* A report is written beside its file and renamed; devices and pipes are written in place. */
 static bool allow_output(int rules, const char *file, uint64_t handled)
 {
-    char folder[4096];
+    char folder[PATH_MAX];
     struct stat info;
     if (strcmp(file, "-") == 0) return true;
     uint64_t writing = LANDLOCK_ACCESS_FS_WRITE_FILE | (handled & 1u << 14 /* truncate */);
     if (stat(file, &info) == 0 && !S_ISREG(info.st_mode)) return allow(rules, file, writing);
-    const char *slash = strrchr(file, '/');
-    size_t length = slash == NULL ? 0 : slash == file ? 1 : (size_t)(slash - file);
-    if (length >= sizeof folder) return true;
-    memcpy(folder, length > 0 ? file : ".", length > 0 ? length : 1);
-    folder[length > 0 ? length : 1] = '\0';
+    if (!onv_cli_folder_of(file, folder)) return true;
     return allow(rules, folder,
                  writing | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE);
 }

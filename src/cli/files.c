@@ -1,6 +1,5 @@
 #include "cli/files.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,13 +35,8 @@ typedef struct place {
 /* The folder of a file. One that does not exist is an error when the file is opened. */
 static bool stat_folder(const char *path, struct stat *status)
 {
-    char *copy = strdup(path);
-    if (copy == NULL) return false;
-    char *slash = strrchr(copy, '/');
-    if (slash != NULL) slash[slash == copy ? 1 : 0] = '\0';
-    bool found = stat(slash != NULL ? copy : ".", status) == 0;
-    free(copy);
-    return found;
+    char folder[PATH_MAX];
+    return onv_cli_folder_of(path, folder) && stat(folder, status) == 0;
 }
 
 /* False: it is not a file that could be overwritten by mistake, but a device or a pipe, or cannot be found. */

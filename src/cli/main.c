@@ -8,139 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/baseline.h"
 #include "cli/commands.h"
 #include "cli/confine.h"
 #include "cli/deploy.h"
 #include "cli/files.h"
 #include "cli/guard.h"
 #include "cli/input.h"
-#include "cli/jobs.h"
-#include "cli/message.h"
-#include "cli/options.h"
-#include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/stream.h"
-#include "cli/verdict.h"
-
-static void worsen(int *status, int by)
-{
-    if (by > *status) *status = by < EXIT_USAGE ? by : EXIT_USAGE;
-}
-
-/* What came of the models so far: exit statuses of failures, and of what was analysed. */
-typedef struct outcome {
-    int worst, verdict;
-    size_t n_analysed;
-} outcome;
-
-/* --- Model by model ---------------------------------------------------------------------------- */
-
-/* Whether each model has a process of its own, which writes its part of each report. */
-static bool can_stream(const onv_cli *cli)
-{
-    bool can = onv_cli_is_isolated(cli) && cli->n_models > 1 && !cli->together && !cli->is_diff &&
-               !cli->is_compare;
-    for (size_t i = 0; i < cli->n_outputs; i++)
-        can = can && onv_report_can_stream(cli->outputs[i].format);
-    return can;
-}
-
-/* The parts of a model. */
-static void add_parts(onv_cli *cli, onv_cli_stream *streams, const onv_cli_process *process,
-                      outcome *o)
-{
-    const onv_cli_record *r = process->record;
-    size_t bytes;
-    const char *text = onv_cli_process_output(process, &bytes);
-    for (size_t k = 0, from = 0; k < cli->n_outputs; k++) {
-        size_t until = r->kept[k] && r->until[k] <= bytes ? (size_t)r->until[k] : 0;
-        if (o->n_analysed == 0)
-            worsen(&o->worst, onv_cli_stream_open(&streams[k], cli, &cli->outputs[k]));
-        if (until > from)
-            worsen(&o->worst, onv_cli_stream_add(&streams[k], text + from, until - from,
-                                                 onv_cli_has_all_dims(cli)));
-        else
-            onv_cli_stream_fail(&streams[k]);
-        from = until > from ? until : from;
-    }
-    onv_cli_process_drop(text, bytes);
-    o->n_analysed++;
-}
-
-/* What a process says of its model; it may be anything. */
-static void keep_failure(onv_cli *cli, const onv_cli_record *r, size_t model)
-{
-    onv_error why = r->failed;
-    if (why.code <= ONV_OK || why.code > ONV_ERR_CANCELLED) return;
-    why.message[sizeof why.message - 1] = why.node[sizeof why.node - 1] = '\0';
-    why.op_type[sizeof why.op_type - 1] = '\0';
-    cli->failed[cli->failures.count++] = (onv_failed_file){cli->models[model], why};
-}
-
-/* What became of a model; false: no further one is to be looked at. */
-static bool take(onv_cli *cli, onv_cli_stream *streams, const onv_cli_process *process,
-                 size_t model, outcome *o)
-{
-    const onv_cli_record *r = process->record;
-    onv_error why;
-    bool is_good = onv_cli_process_is_good(process, cli, &why);
-    onv_cli_progress_end();
-    for (size_t k = 0; k < cli->analysis.n_dims && is_good; k++)
-        cli->dims_found[k] |= r->dims_found[k] != 0;
-    if (is_good && r->n_analysed > 0 && !r->ends) add_parts(cli, streams, process, o);
-    for (size_t k = 0; is_good && r->n_analysed > 0 && r->ends && k < cli->n_outputs; k++)
-        onv_cli_stream_fail(
-            &streams[k]); /* one of them would overwrite what this model is read from */
-    onv_cli_process_repeat(process);
-    worsen(&o->worst, is_good ? r->worst : onv_cli_fail_model(cli, model, &why));
-    if (is_good && r->n_analysed == 0) keep_failure(cli, r, model);
-    if (is_good) o->verdict = onv_cli_worse(o->verdict, r->verdict);
-    return !is_good || !r->ends;
-}
-
-/* Where no model has all dims, one more process says what the first one has. */
-static int check_dims(onv_cli *cli)
-{
-    onv_cli_task task = {.cli = cli, .count = 1};
-    onv_cli_process process;
-    onv_error why;
-    if (onv_cli_has_all_dims(cli)) return EXIT_DONE;
-    if (!onv_cli_process_start(&process, cli, 0, 1, false, onv_cli_work_on_dims, &task) ||
-        !onv_cli_process_wait(&process, 1))
-        return onv_cli_usage("not all dims of the command line are dims of a model");
-    bool is_good = onv_cli_process_is_good(&process, cli, &why);
-    onv_cli_process_repeat(&process);
-    int status = is_good ? process.record->worst : onv_cli_complain(cli->models[0], &why);
-    onv_cli_process_end(&process, cli);
-    return status;
-}
-
-static void stream_all(onv_cli *cli, const onv_cli_baseline *baseline, outcome *o)
-{
-    onv_cli_stream streams[ONV_CLI_MAX_OUTPUTS] = {{.is_open = false}};
-    onv_cli_jobs *jobs = onv_cli_jobs_new(cli, baseline);
-    bool goes_on = jobs != NULL;
-    for (size_t i = 0; goes_on && i < cli->n_models && !onv_cli_is_pipe_closed(); i++) {
-        onv_cli_progress_begin(cli->models[i], i, cli->n_models);
-        const onv_cli_process *process = onv_cli_jobs_next(jobs);
-        goes_on = process != NULL;
-        if (process == NULL)
-            worsen(&o->worst, EXIT_UNUSABLE);
-        else
-            goes_on = take(cli, streams, process, i, o);
-    }
-    onv_cli_progress_end();
-    onv_cli_jobs_destroy(jobs);
-    /* Of models that all failed JSON alone has something to say. */
-    for (size_t k = 0; o->n_analysed == 0 && o->worst != EXIT_USAGE && k < cli->n_outputs; k++)
-        if (cli->outputs[k].format == ONV_FORMAT_JSON && cli->failures.count > 0)
-            worsen(&o->worst, onv_cli_stream_open(&streams[k], cli, &cli->outputs[k]));
-    int lacks = o->n_analysed > 0 ? check_dims(cli) : EXIT_DONE;
-    for (size_t k = 0; k < cli->n_outputs; k++)
-        worsen(&o->worst, onv_cli_stream_close(&streams[k], lacks == EXIT_DONE));
-    if (lacks != EXIT_DONE) o->worst = lacks;
-}
+#include "cli/work.h"
 
 /* --- All at once ------------------------------------------------------------------------------- */
 
@@ -188,7 +63,7 @@ static bool copy_output(const onv_cli_process *process, onv_cli_sink *sink)
 
 /* Closes the outputs: what was written of them becomes files. */
 static void keep_outputs(const onv_cli *cli, onv_cli_sink *sinks, const onv_cli_process *process,
-                         outcome *o)
+                         onv_cli_outcome *o)
 {
     const onv_cli_record *r = process->record;
     for (size_t k = 0; k < cli->n_outputs; k++) {
@@ -197,11 +72,11 @@ static void keep_outputs(const onv_cli *cli, onv_cli_sink *sinks, const onv_cli_
         if (kept && sinks[k].stream == stdout && process->pid > 0)
             kept = copy_output(process, &sinks[k]);
         bool closed = onv_cli_close(&sinks[k], kept);
-        if (r != NULL && r->kept[k] && !closed) worsen(&o->worst, EXIT_UNUSABLE);
+        if (r != NULL && r->kept[k] && !closed) onv_cli_worsen(&o->worst, EXIT_UNUSABLE);
     }
 }
 
-static void work_at_once(onv_cli *cli, const onv_cli_baseline *baseline, outcome *o)
+static void work_at_once(onv_cli *cli, const onv_cli_baseline *baseline, onv_cli_outcome *o)
 {
     onv_cli_sink sinks[ONV_CLI_MAX_OUTPUTS] = {{.stream = NULL}};
     onv_error *lost = calloc(cli->n_models, sizeof *lost);
@@ -209,7 +84,8 @@ static void work_at_once(onv_cli *cli, const onv_cli_baseline *baseline, outcome
         .cli = cli, .count = cli->n_models, .baseline = baseline, .sinks = sinks, .lost = lost};
     onv_cli_process process = {.out = -1, .said = -1};
     for (size_t k = 0; k < cli->n_outputs; k++)
-        if (!onv_cli_open(&sinks[k], cli->outputs[k].file)) worsen(&o->worst, EXIT_UNUSABLE);
+        if (!onv_cli_open(&sinks[k], cli->outputs[k].file))
+            onv_cli_worsen(&o->worst, EXIT_UNUSABLE);
     onv_cli_progress_begin(cli->models[0], 0, cli->n_models);
     bool good = lost != NULL;
     if (good && onv_cli_is_isolated(cli))
@@ -220,11 +96,11 @@ static void work_at_once(onv_cli *cli, const onv_cli_baseline *baseline, outcome
     if (good) {
         const onv_cli_record *r = process.record;
         o->n_analysed = (size_t)r->n_analysed;
-        worsen(&o->worst, r->worst);
+        onv_cli_worsen(&o->worst, r->worst);
         o->verdict = onv_cli_worse(o->verdict, r->verdict);
         if (r->pipe_closed) onv_cli_note_closed_pipe();
     }
-    if (!good) worsen(&o->worst, EXIT_UNUSABLE);
+    if (!good) onv_cli_worsen(&o->worst, EXIT_UNUSABLE);
     keep_outputs(cli, sinks, &process, o);
     if (process.pid > 0 && good) onv_cli_process_repeat(&process);
     onv_cli_process_end(&process, cli);
@@ -251,9 +127,9 @@ static int run(onv_cli *cli)
     if ((cli->untrusted && !onv_cli_confine_files(cli)) ||
         (cli->baseline != NULL && (baseline = onv_cli_open_baseline(cli->baseline)) == NULL))
         return EXIT_UNUSABLE;
-    outcome o = {0};
-    if (can_stream(cli))
-        stream_all(cli, baseline, &o);
+    onv_cli_outcome o = {0};
+    if (onv_cli_can_stream(cli))
+        onv_cli_stream_all(cli, baseline, &o);
     else
         work_at_once(cli, baseline, &o);
     onv_cli_close_baseline(baseline);

@@ -35,15 +35,20 @@ static bool name_temporary(onv_cli_sink *sink)
     return false;
 }
 
+bool onv_cli_folder_of(const char *file, char folder[static PATH_MAX])
+{
+    const char *slash = strrchr(file, '/');
+    size_t length = slash == NULL ? 0 : slash == file ? 1 : (size_t)(slash - file);
+    if (length >= PATH_MAX) return false;
+    snprintf(folder, PATH_MAX, "%.*s", length > 0 ? (int)length : 1, length > 0 ? file : ".");
+    return true;
+}
+
 /* -1 where the file system has no files without a name, or there is no /proc to name them through. */
 static int open_unnamed(const char *file)
 {
     char folder[PATH_MAX], place[40];
-    const char *slash = strrchr(file, '/');
-    size_t length = slash == NULL ? 0 : slash == file ? 1 : (size_t)(slash - file);
-    if (length >= sizeof folder) return -1;
-    memcpy(folder, length > 0 ? file : ".", length > 0 ? length : 1);
-    folder[length > 0 ? length : 1] = '\0';
+    if (!onv_cli_folder_of(file, folder)) return -1;
     int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
     if (fd < 0) return -1;
     snprintf(place, sizeof place, "/proc/self/fd/%d", fd);

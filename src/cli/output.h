@@ -2,6 +2,7 @@
 #ifndef ONV_CLI_OUTPUT_H
 #define ONV_CLI_OUTPUT_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -39,6 +40,9 @@ bool onv_cli_write(void *sink, const char *text, size_t bytes);
 
 /* Puts the cause into the error of a report that could not be written. */
 void onv_cli_explain(const onv_cli_sink *sink, onv_error *error);
+
+/* The folder that a file is in, as a path; false: it is too long. */
+bool onv_cli_folder_of(const char *file, char folder[static PATH_MAX]);
 
 /* Devices and pipes (/dev/null, /dev/stdout) are written in place. */
 bool onv_cli_is_special(const char *file);

@@ -1,6 +1,6 @@
 /* Commands that run networks are Python's: the package `onnxvram` has them, and the program starts them. */
+#include "cli/commands.h"
 #include "cli/message.h"
-#include "cli/tools.h"
 
 #ifndef __linux__
 int onv_cli_become_python(int argc, char **argv)

@@ -31,8 +31,6 @@ typedef struct onv_sweep {
     char gpu[64];
 } onv_sweep;
 
-int onv_cli_sweep(int argc, char **argv);
-
 /* Of a sweep, a list in place of one size; `dim` NULL: of the batch. */
 bool onv_cli_takes_list(const onv_cli *cli, const char *sizes);
 onv_cli_verdict onv_cli_add_axis(onv_cli *cli, const char *dim, const char *sizes);

@@ -5,7 +5,7 @@
 
 #include "cli/options.h"
 
-/* What an option of the program alone needs (needs.c); those of analyses are the library's (onv_option_missing). */
+/* What an option of the program alone needs (check.c); those of analyses are the library's (onv_option_missing). */
 typedef enum onv_cli_needs {
     ONV_NEEDS_NOTHING_HERE,
     ONV_NEEDS_CHECKPOINTS,
@@ -109,8 +109,5 @@ onv_cli_verdict onv_cli_read_words(const onv_cli_reading *reading, int argc, cha
 
 /* What does the work of an option of other programs or commands that this one does not have; NULL: nothing is known. */
 const char *onv_cli_hint(const char *option);
-
-/* Refuses the options that were given and need what was not. */
-onv_cli_verdict onv_cli_check_needs(const onv_cli *cli);
 
 #endif

@@ -1,4 +1,4 @@
-#include "cli/tools.h"
+/* The commands beside the analysis: `onnxvram plan`, `simulate` and `attach`. */
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,20 +1,14 @@
 #include "cli/work.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/files.h"
 #include "cli/guard.h"
-#include "cli/message.h"
 #include "cli/progress.h"
-#include "cli/verdict.h"
 
 enum { MOST_FIGURES = 16 };
-
-static void worsen(int32_t *status, int by)
-{
-    if (by > *status) *status = by;
-}
 
 /* --- Analyses ---------------------------------------------------------------------------------- */
 
@@ -65,7 +59,7 @@ static onv_analysis *look_at(const onv_cli_task *task, size_t model, onv_cli_rec
         if (!onv_cli_baseline_of(task->baseline, cli->models[model], cli->analysis.train != NULL,
                                  &figures, &error)) {
             record->ends = true;
-            worsen(&record->worst, onv_cli_complain(cli->baseline, &error));
+            onv_cli_worsen(&record->worst, onv_cli_complain(cli->baseline, &error));
             return NULL;
         }
     }
@@ -75,7 +69,7 @@ static onv_analysis *look_at(const onv_cli_task *task, size_t model, onv_cli_rec
     if (analysis != NULL) return analysis;
     record->ends = error.code == ONV_ERR_CANCELLED;
     record->failed = error;
-    worsen(&record->worst, onv_cli_fail_model(cli, model, &error));
+    onv_cli_worsen(&record->worst, onv_cli_fail_model(cli, model, &error));
     return NULL;
 }
 
@@ -149,7 +143,7 @@ static void report(const onv_cli_task *task, const onv_analysis *const *analyses
     size_t count = (size_t)record->n_analysed;
     if (!may_write(cli, analyses, count)) {
         record->ends = true;
-        worsen(&record->worst, EXIT_USAGE);
+        onv_cli_worsen(&record->worst, EXIT_USAGE);
         return;
     }
     for (size_t k = 0; k < cli->n_outputs; k++) {
@@ -163,11 +157,96 @@ static void report(const onv_cli_task *task, const onv_analysis *const *analyses
                                                 : write_part(task, k, analyses[0], record, &error);
         const char *name = onv_cli_output_name(cli->outputs[k].file);
         if (task->sinks != NULL) onv_cli_explain(&task->sinks[k], &error);
-        if (status != ONV_OK) worsen(&record->worst, onv_cli_complain(name, &error));
+        if (status != ONV_OK) onv_cli_worsen(&record->worst, onv_cli_complain(name, &error));
         record->kept[k] = status == ONV_OK;
         if (task->sinks == NULL || status != ONV_OK || onv_cli_flush(&task->sinks[k])) continue;
         record->kept[k] = false;
-        worsen(&record->worst, EXIT_UNUSABLE);
+        onv_cli_worsen(&record->worst, EXIT_UNUSABLE);
+    }
+}
+
+/* --- Verdicts: the exit status where nothing went wrong ---------------------------------------- */
+
+/* The answer, and what a device or a measurement said of it. */
+static int judge_alone(const onv_analysis *analysis)
+{
+    onv_answer_info answer;
+    onv_analysis_answer(analysis, &answer);
+    if (answer.is_contradicted) return EXIT_CONTRADICTED;
+    if (answer.out_of_memory) return EXIT_NO_FIT;
+    return answer.has_verdict && !answer.fits_some ? EXIT_NO_FIT : EXIT_DONE;
+}
+
+static int judge_warnings(const onv_cli *cli, const onv_analysis *analysis)
+{
+    onv_answer_info answer;
+    onv_analysis_answer(analysis, &answer);
+    return cli->analysis.strict && answer.warnings > 0 ? EXIT_WARNED : EXIT_DONE;
+}
+
+/* One line that says what grew. */
+static int judge_growth(const onv_cli *cli, const onv_analysis *analysis, onv_error *what)
+{
+    onv_growth_info growth;
+    size_t at = 0;
+    *what = (onv_error){0};
+    for (size_t i = 0; onv_analysis_growth(analysis, i, &growth); i++) {
+        if (!growth.exceeds || at >= sizeof what->message) continue;
+        at += (size_t)snprintf(what->message + at, sizeof what->message - at,
+                               "%s %s from %" PRIu64 " to %" PRIu64 " bytes",
+                               at == 0 ? "grew by more than is allowed:" : ",", growth.what,
+                               growth.before, growth.after);
+    }
+    if (at == 0) return EXIT_DONE;
+    if (at < sizeof what->message)
+        snprintf(what->message + at, sizeof what->message - at, " (since %s)",
+                 cli->is_diff ? cli->models[0] : cli->baseline);
+    return EXIT_NO_FIT;
+}
+
+/* Their sum is what has to fit, where they run together. */
+static int judge_together(const onv_cli *cli, const onv_analysis *analysis)
+{
+    onv_answer_device_info device;
+    size_t n = 0;
+    const onv_together_info *sum = &cli->sessions;
+    uint64_t needed = sum->is_sequential ? sum->largest_high : sum->total_high;
+    if (cli->report.together == NULL) return EXIT_DONE;
+    for (; onv_analysis_answer_device(analysis, n, &device); n++)
+        if (needed <= device.fit.usable) return EXIT_DONE;
+    return n > 0 ? EXIT_NO_FIT : EXIT_DONE;
+}
+
+int onv_cli_worse(int a, int b)
+{
+    static const int order[] = {EXIT_DONE, EXIT_WARNED, EXIT_NO_FIT, EXIT_CONTRADICTED};
+    int worst = a;
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        if (a == order[i] || b == order[i]) worst = order[i];
+    return worst;
+}
+
+/* `grown`: one line of what grew by more than is allowed, to be told once all reports are written; empty where nothing did. */
+static int judge_one(const onv_cli *cli, const onv_analysis *analysis, onv_error *grown)
+{
+    const int of[] = {judge_alone(analysis), judge_together(cli, analysis),
+                      judge_growth(cli, analysis, grown), judge_warnings(cli, analysis)};
+    int worst = EXIT_DONE;
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) worst = onv_cli_worse(worst, of[i]);
+    return worst;
+}
+
+/* For --quiet, whose report has none. */
+static void tell_warnings(const onv_analysis *analysis, const char *model)
+{
+    onv_diagnostic diagnostic;
+    for (size_t i = 0; onv_analysis_diagnostic(analysis, i, &diagnostic); i++) {
+        if (strcmp(diagnostic.severity, "warning") != 0) continue;
+        onv_error what = {.code = ONV_ERR_MODEL};
+        snprintf(what.message, sizeof what.message, "warning (%s)%s%s%s: %s", diagnostic.code,
+                 diagnostic.node[0] != '\0' ? " at node '" : "", diagnostic.node,
+                 diagnostic.node[0] != '\0' ? "'" : "", diagnostic.message);
+        onv_cli_complain(model, &what);
     }
 }
 
@@ -200,9 +279,9 @@ static void judge(const onv_cli_task *task, onv_analysis *const *analyses, const
     const onv_cli *cli = task->cli;
     for (size_t i = 0; i < record->n_analysed; i++) {
         onv_error grown;
-        record->verdict = onv_cli_worse(record->verdict, onv_cli_judge(cli, analyses[i], &grown));
+        record->verdict = onv_cli_worse(record->verdict, judge_one(cli, analyses[i], &grown));
         if (cli->report.verbosity < 0 || cli->analysis.strict)
-            onv_cli_tell_warnings(analyses[i], cli->models[models[i]]);
+            tell_warnings(analyses[i], cli->models[models[i]]);
         if (grown.message[0] != '\0') onv_cli_complain(cli->models[models[i]], &grown);
     }
 }
@@ -238,7 +317,7 @@ void onv_cli_work(void *context, onv_cli_record *record)
         record->model = i;
         if (!onv_cli_is_isolated(cli)) onv_cli_progress_begin(cli->models[i], i, cli->n_models);
         if (task->lost != NULL && task->lost[i].code != ONV_OK) {
-            worsen(&record->worst, onv_cli_fail_model(cli, i, &task->lost[i]));
+            onv_cli_worsen(&record->worst, onv_cli_fail_model(cli, i, &task->lost[i]));
             continue;
         }
         onv_analysis *analysis = look_at(task, i, record);
@@ -255,7 +334,7 @@ void onv_cli_work(void *context, onv_cli_record *record)
         conclude(task, analyses, models, record);
     else
         fputs("onnxvram: out of memory\n", stderr);
-    if (!good) worsen(&record->worst, EXIT_UNUSABLE);
+    if (!good) onv_cli_worsen(&record->worst, EXIT_UNUSABLE);
     for (size_t k = 0; k < cli->analysis.n_dims; k++) record->dims_found[k] = cli->dims_found[k];
     for (size_t i = 0; good && i < record->n_analysed; i++) onv_analysis_destroy(analyses[i]);
     free(analyses);

@@ -3,6 +3,7 @@
 #define ONV_CLI_WORK_H
 
 #include "cli/baseline.h"
+#include "cli/message.h"
 #include "cli/output.h"
 #include "cli/process.h"
 
@@ -28,5 +29,23 @@ int onv_cli_fail_model(onv_cli *cli, size_t model, const onv_error *why);
 
 /* Whether each dim of the command line was found in a model. */
 bool onv_cli_has_all_dims(const onv_cli *cli);
+
+/* What came of the models so far: exit statuses of failures, and of what was analysed. */
+typedef struct onv_cli_outcome {
+    int32_t worst, verdict;
+    size_t n_analysed;
+} onv_cli_outcome;
+
+static inline void onv_cli_worsen(int32_t *status, int by)
+{
+    if (by > *status) *status = by < EXIT_USAGE ? by : EXIT_USAGE;
+}
+
+/* Of two verdicts the one that counts: a contradiction, then what does not fit, then warnings. */
+int onv_cli_worse(int a, int b);
+
+/* Whether each model can have a process of its own, which writes its part of each report (stream.c); and all of that. */
+bool onv_cli_can_stream(const onv_cli *cli);
+void onv_cli_stream_all(onv_cli *cli, const onv_cli_baseline *baseline, onv_cli_outcome *outcome);
 
 #endif
