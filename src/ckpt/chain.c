@@ -17,6 +17,11 @@ typedef struct front_ends {
     uint64_t least_peak, least_cost; /* UINT64_MAX: no plan */
 } front_ends;
 
+/* By unit: ranges from it that end up to `end` are those from `period` units earlier, moved. */
+typedef struct twin {
+    uint32_t period, end;
+} twin;
+
 /* The range being solved is [s, t). */
 typedef struct solver {
     const onv_chain *chain;
@@ -30,6 +35,7 @@ typedef struct solver {
     uint64_t *total_cost;   /* of units before q; n_units + 1 entries */
     front_ends *ends;       /* by range, in rows of those that begin together */
     front_ends *ends_to;    /* the same in rows of those that end together */
+    twin *twins;
     point_list made, merged, best;
     bool thinned;
     bool failed; /* memory */
@@ -337,6 +343,70 @@ static void solve_range(solver *s, uint32_t first, uint32_t t)
     store(s, first, t);
 }
 
+/* --- Equal layers ------------------------------------------------------------------------------ */
+
+/* Whether all that counts from `at` on comes `period` units after what counts from the other one on. */
+static bool reads_alike(const solver *s, uint32_t at, uint32_t other, uint32_t period)
+{
+    bool is_late = at == other && (at == 0 || at >= s->chain->n_units);
+    return at == other + period || is_late;
+}
+
+/* Whether a unit is the one `period` units before, with so many bytes more at its turn. */
+static bool is_alike(const solver *s, uint32_t unit, uint32_t period, uint64_t more)
+{
+    const onv_chain_unit *a = &s->chain->units[unit - period], *b = &s->chain->units[unit];
+    const uint32_t *first = &s->first_tensor[unit], *before = first - period;
+    bool is = a->cost == b->cost && a->last_cost == b->last_cost &&
+              a->forward_bytes == b->forward_bytes && a->last_bytes == b->last_bytes &&
+              a->passing_bytes == b->passing_bytes && a->own_bytes == b->own_bytes &&
+              a->backward_bytes + more == b->backward_bytes && a->no_start == b->no_start &&
+              reads_alike(s, b->first_reader, a->first_reader, period) &&
+              first[1] - first[0] == before[1] - before[0];
+    for (uint32_t i = 0; is && i < first[1] - first[0]; i++) {
+        const onv_chain_tensor *v = &s->chain->tensors[before[0] + i],
+                               *w = &s->chain->tensors[first[0] + i];
+        is = v->bytes == w->bytes && v->saved_by_maker == w->saved_by_maker &&
+             v->n_readers == w->n_readers;
+        for (uint32_t k = 0; is && k < v->n_readers; k++)
+            is = v->readers[k].unit + period == w->readers[k].unit &&
+                 v->readers[k].saves == w->readers[k].saves;
+    }
+    return is;
+}
+
+/* Of each unit the longest stretch before the last unit that repeats one before it: units, turns, and what enters are alike. */
+static void find_twins(solver *s)
+{
+    const uint64_t *turn = s->chain->turn_bytes;
+    size_t n = s->chain->n_units;
+    for (uint32_t period = 1; period < n; period++) {
+        uint64_t more_behind = 0;
+        for (uint32_t u = (uint32_t)n - 1, end = u; u-- > period;) {
+            uint64_t more = turn[u + 1] - turn[u + 1 - period];
+            const uint64_t *enters = &s->entering[u * n + u], *other = enters - period * (n + 1);
+            uint32_t most = is_alike(s, u, period, more) ? more == more_behind ? end : u + 1 : u;
+            for (end = u; end < most && enters[end - u] == other[end - u];) end++;
+            more_behind = more;
+            if (end > s->twins[u].end) s->twins[u] = (twin){period, end};
+        }
+    }
+}
+
+/* The front of [first - period, t - period), with what is there in addition at this turn. */
+static void move_range(solver *s, uint32_t first, uint32_t t, uint32_t period)
+{
+    const onv_chain_front *front = &s->fronts[place_of(s->chain, first - period, t - period)];
+    uint64_t more = s->chain->turn_bytes[t] - s->chain->turn_bytes[t - period];
+    if (!empty(s, &s->best, front->count)) return;
+    for (uint32_t i = 0; i < front->count; i++) {
+        onv_chain_point at = front->at[i];
+        uint32_t choice = at.choice == KEEP ? KEEP : at.choice + period;
+        s->best.at[s->best.count++] = (onv_chain_point){at.peak_bytes + more, at.cost, choice};
+    }
+    store(s, first, t);
+}
+
 /* --- All ranges -------------------------------------------------------------------------------- */
 
 static onv_status check(const onv_chain *chain, onv_error *err)
@@ -376,6 +446,7 @@ static onv_status prepare(solver *s, onv_error *err)
     size_t n_ends = (n + 1) * (n + 1);
     s->ends = ONV_ARENA_ARRAY(s->arena, front_ends, n_ends);
     s->ends_to = ONV_ARENA_ARRAY(s->arena, front_ends, n_ends);
+    s->twins = ONV_ARENA_ARRAY(s->arena, twin, n);
     if (s->arena->failed) return onv_fail_memory(err);
     memset(s->ends, 0xff, n_ends * sizeof *s->ends);
     memset(s->ends_to, 0xff, n_ends * sizeof *s->ends_to);
@@ -389,6 +460,7 @@ static onv_status prepare(solver *s, onv_error *err)
         for (uint32_t first = v->maker + 1; first <= last_reader(v, UINT32_MAX); first++)
             if (entry(v, first) != UINT32_MAX) s->entering[first * n + entry(v, first)] += v->bytes;
     }
+    find_twins(s);
     return ONV_OK;
 }
 
@@ -408,7 +480,10 @@ static void solve_to(solver *s, uint32_t t)
                 s->crossing_on[q] += saved_bytes;
             }
         }
-        solve_range(s, first, t);
+        if (t <= s->twins[first].end)
+            move_range(s, first, t, s->twins[first].period);
+        else
+            solve_range(s, first, t);
     }
 }
 

@@ -77,11 +77,13 @@ static uint32_t some_units(uint64_t *seed, int round)
     return round % 25 == 0 ? most - (uint32_t)below(seed, 2) : 2 + (uint32_t)below(seed, 5);
 }
 
-/* A unit that reads one to three tensors, some of units far before. */
+/* A unit that reads one to three tensors, some of units far before. Every other chain repeats its first units, with three
+ * bytes more at each turn. */
 TEST(random_chains)
 {
     uint64_t seed = 20190703;
     for (int round = 0; round < 150; round++) {
+        const uint32_t period = round % 2 == 0 ? MAX_PLAN_UNITS : 1 + (uint32_t)below(&seed, 3);
         onv_chain_unit units[MAX_PLAN_UNITS] = {0};
         onv_chain_tensor tensors[MAX_PLAN_UNITS] = {0};
         onv_chain_reader readers[MAX_PLAN_UNITS][MAX_PLAN_UNITS];
@@ -106,6 +108,19 @@ TEST(random_chains)
                     readers[i][tensors[i].n_readers++] =
                         (onv_chain_reader){r, below(&seed, 3) != 0};
             turn[i] = below(&seed, 10);
+            if (i < period) continue;
+            units[i] = units[i - period];
+            units[i].backward_bytes += 3;
+            tensors[i] = tensors[i - period];
+            tensors[i].maker = i;
+            tensors[i].readers = readers[i];
+            tensors[i].n_readers = 0;
+            for (uint32_t k = 0; k < tensors[i - period].n_readers; k++) {
+                onv_chain_reader r = readers[i - period][k];
+                r.unit += period;
+                if (r.unit < n) readers[i][tensors[i].n_readers++] = r;
+            }
+            turn[i] = turn[i - period] + 3;
         }
         turn[n] = 0;
         onv_chain chain = {.units = units,
