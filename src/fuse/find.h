@@ -11,8 +11,7 @@ typedef struct onv_finder {
     ONV_VEC(onv_fusion) at; /* those so far */
     onv_fusing fusing;
     onv_fusing_kernels kernels;
-    uint32_t unrolled_end; /* behind the last call of nn.RNN that was looked at */
-    const char *note;      /* the last name of a call that was looked up, and its row */
+    const char *note; /* the last name of a call that was looked up, and its row */
     onv_aten_id noted;
     uint64_t rules[ONV_N_OP_NAMES]; /* that begin at nodes of an operator, as bits in their order */
     uint64_t forms[ONV_N_OP_NAMES]; /* likewise: that end with it (decomposed.c) */
@@ -62,11 +61,6 @@ void onv_find_publish(onv_finder *s, const onv_group *g, onv_fusion fusion);
 
 /* From the Softmax on. */
 void onv_find_attention(onv_finder *s, const onv_node *softmax);
-
-/* --- unrolled.c ------------------------------------------------------------------------------ */
-
-/* From the first product of a call of nn.RNN on. */
-void onv_find_unrolled(onv_finder *s, const onv_node *node);
 
 /* --- encoder.c ----------------------------------------------------------------------------- */
 

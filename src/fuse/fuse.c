@@ -271,7 +271,6 @@ static const struct {
     void (*find)(onv_finder *s, const onv_node *node);
 } rules[] = {
     {"fuse.encoder_layer", ONV_OP_OTHER, onv_find_encoder_layer},
-    {"fuse.unrolled", ONV_OP_OTHER, onv_find_unrolled},
     {"fuse.noted", ONV_OP_OTHER, onv_find_noted},
     {"fuse.formula", ONV_N_OP_NAMES, onv_find_formula},
     {"fuse.linear", ONV_OP_MatMul, match_linear},

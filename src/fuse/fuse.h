@@ -24,7 +24,6 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_ADAPTIVE_POOL, /* x */
     ONV_FUSION_ENCODER_LAYER, /* x; layer */
     ONV_FUSION_CELL,          /* x, key: gates of input and state; value, state: before and after */
-    ONV_FUSION_UNROLLED,      /* x; recurrence */
 } onv_fusion_kind;
 
 /* A product with a weight, as nn.TransformerEncoderLayer has four: query, key and value, what is behind
@@ -44,18 +43,6 @@ typedef struct onv_encoder_layer {
     int64_t heads;
 } onv_encoder_layer;
 
-enum { ONV_MAX_RECURRENT_WEIGHTS = 128 };
-
-/* A call of nn.RNN that the exporter wrote step by step. */
-typedef struct onv_recurrence {
-    onv_value_id x;                                  /* [steps, batch, inputs] */
-    onv_value_id weights[ONV_MAX_RECURRENT_WEIGHTS]; /* and biases, of a layer after the other */
-    uint32_t n_weights;
-    uint32_t projections, directions; /* the former: layers times directions */
-    bool has_sequence;                /* what the fusion ends with; else it is a final state */
-    onv_node_id first, end;           /* its nodes; behind them */
-} onv_recurrence;
-
 typedef struct onv_fusion {
     onv_fusion_kind kind;
     onv_node_id last;
@@ -66,7 +53,6 @@ typedef struct onv_fusion {
     onv_node_id first; /* ATTENTION: of its nodes */
     const char *name;  /* POINTWISE: of the row of ATen, static */
     const onv_encoder_layer *layer;
-    const onv_recurrence *recurrence;
 } onv_fusion;
 
 /* Attention without a kernel of its own, as scaled_dot_product_attention runs it: query and key are

@@ -281,7 +281,6 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
         onv_lower_recurrent(l, onv_model_node(l->emit.model, f->last));
         break;
     case ONV_FUSION_CELL: onv_lower_cell(l, f); break;
-    case ONV_FUSION_UNROLLED: onv_lower_unrolled(l, f->recurrence, f->out); break;
     case ONV_FUSION_PACKED: lower_packed(l, f, x); break;
     }
 }

@@ -199,7 +199,6 @@ static void say_of_nodes(onv_lowering *l)
 static void say_of_training(onv_lowering *l)
 {
     const onv_fusions *f = l->fusions;
-    onv_cells_report(l);
     say_of_nodes(l);
     say_of_mode(l);
     onv_parts_report(l);
@@ -218,6 +217,7 @@ void onv_lowering_report(onv_lowering *l)
     say_once(l->said, ONV_SAID_grouped_queries, l->fusions->n_grouped, NULL, 0, NULL);
     say_of_caches(l);
     onv_signature_report(l);
+    onv_cells_report(l);
     if (l->emit.options->inference) {
         say_of_inference(l);
     } else {

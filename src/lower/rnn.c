@@ -138,96 +138,6 @@ void onv_lower_recurrent(onv_lowering *l, const onv_node *node)
     onv_vec_cleanup(&weights);
 }
 
-/* --- nn.RNN, step by step ------------------------------------------------------------------------ */
-
-/* Zeros that the module makes for all layers. */
-static uint32_t emit_state(onv_emitter *e, const onv_recurrence *call, const onv_rnn_problem *p)
-{
-    const int64_t dims[] = {(int64_t)call->projections, p->batch, p->hidden};
-    onv_emit_begin(e, "zeros");
-    uint32_t state = onv_emit_out(e, onv_tensor_new(e, (uint8_t)p->dtype, 3, dims, NULL));
-    onv_emit_end(e);
-    return state;
-}
-
-/* Last states that the module gives: results of steps that it reads behind the sequence. */
-static void emit_last_states(onv_lowering *l, const onv_recurrence *call, onv_node_id last)
-{
-    for (uint32_t i = last.index + 1; i < call->end.index; i++) {
-        const onv_node *node = &l->emit.model->nodes.at[i];
-        for (uint32_t k = 0; k < node->n_inputs; k++) {
-            onv_value_id id = node->inputs[k];
-            onv_node_id from =
-                onv_is_value(id) ? onv_model_value(l->emit.model, id)->producer : ONV_NO_NODE;
-            if (!onv_is_node(from) || from.index < call->first.index || from.index > last.index ||
-                (call->has_sequence && from.index == last.index) || l->values[id.index].is_known)
-                continue;
-            onv_value_set(l, id, onv_emit_out(&l->emit, onv_value_new(l, id, ONV_UNDEFINED)));
-        }
-    }
-}
-
-/* Those of one layer: as many as the others have. */
-static void take_weights(onv_lowering *l, const onv_recurrence *call, uint32_t nth,
-                         uint32_t n_layers, tensors *weights)
-{
-    uint32_t each = call->n_weights / n_layers;
-    weights->count = 0;
-    for (uint32_t i = nth * each; i < (nth + 1) * each && l->emit.status == ONV_OK; i++) {
-        uint32_t tensor = onv_value_tensor(l, call->weights[i]);
-        if (tensor != ONV_NO_TENSOR && !onv_vec_push(weights, tensor))
-            l->emit.status = onv_fail_memory(l->emit.err);
-    }
-    onv_amp_rnn_weights(&l->emit, weights->at, weights->count);
-}
-
-/* The exporter writes no dropout between the layers. */
-static void note_dropout(onv_saying *said, uint64_t values, bool bidirectional)
-{
-    onv_tally *more = &said[ONV_SAID_deep_calls].of;
-    uint64_t mask = onv_cudnn_rnn_dropout_bytes(values, bidirectional);
-    more->bytes = onv_u64_plus(more->bytes, mask);
-}
-
-void onv_lower_unrolled(onv_lowering *l, const onv_recurrence *call, onv_value_id out)
-{
-    uint32_t n_layers = call->projections / call->directions;
-    onv_node_id last = onv_model_value(l->emit.model, out)->producer;
-    tensors weights = {0};
-    onv_rnn_layer r = {.c = ONV_NO_TENSOR, .lengths = ONV_NO_TENSOR};
-    onv_shape x, y;
-    r.x = onv_amp_rnn(&l->emit, onv_value_tensor(l, call->x));
-    if (r.x == ONV_NO_TENSOR || !onv_value_shape(l, call->x, &x) || !onv_value_shape(l, out, &y))
-        return;
-    int64_t width = y.dims[y.rank - 1]; /* of a state, or of both directions */
-    r.problem = (onv_rnn_problem){.cell = ONV_RNN_PLAIN,
-                                  .dtype = (onv_dtype)onv_tensor_at(&l->emit, r.x).dtype,
-                                  .steps = x.dims[0],
-                                  .batch = x.dims[1],
-                                  .input = x.dims[2],
-                                  .hidden = call->has_sequence ? width / call->directions : width,
-                                  .bidirectional = call->directions == 2};
-    r.h = emit_state(&l->emit, call, &r.problem);
-    for (uint32_t i = 0; i < n_layers && l->emit.status == ONV_OK; i++) {
-        take_weights(l, call, i, n_layers, &weights);
-        r.weights = weights.at;
-        r.n_weights = weights.count;
-        r.begins = i == 0;
-        if (i > 0) note_dropout(l->said, onv_tensor_at(&l->emit, r.x).elems, call->directions == 2);
-        r.out = onv_emit_rnn_output(&l->emit, &r.problem);
-        uint64_t reserve = onv_emit_rnn_begin(&l->emit, &r);
-        if (i + 1 == n_layers) emit_last_states(l, call, last);
-        onv_emit_rnn_end(&l->emit, reserve);
-        r.x = onv_emit_rnn_sequence(&l->emit, r.out);
-        r.h = ONV_NO_TENSOR; /* of all layers, which the first one keeps */
-    }
-    l->recurrent.origin = (onv_origin){0};
-    l->recurrent.call = NULL;
-    l->said[ONV_SAID_deep_calls].of.count += n_layers > 1 && !l->emit.options->inference;
-    if (call->has_sequence) onv_value_set(l, out, r.x);
-    onv_vec_cleanup(&weights);
-}
-
 /* --- Cells ------------------------------------------------------------------------------------- */
 
 /* The product that gates are: its bias is the kernel's. */
@@ -267,8 +177,6 @@ void onv_lower_cell(onv_lowering *l, const onv_fusion *f)
 
 void onv_cells_report(onv_lowering *l)
 {
-    onv_tally *deep = &l->said[ONV_SAID_deep_calls].of;
-    deep->bytes = onv_u64_plus(deep->bytes, onv_cudnn_dropout_state(&l->emit.options->cuda));
     /* What the kernel keeps beside what the parts do, in halves of the state for each tanh: both gates, from the
      * input and the state, and a workspace of 5 (4) states; measured with PyTorch 2.15. */
     static const struct {
@@ -278,15 +186,18 @@ void onv_cells_report(onv_lowering *l)
     uint64_t bytes = 0, calls[2] = {0};
     for (size_t i = 0; i < l->emit.model->nodes.count && !l->emit.options->on_cpu; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
-        if (node->code != ONV_OP_Tanh) continue;
-        if (l->fusions->of_node[i] != 0) continue;
-        for (size_t k = 0; k < 2; k++) {
-            if (strcmp(onv_noted(node)->module_class, cells[k].class) != 0) continue;
-            uint64_t state = onv_tensor_at(&l->emit, onv_value_tensor(l, node->outputs[0])).bytes;
+        const char *class = onv_noted(node)->module_class;
+        if (!ONV_IS_ANY(node, ONV_OP_Tanh, ONV_OP_Relu) || l->fusions->of_node[i] != 0) continue;
+        uint64_t state = onv_tensor_at(&l->emit, onv_value_tensor(l, node->outputs[0])).bytes;
+        if (strcmp(class, "torch.nn.modules.rnn.RNN") == 0)
+            onv_say(l->said, ONV_SAID_steps, NULL, state, NULL);
+        for (size_t k = 0; k < 2 && node->code == ONV_OP_Tanh; k++) {
+            if (strcmp(class, cells[k].class) != 0) continue;
             bytes = onv_u64_plus(bytes, onv_u64_times(state, cells[k].halves) / 2);
             calls[k]++;
         }
     }
     uint64_t all = calls[0] / cells[0].tanhs + calls[1] / cells[1].tanhs + calls[1] % 2;
-    l->said[ONV_SAID_cells].of = (onv_tally){.count = (uint32_t)all, .bytes = bytes};
+    if (!l->emit.options->inference)
+        l->said[ONV_SAID_cells].of = (onv_tally){.count = (uint32_t)all, .bytes = bytes};
 }

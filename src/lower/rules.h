@@ -81,9 +81,7 @@ void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
 void onv_lower_cell(onv_lowering *l, const onv_fusion *fusion);
 /* Whether the product is the gates of a cell, whose kernel adds the bias. */
 bool onv_feeds_cell(const onv_lowering *l, const onv_node *node);
-/* A call of nn.RNN that the exporter wrote step by step; `out`: the sequence that it gives. */
-void onv_lower_unrolled(onv_lowering *l, const onv_recurrence *call, onv_value_id out);
-void onv_cells_report(onv_lowering *l); /* of those that stay in parts, after lowering */
+void onv_cells_report(onv_lowering *l); /* of cells and steps that stay in parts, after lowering */
 /* Dropout between the layers of a recurrent module, which cuDNN runs inside: false where it is none. */
 bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node);
 
