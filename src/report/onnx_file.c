@@ -12,14 +12,14 @@
  * What an earlier run added is replaced. Types are those of the model as it is, with nothing bound:
  * a file that still takes any batch must not say that its values have one.
  *
- * Lengths stand before messages, so the graph is gone through twice: once for the lengths of what is written anew. Graphs of
- * nodes recurse; loading has bounded how deep they nest. */
+ * Lengths stand before messages, so that all of it is made before it is written (onnx_made.h). Graphs of nodes recurse; loading
+ * has bounded how deep they nest. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "load/source.h"
-#include "report/onnx_splice.h"
+#include "report/onnx_made.h"
 
 enum {
     MODEL_GRAPH = 7,
@@ -36,12 +36,7 @@ enum {
 
 enum { IR_OF_VALUE_METADATA = 10 };
 
-/* --- The graph ------------------------------------------------------------------------------------ */
-
-static onv_status broken(const onv_splice *s)
-{
-    return onv_fail(s->job->err, ONV_ERR_IO, "the file changed while it was read");
-}
+/* --- Nodes ---------------------------------------------------------------------------------------- */
 
 static bool is_info(const onv_wire_field *field)
 {
@@ -50,37 +45,46 @@ static bool is_info(const onv_wire_field *field)
             field->number == GRAPH_VALUE_INFO);
 }
 
-/* The nodes of the main graph. */
-static onv_status list_nodes(onv_splice *s)
+static onv_status broken(const onv_splice *s)
+{
+    return onv_fail(s->job->err, ONV_ERR_IO, "the file changed while it was read");
+}
+
+static bool is_node(const onv_wire_field *field)
+{
+    return field->number == GRAPH_NODE && field->type == ONV_WIRE_BYTES;
+}
+
+/* The nodes of the main graph, as in the file. */
+static onv_status list_nodes(onv_splice *s, onv_span graph, onv_span **nodes)
 {
     onv_wire_field field;
     size_t count = 0;
-    const unsigned char *at = s->graph.at;
-    while (at < s->graph.end) {
-        if (!onv_wire_next(&at, s->graph.end, &field)) return broken(s);
-        count += field.number == GRAPH_NODE && field.type == ONV_WIRE_BYTES;
-    }
+    for (const unsigned char *at = graph.at; onv_wire_next(&at, graph.end, &field);)
+        count += is_node(&field);
+    *nodes = ONV_ARENA_ARRAY(s->job->arena, onv_span, count + 1);
     s->nodes = ONV_ARENA_ARRAY(s->job->arena, onv_span, count + 1);
-    if (s->nodes == NULL) return onv_fail_memory(s->job->err);
-    for (at = s->graph.at; at < s->graph.end && onv_wire_next(&at, s->graph.end, &field);)
-        if (field.number == GRAPH_NODE && field.type == ONV_WIRE_BYTES && s->n_nodes < count)
-            s->nodes[s->n_nodes++] = (onv_span){field.start, field.end};
+    if (*nodes == NULL || s->nodes == NULL) return onv_fail_memory(s->job->err);
+    for (const unsigned char *at = graph.at; onv_wire_next(&at, graph.end, &field);)
+        if (is_node(&field) && s->n_nodes < count)
+            (*nodes)[s->n_nodes++] = (onv_span){field.start, field.end};
     return ONV_OK;
 }
 
 /* A function's nodes are one node of the file: they must follow each other. */
-static onv_status order_nodes(onv_splice *s)
+static onv_status order_nodes(onv_splice *s, onv_span graph)
 {
     const onv_order_result *order = &s->view->order;
-    if (order == NULL || strcmp(order->name, "model") == 0) return ONV_OK;
+    onv_span *nodes;
+    if (strcmp(order->name, "model") == 0) return ONV_OK;
+    ONV_TRY(list_nodes(s, graph, &nodes));
     bool *done = ONV_ARENA_ARRAY(s->job->arena, bool, s->n_nodes + 1);
-    s->order = ONV_ARENA_ARRAY(s->job->arena, uint32_t, s->n_nodes + 1);
-    if (done == NULL || s->order == NULL) return onv_fail_memory(s->job->err);
-    uint32_t n = 0;
+    if (done == NULL) return onv_fail_memory(s->job->err);
+    uint32_t n = 0, last = UINT32_MAX;
     for (uint32_t i = 0; i < order->n_nodes; i++) {
         const onv_node *node = onv_model_node(&s->view->model, order->nodes[i]);
         if (node->place >= s->n_nodes) return broken(s);
-        if (n > 0 && s->order[n - 1] == node->place) continue;
+        if (node->place == last) continue;
         if (done[node->place]) {
             onv_status status = onv_fail(
                 s->job->err, ONV_ERR_USAGE,
@@ -91,11 +95,12 @@ static onv_status order_nodes(onv_splice *s)
             onv_error_at(s->job->err, node->name, node->op_type);
             return status;
         }
-        done[node->place] = true;
-        s->order[n++] = node->place;
+        last = node->place;
+        done[last] = true;
+        s->nodes[n++] = nodes[last];
     }
     for (uint32_t i = 0; i < s->n_nodes; i++) /* calls of functions without nodes */
-        if (!done[i]) s->order[n++] = i;
+        if (!done[i]) s->nodes[n++] = nodes[i];
     return ONV_OK;
 }
 
@@ -163,47 +168,22 @@ static bool find_inner(onv_splice *s, onv_graph_id outer, onv_span node, onv_spa
 
 /* --- The graph ------------------------------------------------------------------------------------ */
 
-typedef struct around {
-    uint64_t before; /* bytes that were counted */
-    size_t length;   /* which */
-} around;
+static void put_graph(onv_splice *s, onv_made *to, onv_graph_id id, onv_span graph);
 
-/* A message whose parts are written one by one: its length is what was counted. */
-static around begin_message(onv_splice *s, uint32_t field)
-{
-    around message = {s->bytes, s->lengths.count};
-    if (!s->is_counting)
-        onv_splice_tag(s, field,
-                       s->next_length < s->lengths.count ? s->lengths.at[s->next_length++] : 0);
-    else if (!onv_vec_push(&s->lengths, (uint64_t)0))
-        s->scratch.failed = true;
-    return message;
-}
-
-static void end_message(onv_splice *s, uint32_t field, around message)
-{
-    if (!s->is_counting || message.length >= s->lengths.count) return;
-    s->lengths.at[message.length] = s->bytes - message.before;
-    onv_splice_tag(s, field, s->bytes - message.before);
-}
-
-static onv_status put_graph(onv_splice *s, onv_graph_id id, onv_span graph);
-
-static onv_status put_attribute(onv_splice *s, onv_span attribute, onv_graph_id inner)
+static void put_attribute(onv_splice *s, onv_made *to, onv_span attribute, onv_graph_id inner)
 {
     onv_wire_field field;
-    around message = begin_message(s, NODE_ATTRIBUTE);
+    onv_made made = {.arena = to->arena};
     for (const unsigned char *at = attribute.at; onv_wire_next(&at, attribute.end, &field);) {
         if (field.number != ATTRIBUTE_GRAPH || field.type != ONV_WIRE_BYTES) {
-            onv_splice_span(s, (onv_span){field.start, field.end});
+            onv_made_span(&made, (onv_span){field.start, field.end});
             continue;
         }
-        around graph = begin_message(s, ATTRIBUTE_GRAPH);
-        ONV_TRY(put_graph(s, inner, (onv_span){field.value, field.end}));
-        end_message(s, ATTRIBUTE_GRAPH, graph);
+        onv_made graph = {.arena = to->arena};
+        put_graph(s, &graph, inner, (onv_span){field.value, field.end});
+        onv_made_message(&made, ATTRIBUTE_GRAPH, &graph);
     }
-    end_message(s, NODE_ATTRIBUTE, message);
-    return ONV_OK;
+    onv_made_message(to, NODE_ATTRIBUTE, &made);
 }
 
 static bool is_attribute(const onv_wire_field *field)
@@ -212,87 +192,72 @@ static bool is_attribute(const onv_wire_field *field)
 }
 
 /* A node as it is, but for the graphs of its attributes. `whole` begins with its tag. */
-static onv_status put_node(onv_splice *s, onv_graph_id outer, onv_span whole)
+static void put_node(onv_splice *s, onv_made *to, onv_graph_id outer, onv_span whole)
 {
     onv_wire_field field, self;
     onv_graph_id inner;
     bool has_inner = false;
     const unsigned char *at = whole.at;
-    if (!onv_wire_next(&at, whole.end, &self)) return broken(s);
-    onv_span node = {self.value, self.end};
-    for (at = node.at; !has_inner && onv_wire_next(&at, node.end, &field);)
-        has_inner = is_attribute(&field) &&
-                    find_inner(s, outer, node, (onv_span){field.value, field.end}, &inner);
-    if (!has_inner) {
-        onv_splice_span(s, whole);
-        return ONV_OK;
+    onv_made made = {.arena = to->arena};
+    if (!onv_wire_next(&at, whole.end, &self)) {
+        s->is_broken = true;
+        return;
     }
-    around message = begin_message(s, GRAPH_NODE);
+    onv_span node = {self.value, self.end};
     for (at = node.at; onv_wire_next(&at, node.end, &field);) {
         onv_span part = {field.value, field.end};
-        if (is_attribute(&field) && find_inner(s, outer, node, part, &inner))
-            ONV_TRY(put_attribute(s, part, inner));
+        bool is_inner = is_attribute(&field) && find_inner(s, outer, node, part, &inner);
+        has_inner |= is_inner;
+        if (is_inner)
+            put_attribute(s, &made, part, inner);
         else
-            onv_splice_span(s, (onv_span){field.start, field.end});
+            onv_made_span(&made, (onv_span){field.start, field.end});
     }
-    end_message(s, GRAPH_NODE, message);
-    return ONV_OK;
+    if (has_inner)
+        onv_made_message(to, GRAPH_NODE, &made);
+    else
+        onv_made_span(to, whole);
+    onv_vec_cleanup(&made.pieces);
 }
 
 /* Entries for outputs of nodes that have none. */
-static void put_new_infos(onv_splice *s, onv_graph_id id, onv_span graph)
+static void put_new_infos(onv_splice *s, onv_made *to, onv_graph_id id, onv_span graph)
 {
     onv_wire_field field, part;
     uint32_t value;
     for (const unsigned char *at = graph.at; onv_wire_next(&at, graph.end, &field);) {
-        if (field.number != GRAPH_NODE || field.type != ONV_WIRE_BYTES) continue;
+        if (!is_node(&field)) continue;
         for (const unsigned char *in = field.value; onv_wire_next(&in, field.end, &part);) {
             if (part.number != NODE_OUTPUT || part.type != ONV_WIRE_BYTES) continue;
-            bool found = onv_splice_find(s, id, (onv_span){part.value, part.end}, &value) != NULL;
-            if (found && !s->has_info[value])
-                onv_splice_new_info(s, (onv_span){part.value, part.end}, value);
+            onv_span name = {part.value, part.end};
+            if (onv_splice_find(s, id, name, &value) != NULL && !s->has_info[value])
+                onv_splice_new_info(s, to, name, value);
         }
-        if (s->job->out->failed) return;
     }
 }
 
-static onv_status put_graph(onv_splice *s, onv_graph_id id, onv_span graph)
+static void put_graph(onv_splice *s, onv_made *to, onv_graph_id id, onv_span graph)
 {
     onv_wire_field field;
-    size_t node = 0;
-    bool is_main = id.index == 0;
-    for (const unsigned char *at = graph.at; at < graph.end && !s->job->out->failed;) {
-        if (!onv_wire_next(&at, graph.end, &field)) return broken(s);
-        bool is_node = field.number == GRAPH_NODE && field.type == ONV_WIRE_BYTES;
+    size_t n = 0;
+    const unsigned char *at = graph.at;
+    while (onv_wire_next(&at, graph.end, &field)) {
+        onv_span whole = {field.start, field.end};
         if (is_info(&field)) {
-            uint32_t value = onv_splice_value_of(s, id, (onv_span){field.value, field.end});
-            if (value != UINT32_MAX) s->has_info[value] = true;
-            onv_splice_info(s, id, &field);
-        } else if (is_node) {
-            onv_span whole = {field.start, field.end};
-            if (is_main && s->order != NULL) {
-                if (node == s->n_nodes) return broken(s);
-                whole = s->nodes[s->order[node++]];
-            }
-            ONV_TRY(put_node(s, id, whole));
+            onv_splice_info(s, to, id, &field);
+        } else if (is_node(&field)) {
+            bool is_ordered = id.index == 0 && s->nodes != NULL;
+            s->is_broken |= is_ordered && n == s->n_nodes;
+            put_node(s, to, id, is_ordered && n < s->n_nodes ? s->nodes[n++] : whole);
         } else {
-            onv_splice_span(s, (onv_span){field.start, field.end});
+            onv_made_span(to, whole);
         }
     }
-    put_new_infos(s, id, graph);
-    return ONV_OK;
+    s->is_broken |= at < graph.end;
+    put_new_infos(s, to, id, graph);
 }
 
 /* --- The model ------------------------------------------------------------------------------------ */
-
-static void put_note(onv_splice *s, const char *key, const char *value)
-{
-    onv_made pair = {0};
-    if (value == NULL) return;
-    onv_made_field(&pair, ONV_PAIR_KEY, key, strlen(key));
-    onv_made_field(&pair, ONV_PAIR_VALUE, value, strlen(value));
-    onv_splice_made(s, MODEL_METADATA, &pair);
-}
 
 /* "batch=8 seq=128"; inputs whose shapes were given stand there alone. */
 static const char *sizes_text(onv_splice *s)
@@ -309,55 +274,55 @@ static const char *sizes_text(onv_splice *s)
     return all;
 }
 
-static void put_model_notes(onv_splice *s)
+static void put_note(onv_made *to, const char *key, const char *value)
 {
-    const onv_live *live = &s->view->live;
-    put_note(s, ONV_SPLICE_PREFIX "version", onv_version());
-    put_note(s, ONV_SPLICE_PREFIX "order", s->view->order.name);
-    if (s->view->infer.bounds.count > 0) put_note(s, ONV_SPLICE_PREFIX "sizes", sizes_text(s));
-    put_note(s, ONV_SPLICE_PREFIX "weight_bytes", onv_splice_number(s, live->weight_bytes));
-    if (live->unknown > 0) return;
-    put_note(s, ONV_SPLICE_PREFIX "peak_bytes", onv_splice_number(s, live->peak_bytes));
-    put_note(s, ONV_SPLICE_PREFIX "peak_step", onv_splice_number(s, live->peak_step));
+    if (value != NULL) onv_made_pair(to, MODEL_METADATA, key, value);
 }
 
-static onv_status put_model(onv_splice *s)
+static void put_model_notes(onv_splice *s, onv_made *to)
 {
-    const unsigned char *end = s->file.end;
+    const onv_live *live = &s->view->live;
+    put_note(to, ONV_SPLICE_PREFIX "version", onv_version());
+    put_note(to, ONV_SPLICE_PREFIX "order", s->view->order.name);
+    if (s->view->infer.bounds.count > 0) put_note(to, ONV_SPLICE_PREFIX "sizes", sizes_text(s));
+    put_note(to, ONV_SPLICE_PREFIX "weight_bytes", onv_splice_number(s, live->weight_bytes));
+    if (live->unknown > 0) return;
+    put_note(to, ONV_SPLICE_PREFIX "peak_bytes", onv_splice_number(s, live->peak_bytes));
+    put_note(to, ONV_SPLICE_PREFIX "peak_step", onv_splice_number(s, live->peak_step));
+}
+
+static void put_model(onv_splice *s, onv_made *to, onv_span file)
+{
     onv_wire_field field;
-    for (const unsigned char *at = s->file.at; at < end && !s->job->out->failed;) {
-        if (!onv_wire_next(&at, end, &field)) return broken(s);
+    const unsigned char *at = file.at;
+    while (onv_wire_next(&at, file.end, &field)) {
         onv_span part = {field.value, field.end};
         bool is_bytes = field.type == ONV_WIRE_BYTES;
         if (is_bytes && field.number == MODEL_METADATA && onv_splice_is_ours(part)) continue;
-        if (is_bytes && field.number == MODEL_GRAPH) {
-            around message = begin_message(s, MODEL_GRAPH);
-            ONV_TRY(put_graph(s, (onv_graph_id){0}, part));
-            end_message(s, MODEL_GRAPH, message);
+        if (!is_bytes || field.number != MODEL_GRAPH) {
+            onv_made_span(to, (onv_span){field.start, field.end});
             continue;
         }
-        onv_splice_span(s, (onv_span){field.start, field.end});
+        onv_made graph = {.arena = to->arena};
+        put_graph(s, &graph, (onv_graph_id){0}, part);
+        onv_made_message(to, MODEL_GRAPH, &graph);
     }
-    put_model_notes(s);
-    return ONV_OK;
+    s->is_broken |= at < file.end;
+    put_model_notes(s, to);
 }
 
-static onv_status splice_model(onv_splice *s)
+static onv_status splice_model(onv_splice *s, onv_made *to)
 {
     onv_source *source = s->view->model.source;
-    ONV_TRY(onv_source_view(source, 0, source->bytes, &s->file.at, s->job->err));
-    s->file.end = s->file.at + source->bytes;
-    if (!onv_splice_part(s->file, MODEL_GRAPH, &s->graph)) return broken(s);
+    onv_span file, graph;
+    ONV_TRY(onv_source_view(source, 0, source->bytes, &file.at, s->job->err));
+    file.end = file.at + source->bytes;
+    if (!onv_splice_part(file, MODEL_GRAPH, &graph)) return broken(s);
     if (!onv_splice_list_values(s)) return onv_fail_memory(s->job->err);
-    ONV_TRY(list_nodes(s));
-    ONV_TRY(order_nodes(s));
-    s->is_counting = true;
-    around message = begin_message(s, MODEL_GRAPH);
-    ONV_TRY(put_graph(s, (onv_graph_id){0}, s->graph));
-    end_message(s, MODEL_GRAPH, message);
-    s->is_counting = false;
-    ONV_TRY(put_model(s));
-    return s->scratch.failed ? onv_fail_memory(s->job->err) : ONV_OK;
+    ONV_TRY(order_nodes(s, graph));
+    put_model(s, to, file);
+    if (s->is_broken) return broken(s);
+    return s->scratch.failed || to->arena->failed ? onv_fail_memory(s->job->err) : ONV_OK;
 }
 
 onv_status onv_format_onnx_write(const onv_report_job *job)
@@ -375,9 +340,11 @@ onv_status onv_format_onnx_write(const onv_report_job *job)
                     .view = view,
                     .types = view->unbound != NULL ? view->unbound : &view->model,
                     .has_metadata = view->model.ir_version >= IR_OF_VALUE_METADATA};
+    onv_made made = {.arena = job->arena};
     onv_arena_init(&s.scratch, SIZE_MAX);
-    onv_status status = splice_model(&s);
+    onv_status status = splice_model(&s, &made);
+    if (status == ONV_OK) onv_made_write(&made, job->out);
+    onv_vec_cleanup(&made.pieces);
     onv_arena_cleanup(&s.scratch);
-    onv_vec_cleanup(&s.lengths);
     return status;
 }

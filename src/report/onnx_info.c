@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "program/attached.h"
-#include "report/onnx_splice.h"
+#include "report/onnx_made.h"
 
 enum {
     GRAPH_VALUE_INFO = 13,
@@ -21,29 +21,6 @@ enum {
 };
 
 enum { LONGEST_DIM = 256 };
-
-/* --- Output --------------------------------------------------------------------------------------- */
-
-static void put(onv_splice *s, const void *data, size_t n)
-{
-    if (s->is_counting)
-        s->bytes += n;
-    else if (n > 0)
-        onv_write_bytes(s->job->out, data, n);
-}
-
-void onv_splice_span(onv_splice *s, onv_span r)
-{
-    put(s, r.at, (size_t)(r.end - r.at));
-}
-
-void onv_splice_tag(onv_splice *s, uint32_t field, uint64_t length)
-{
-    unsigned char bytes[2 * ONV_VARINT_MOST_BYTES];
-    size_t n = onv_varint_write((uint64_t)field << 3 | ONV_WIRE_BYTES, bytes);
-    n += onv_varint_write(length, bytes + n);
-    put(s, bytes, n);
-}
 
 /* --- Values by name ------------------------------------------------------------------------------- */
 
@@ -103,7 +80,7 @@ const onv_value *onv_splice_find(onv_splice *s, onv_graph_id graph, onv_span nam
 }
 
 /* The value that an entry is about; UINT32_MAX: none. */
-uint32_t onv_splice_value_of(onv_splice *s, onv_graph_id graph, onv_span info)
+static uint32_t value_of(onv_splice *s, onv_graph_id graph, onv_span info)
 {
     onv_wire_field field;
     uint32_t index = UINT32_MAX;
@@ -148,7 +125,7 @@ static size_t list_notes(onv_splice *s, uint32_t value, note *notes)
 
 static void add_notes(onv_splice *s, const note *notes, size_t n, onv_made *to)
 {
-    onv_made doc = {0};
+    onv_made doc = {.arena = to->arena};
     for (size_t i = 0; i < n; i++) {
         if (s->has_metadata) {
             onv_made_pair(to, INFO_METADATA, notes[i].key, notes[i].value);
@@ -171,7 +148,7 @@ static bool is_made(const char *dim)
 
 static void add_dim(onv_splice *s, onv_dim d, onv_made *shape)
 {
-    onv_made dim = {0};
+    onv_made dim = {.arena = shape->arena};
     if (onv_dim_is_const(d) && d.raw >= 0) {
         onv_made_number(&dim, DIM_VALUE, (uint64_t)d.raw);
     } else if (onv_dim_is_expr(d)) {
@@ -188,7 +165,7 @@ static bool add_type(onv_splice *s, uint32_t value, onv_made *to)
     const onv_type *type = &s->types->values.at[value].type;
     bool is_sparse = type->kind == ONV_TYPE_SPARSE_TENSOR;
     if ((type->kind != ONV_TYPE_TENSOR && !is_sparse) || type->dtype == ONV_UNDEFINED) return false;
-    onv_made shape = {0}, tensor = {0}, whole = {0};
+    onv_made shape = {.arena = to->arena}, tensor = shape, whole = shape;
     onv_made_number(&tensor, TENSOR_ELEM, type->dtype);
     for (int i = 0; i < type->rank; i++) add_dim(s, type->dims[i], &shape);
     if (type->rank >= 0) onv_made_message(&tensor, TENSOR_SHAPE, &shape);
@@ -271,46 +248,44 @@ static void add_info(onv_splice *s, onv_span info, uint32_t value, bool may_type
                 if (may_type && !is_complete(part) && add_type(s, value, to)) continue;
             }
         }
-        onv_made_bytes(to, field.start, (size_t)(field.end - field.start));
+        onv_made_span(to, (onv_span){field.start, field.end});
     }
     if (!has_type && may_type) add_type(s, value, to);
     if (s->has_metadata || !keeps_doc) add_notes(s, notes, n, to);
 }
 
-void onv_splice_made(onv_splice *s, uint32_t field, onv_made *t)
+/* What was made for one entry is dropped behind it; a failure stays. */
+static void end_entry(onv_splice *s)
 {
-    onv_splice_tag(s, field, t->bytes.count);
-    put(s, t->bytes.at, t->bytes.count);
-    if (t->failed) s->scratch.failed = true;
-    onv_vec_cleanup(&t->bytes);
-    onv_arena_reset(&s->scratch);
+    if (!s->scratch.failed) onv_arena_reset(&s->scratch);
 }
 
-void onv_splice_info(onv_splice *s, onv_graph_id graph, const onv_wire_field *field)
+void onv_splice_info(onv_splice *s, onv_made *to, onv_graph_id graph, const onv_wire_field *field)
 {
     onv_span info = {field->value, field->end};
-    uint32_t value = onv_splice_value_of(s, graph, info);
+    uint32_t value = value_of(s, graph, info);
+    if (value != UINT32_MAX) s->has_info[value] = true;
     if (value == UINT32_MAX || onv_value_is_weight(&s->view->model.values.at[value])) {
-        onv_splice_span(s, (onv_span){field->start, field->end});
+        onv_made_span(to, (onv_span){field->start, field->end});
         return;
     }
-    onv_made made = {0};
+    onv_made made = {.arena = to->arena};
     add_info(s, info, value, field->number == GRAPH_VALUE_INFO, &made);
-    onv_splice_made(s, field->number, &made);
+    onv_made_message(to, field->number, &made);
+    end_entry(s);
 }
 
 /* --- Entries that are new ------------------------------------------------------------------------- */
 
-void onv_splice_new_info(onv_splice *s, onv_span name, uint32_t value)
+void onv_splice_new_info(onv_splice *s, onv_made *to, onv_span name, uint32_t value)
 {
     note notes[MOST_NOTES];
-    onv_made made = {0};
+    onv_made made = {.arena = to->arena};
     onv_made_field(&made, INFO_NAME, name.at, (size_t)(name.end - name.at));
-    if (!add_type(s, value, &made)) {
-        onv_vec_cleanup(&made.bytes);
-        onv_arena_reset(&s->scratch);
-        return;
+    if (add_type(s, value, &made)) {
+        add_notes(s, notes, list_notes(s, value, notes), &made);
+        onv_made_message(to, GRAPH_VALUE_INFO, &made);
     }
-    add_notes(s, notes, list_notes(s, value, notes), &made);
-    onv_splice_made(s, GRAPH_VALUE_INFO, &made);
+    onv_vec_cleanup(&made.pieces);
+    end_entry(s);
 }
