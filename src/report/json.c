@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "report/clean.h"
@@ -63,64 +62,10 @@ void onv_json_separate(onv_json *json, bool has_items)
 
 /* --- Strings ----------------------------------------------------------------------------------- */
 
-/* What HTML acts on. Characters that JavaScript once took for ends of lines are no ASCII, so they are
- * escapes already. */
-static bool acts_in_html(char c)
-{
-    return c == '<' || c == '>' || c == '&';
-}
-
-/* jansson leaves DEL as it is, which a terminal need not, and what HTML acts on. */
-static int write_escaped(const char *text, size_t bytes, void *context)
-{
-    const onv_json *json = context;
-    for (size_t i = 0, begin = 0; i <= bytes; i++) {
-        bool is_end = i == bytes;
-        if (!is_end && text[i] != '\177' && !(json->is_embedded && acts_in_html(text[i]))) continue;
-        onv_write_bytes(json->out, text + begin, i - begin);
-        if (!is_end) onv_write_format(json->out, "\\u%04x", (unsigned)text[i]);
-        begin = i + 1;
-    }
-    return 0;
-}
-
-/* `text` with the bytes that are no UTF-8 replaced; on the heap of the caller through the arena. */
-static char *repair(onv_arena *arena, const char *text)
-{
-    char *fixed = onv_arena_alloc(arena, strlen(text) * 4 + 1), *to = fixed;
-    if (fixed == NULL) return NULL;
-    while (*text != '\0') {
-        uint32_t code;
-        size_t length = onv_utf8_decode(text, &code);
-        if (length > 0) {
-            to = mempcpy(to, text, length);
-            text += length;
-        } else {
-            static const char digits[] = "0123456789abcdef";
-            unsigned char byte = (unsigned char)*text++;
-            *to++ = '\\';
-            *to++ = 'x';
-            *to++ = digits[byte >> 4];
-            *to++ = digits[byte & 15];
-        }
-    }
-    *to = '\0';
-    return fixed;
-}
-
-static bool is_utf8(const char *text)
-{
-    uint32_t code;
-    for (size_t length; *text != '\0'; text += length) {
-        length = onv_utf8_decode(text, &code);
-        if (length == 0) return false;
-    }
-    return true;
-}
-
 enum { PLAIN = 1, PLAIN_IN_HTML = 2 };
 
-/* Bytes that stand for themselves: printable ASCII but for the quote and the backslash. */
+/* Bytes that stand for themselves: printable ASCII but for the quote and the backslash, and in a page for what HTML acts on.
+ * Characters that JavaScript once took for ends of lines are no ASCII, so they are escapes already. */
 #define BOTH (PLAIN | PLAIN_IN_HTML)
 static const uint8_t plain_bytes[256] =
     {
@@ -129,36 +74,37 @@ static const uint8_t plain_bytes[256] =
         ['?' ... '['] = BOTH,  [']' ... '~'] = BOTH,
 };
 
-/* Writes a text that is plain, and no longer than most names are; false: it is not, and nothing was written. */
-static bool write_plain(const onv_json *json, const char *text)
+/* The character at *text as an escape; *text moves behind it. A byte that is no UTF-8 becomes text. */
+static void write_escape(onv_writer *out, const char **text)
 {
-    enum { MOST = 128 };
-    const uint8_t plain = json->is_embedded ? PLAIN_IN_HTML : PLAIN;
-    char *at = onv_writer_room(json->out, MOST + 2);
-    size_t n = 0;
-    *at++ = '"';
-    for (; n < MOST && (plain_bytes[(unsigned char)text[n]] & plain) != 0; n++) at[n] = text[n];
-    if (text[n] != '\0') return false;
-    at[n] = '"';
-    json->out->used += n + 2;
-    return true;
+    static const char letters[] = "\"\\bfnrt", of[] = "\"\\\b\f\n\r\t";
+    const char *letter = strchr(of, **text);
+    uint32_t code;
+    size_t length = onv_utf8_decode(*text, &code);
+    if (letter != NULL)
+        onv_write_format(out, "\\%c", letters[letter - of]);
+    else if (length == 0)
+        onv_write_format(out, "\\\\x%02x", (unsigned)(unsigned char)**text);
+    else if (code > 0xffff)
+        onv_write_format(out, "\\u%04X\\u%04X", 0xd800 | (code - 0x10000) >> 10,
+                         0xdc00 | (code & 0x3ff));
+    else
+        onv_write_format(out, code >= ' ' && code <= 0x7f ? "\\u%04x" : "\\u%04X", code);
+    *text += length > 0 ? length : 1;
 }
 
-static void write_string(onv_json *json, const char *text)
+static void write_string(const onv_json *json, const char *text)
 {
-    if (write_plain(json, text)) return;
-    onv_arena arena;
-    onv_arena_init(&arena, SIZE_MAX);
-    if (!is_utf8(text)) text = repair(&arena, text);
-    json_t *string = text != NULL ? json_string_nocheck(text) : NULL;
-    if (string == NULL ||
-        json_dump_callback(string, write_escaped, json, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) != 0) {
-        /* The report fails; until then it stays well-formed. */
-        json->out_of_memory = true;
-        onv_write_text(json->out, "\"\"");
+    const uint8_t plain = json->is_embedded ? PLAIN_IN_HTML : PLAIN;
+    onv_write_char(json->out, '"');
+    while (*text != '\0') {
+        size_t n = 0;
+        while ((plain_bytes[(unsigned char)text[n]] & plain) != 0) n++;
+        onv_write_bytes(json->out, text, n);
+        text += n;
+        if (*text != '\0') write_escape(json->out, &text);
     }
-    json_decref(string);
-    onv_arena_cleanup(&arena);
+    onv_write_char(json->out, '"');
 }
 
 void onv_json_key(onv_json *json, const char *key)

@@ -2,9 +2,7 @@
  *
  *     ONV_JSON_ROWS(json, "buffers", i, n, INLINE) onv_json_put_u64(json, "bytes", buffers[i].bytes);
  *
- * What it writes is always valid JSON in plain ASCII. Strings are escaped by jansson, but for those in which
- * nothing needs it. Names of a
- * model need not be UTF-8: a byte that is none is written as the four characters \xNN (the
+ * What it writes is always valid JSON in plain ASCII. Names of a model need not be UTF-8: a byte that is none is written as the four characters \xNN (the
  * backslash escaped as JSON asks), everything well-formed as it is.
  */
 #ifndef ONV_REPORT_JSON_H

@@ -2,7 +2,7 @@
  *
  * One format is one row in the list of formats (report.c): a name and a function that writes
  * `count` analysed models through an onv_writer. Names come from models: the text report escapes
- * control characters and ill-formed UTF-8, JSON goes through jansson.
+ * control characters and ill-formed UTF-8, JSON all that is no ASCII.
  */
 #ifndef ONV_REPORT_REPORT_H
 #define ONV_REPORT_REPORT_H
