@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "api/ask.h"
 #include "api/names.h"
 #include "api/replay.h"
+#include "api/sized.h"
 #include "base/fail.h"
 #include "base/heap.h"
 #include "report/viewers.h"

@@ -1,4 +1,4 @@
-#include "api/ask.h"
+#include "api/analysis.h"
 
 #include <string.h>
 

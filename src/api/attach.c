@@ -9,7 +9,7 @@
 #include "program/attached.h"
 #include "program/load.h"
 #include "program/match.h"
-#include "report/onnx_attach.h"
+#include "report/onnx_made.h"
 
 /* The program once more, as text: an archive has much beside it. */
 static onv_status pack(const char *path, const onv_limits *limits, onv_program_text *packed,

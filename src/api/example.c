@@ -1,7 +1,7 @@
 /* Example sizes for a model whose dims are free, so that its report is not empty. */
 #include <string.h>
 
-#include "api/ask.h"
+#include "api/analysis.h"
 #include "base/fail.h"
 #include "infer/total_dims.h"
 

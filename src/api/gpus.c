@@ -1,6 +1,6 @@
 /* The public view of the table of GPUs. */
-#include "api/locale.h"
 #include "api/sized.h"
+#include "api/watch.h"
 #include "onnxvram/onnxvram.h"
 #include "speed/gpu.h"
 

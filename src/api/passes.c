@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "api/analysis.h"
-#include "api/ask.h"
 #include "api/names.h"
 #include "api/plan_read.h"
 #include "api/replay.h"

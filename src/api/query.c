@@ -4,7 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "api/ask.h"
+#include "api/analysis.h"
+#include "api/sized.h"
 #include "report/value.h"
 
 void onv_analysis_summary_get(const onv_analysis *analysis, onv_summary *summary, size_t size)
@@ -36,17 +37,6 @@ size_t onv_analysis_tensor_count(const onv_analysis *analysis)
     return analysis->model.values.count;
 }
 
-static onv_tensor_kind kind_of(const onv_value *value)
-{
-    switch ((onv_value_kind)value->kind) {
-    case ONV_VALUE_INITIALIZER: return ONV_TENSOR_INITIALIZER;
-    case ONV_VALUE_CONSTANT: return ONV_TENSOR_CONSTANT;
-    case ONV_VALUE_INPUT: return value->graph.index == 0 ? ONV_TENSOR_INPUT : ONV_TENSOR_ACTIVATION;
-    case ONV_VALUE_ACTIVATION: break;
-    }
-    return value->graph.index == 0 && value->is_output ? ONV_TENSOR_OUTPUT : ONV_TENSOR_ACTIVATION;
-}
-
 static void add_lifetime(const onv_analysis *analysis, onv_tensor_info *info, uint32_t row)
 {
     const onv_timeline *t = &analysis->live.timeline;
@@ -70,7 +60,7 @@ bool onv_analysis_tensor_get(const onv_analysis *analysis, size_t index, onv_ten
     uint64_t bytes;
     onv_tensor_info full = {
         .name = value->name,
-        .kind = kind_of(value),
+        .kind = onv_view_kind(analysis, id),
         .dtype = onv_ask_keep(analysis, onv_view_dtype(scratch, &value->type)),
         .shape = onv_ask_keep(analysis, onv_type_shape_text(&model->dims, scratch, &value->type)),
         .bytes = onv_view_bytes(analysis, id, &bytes) ? bytes : ONV_SIZE_UNKNOWN,

@@ -1,5 +1,6 @@
 /* What can be asked of the answer. */
-#include "api/ask.h"
+#include "api/analysis.h"
+#include "api/sized.h"
 
 bool onv_analysis_answer_get(const onv_analysis *analysis, onv_answer_info *info, size_t size)
 {

@@ -1,5 +1,6 @@
 /* The table of modules, which is made for who asks. */
-#include "api/ask.h"
+#include "api/analysis.h"
+#include "api/sized.h"
 #include "base/fail.h"
 #include "load/limits.h"
 #include "report/modules.h"
@@ -13,12 +14,8 @@ static bool make(onv_module_table *made, const onv_analysis *analysis, unsigned 
 {
     const onv_report_options options = onv_report_options_default();
     onv_page page = onv_page_make(NULL, &made->arena, &options);
-    onv_footprint footprint;
     onv_arena_init(&made->arena, SIZE_MAX);
-    if (!onv_footprint_make(&footprint, analysis, &page) ||
-        !onv_modules_init(&made->modules, analysis, &footprint, depth, &made->arena))
-        return false;
-    return !made->arena.failed;
+    return onv_modules_init(&made->modules, analysis, &page, depth) && !made->arena.failed;
 }
 
 onv_status onv_module_table_new(const onv_analysis *analysis, unsigned depth,

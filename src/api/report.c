@@ -1,6 +1,6 @@
 /* Reports of finished analyses. */
-#include "api/ask.h"
-#include "api/locale.h"
+#include "api/analysis.h"
+#include "api/sized.h"
 #include "base/fail.h"
 #include "load/limits.h"
 #include "report/format.h"
@@ -8,6 +8,13 @@
 void onv_report_options_init(onv_report_options *options, size_t size)
 {
     onv_start(options, size);
+}
+
+static onv_report_options complete_options(const onv_report_options *given)
+{
+    onv_report_options options = onv_report_options_default();
+    if (given != NULL) onv_take(&options, sizeof options, given, given->struct_size);
+    return options;
 }
 
 /* The line of a quiet report has no formula, and nothing that could be otherwise. */
@@ -45,8 +52,7 @@ onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_for
                       onv_error *error)
 {
     if (error != NULL) *error = (onv_error){0};
-    onv_report_options complete = onv_report_options_default();
-    if (options != NULL) onv_take(&complete, sizeof complete, options, options->struct_size);
+    onv_report_options complete = complete_options(options);
     if (count == 0) return report(analyses, count, format, &complete, write, context, error);
     onv_watch watch = most_left(analyses, count);
     onv_watch_resume(&watch);
@@ -80,8 +86,7 @@ onv_status onv_report_begin(onv_format format, size_t expected, const onv_report
 {
     *stream = NULL;
     if (error != NULL) *error = (onv_error){0};
-    onv_report_options complete = onv_report_options_default();
-    if (options != NULL) onv_take(&complete, sizeof complete, options, options->struct_size);
+    onv_report_options complete = complete_options(options);
     ONV_TRY(check_by_model(format, &complete, error));
     onv_report_stream *made = onv_heap_calloc(1, sizeof *made);
     if (made == NULL) return onv_fail_memory(error);
@@ -94,8 +99,7 @@ onv_status onv_report_part(const onv_analysis *analysis, onv_format format, size
                            onv_error *error)
 {
     if (error != NULL) *error = (onv_error){0};
-    onv_report_options complete = onv_report_options_default();
-    if (options != NULL) onv_take(&complete, sizeof complete, options, options->struct_size);
+    onv_report_options complete = complete_options(options);
     ONV_TRY(check_by_model(format, &complete, error));
     onv_watch watch = most_left(&analysis, 1);
     onv_watch_resume(&watch);

@@ -4,10 +4,16 @@
 #define ONV_BASE_RULES_H
 
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 #ifdef ONV_FAULT_INJECTION
 /* False for the one that the environment variable ONV_WITHOUT_RULE names. */
-bool onv_rule_is_on(const char *name);
+static inline bool onv_rule_is_on(const char *name)
+{
+    const char *without = getenv("ONV_WITHOUT_RULE");
+    return without == NULL || strcmp(without, name) != 0;
+}
 #else
 static inline bool onv_rule_is_on(const char *name)
 {

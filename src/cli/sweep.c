@@ -25,12 +25,7 @@ static bool add_size(onv_cli_axis *axis, int64_t size)
 
 static bool read_number(const char **text, int64_t *number)
 {
-    char *end;
-    if (**text < '0' || **text > '9') return false;
-    errno = 0;
-    *number = strtoll(*text, &end, 10);
-    *text = end;
-    return errno == 0 && *number >= 1;
+    return onv_cli_parse_count(*text, number, text) && *number >= 1;
 }
 
 /* "N", "N..M" (doubled from N on), "N..M:xK" or "N..M:+K"; both ends are among the sizes. */

@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "cli/sweep.h"
 
-static bool parse_count(const char *text, int64_t *value, const char **end)
+bool onv_cli_parse_count(const char *text, int64_t *value, const char **end)
 {
     if (*text < '0' || *text > '9') return false;
     errno = 0;
@@ -26,7 +26,7 @@ static bool parse_count(const char *text, int64_t *value, const char **end)
 static bool parse_whole(const char *text, int64_t *value)
 {
     const char *end;
-    return parse_count(text, value, &end) && *end == '\0';
+    return onv_cli_parse_count(text, value, &end) && *end == '\0';
 }
 
 /* Splits NAME=VALUE at the last '=' (names may hold one); the name is a copy. */
@@ -79,7 +79,7 @@ static int64_t *parse_shape(onv_cli *cli, const char *text, size_t *rank)
     if (dims == NULL || *text == '\0') return dims;
     for (;;) {
         const char *end;
-        if (!parse_count(text, &dims[(*rank)++], &end)) return NULL;
+        if (!onv_cli_parse_count(text, &dims[(*rank)++], &end)) return NULL;
         if (*end == '\0') return dims;
         if (*end != 'x' && *end != 'X' && *end != ',') return NULL;
         text = end + 1;
@@ -357,7 +357,7 @@ onv_cli_verdict onv_cli_set_max_growth(onv_cli *cli, const char *text)
 {
     const char *end = text;
     int64_t whole = 0, hundredths = 0;
-    bool good = parse_count(text, &whole, &end) && whole <= 100000;
+    bool good = onv_cli_parse_count(text, &whole, &end) && whole <= 100000;
     if (good && *end == '.') {
         size_t digits = strspn(end + 1, "0123456789");
         for (size_t i = 1; i <= 2; i++)
@@ -376,8 +376,8 @@ onv_cli_verdict onv_cli_set_margin(onv_cli *cli, const char *text)
 {
     const char *end;
     int64_t value;
-    bool good =
-        parse_count(text, &value, &end) && value <= 99 && (*end == '\0' || strcmp(end, "%") == 0);
+    bool good = onv_cli_parse_count(text, &value, &end) && value <= 99 &&
+                (*end == '\0' || strcmp(end, "%") == 0);
     if (!good)
         return onv_cli_reject("--margin takes a percentage below 100, as in --margin 10, not '%s'",
                               text);

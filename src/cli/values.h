@@ -9,6 +9,9 @@
 /* Writes the message and gives the verdict that goes with it. */
 #define onv_cli_reject(...) (onv_cli_usage(__VA_ARGS__), ONV_CLI_USAGE)
 
+/* A number of decimal digits, and what follows it. */
+bool onv_cli_parse_count(const char *text, int64_t *value, const char **end);
+
 /* A path, or PATH*N where no file has that very name. */
 onv_cli_verdict onv_cli_add_model(onv_cli *cli, const char *text);
 

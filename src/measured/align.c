@@ -1,4 +1,4 @@
-#include "measured/align.h"
+#include "measured/compare.h"
 
 #include "base/quota.h"
 

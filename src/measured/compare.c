@@ -5,7 +5,6 @@
 
 #include "base/fail.h"
 #include "base/quota.h"
-#include "measured/align.h"
 
 /* What is less than this part of the peak is not told of where orders part. */
 enum { UNIT = 512, PARTS_OF_NEWS = 1000 };

@@ -160,9 +160,8 @@ static const char *find_tail(const char *text, size_t total, size_t tail, onv_cl
     return rest;
 }
 
-/* `head` columns of the front, the ellipsis, and the end. */
-static size_t write_elided(onv_writer *writer, const char *text, size_t head, size_t columns,
-                           onv_clean_mode mode)
+size_t onv_write_fitted(onv_writer *writer, const char *text, size_t columns, onv_clean_mode mode,
+                        onv_cut cut)
 {
     size_t total = onv_clean_columns(text, mode), dots = dots_of(mode);
     if (total <= columns) {
@@ -170,21 +169,11 @@ static size_t write_elided(onv_writer *writer, const char *text, size_t head, si
         return total;
     }
     if (columns < dots + 2) return write_head(writer, text, columns, mode);
-    size_t tail = columns - dots - head, used = write_head(writer, text, head, mode);
+    /* The end of a name tells more than its front, which it shares with its neighbours. */
+    size_t head = cut == ONV_CUT_FRONT ? 0 : (columns - dots) / 3, tail = columns - dots - head;
+    size_t used = write_head(writer, text, head, mode);
     onv_write_text(writer, ellipsis_of(mode));
     return used + dots + write_head(writer, find_tail(text, total, tail, mode), tail, mode);
-}
-
-size_t onv_write_fitted(onv_writer *writer, const char *text, size_t columns, onv_clean_mode mode)
-{
-    /* The end of a name tells more than its front, which it shares with its neighbours. */
-    size_t dots = dots_of(mode), head = columns > dots ? (columns - dots) / 3 : 0;
-    return write_elided(writer, text, head, columns, mode);
-}
-
-size_t onv_write_end(onv_writer *writer, const char *text, size_t columns, onv_clean_mode mode)
-{
-    return write_elided(writer, text, 0, columns, mode);
 }
 
 const char *onv_clean_end(const char *text, size_t columns, onv_clean_mode mode)

@@ -37,15 +37,14 @@ size_t onv_clean_columns(const char *text, onv_clean_mode mode);
 
 void onv_write_clean(onv_writer *writer, const char *text, onv_clean_mode mode);
 
-/* At most `columns` columns: text that is wider loses its middle to an ellipsis, which
- * stands after a third of what is kept. Returns the
- * columns written. */
-size_t onv_write_fitted(onv_writer *writer, const char *text, size_t columns, onv_clean_mode mode);
+/* What is left out of text that is too wide, for an ellipsis: its middle, behind a third of what is kept, or its front. */
+typedef enum onv_cut { ONV_CUT_MIDDLE, ONV_CUT_FRONT } onv_cut;
 
-/* The same, where the ellipsis stands for the front. */
-size_t onv_write_end(onv_writer *writer, const char *text, size_t columns, onv_clean_mode mode);
+/* At most `columns` columns. Returns the columns written. */
+size_t onv_write_fitted(onv_writer *writer, const char *text, size_t columns, onv_clean_mode mode,
+                        onv_cut cut);
 
-/* Where the end of the text that onv_write_end keeps begins: the text itself where it fits. */
+/* Where the end of the text that is kept without its front begins: the text itself where it fits. */
 const char *onv_clean_end(const char *text, size_t columns, onv_clean_mode mode);
 
 #endif

@@ -141,10 +141,8 @@ static const char *path_of(onv_arena *arena, const onv_modules *modules, uint32_
 static bool add_modules(const onv_view *view, const onv_page *page, bool is_after,
                         onv_diff_row **rows, uint32_t *n)
 {
-    onv_modules modules = {0};
-    onv_footprint footprint;
-    bool done = onv_footprint_make(&footprint, view, page) &&
-                onv_modules_init(&modules, view, &footprint, 0, page->arena);
+    onv_modules modules;
+    bool done = onv_modules_init(&modules, view, page, 0);
     onv_diff_row *more =
         done ? ONV_ARENA_ARRAY(page->arena, onv_diff_row, *n + modules.list.count) : NULL;
     if (more != NULL && *n > 0) memcpy(more, *rows, *n * sizeof *more);

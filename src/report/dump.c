@@ -3,9 +3,8 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "report/csv.h"
 #include "report/format.h"
-#include "report/identifier.h"
+#include "report/quoted.h"
 #include "report/value.h"
 
 onv_status onv_need_sizes(const onv_report_job *job, const onv_view *view, const char *what)

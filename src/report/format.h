@@ -40,10 +40,10 @@ typedef struct onv_report_job {
 
 typedef onv_status onv_format_fn(const onv_report_job *job);
 
-/* Either all models are written at once, or each for itself between a beginning and an end (NULL: nothing to
- * write there), so that it need not be kept. */
+/* A model is added for itself, so that it need not be kept, between a beginning and an end. NULL: there is nothing to write. What
+ * shows all models at once has an end alone, which then sees them. */
 typedef struct onv_report_format {
-    onv_format_fn *write, *begin, *add, *end;
+    onv_format_fn *begin, *add, *end;
 } onv_report_format;
 
 /* A report that is written model by model: onv_report_start, onv_report_put for each, onv_report_stop in any case, with

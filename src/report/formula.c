@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "report/format.h"
-#include "report/formula.h"
-#include "report/identifier.h"
+#include "report/quoted.h"
+#include "report/text.h"
 #include "report/value.h"
 
 /* --- Names ------------------------------------------------------------------------------------- */
@@ -305,39 +304,6 @@ const char *onv_range_text(const onv_view *view, onv_arena *arena, const onv_pie
         return onv_arena_printf(arena, "up to %s = %lld", name, (long long)piece->until - 1);
     return onv_arena_printf(arena, "from %s = %lld to %lld", name, (long long)piece->from,
                             (long long)piece->until - 1);
-}
-
-const char *onv_shell_word(const onv_page *page, const char *text)
-{
-    size_t n = 2, length = strlen(text);
-    bool is_plain = text[0] != '\0' && (text[0] != '-' || length == 1);
-    for (size_t i = 0; i < length; i++) {
-        is_plain =
-            is_plain && (isalnum((unsigned char)text[i]) || strchr("_-.:/=,+@%", text[i]) != NULL);
-        n += text[i] == '\'' ? 4 : 1;
-    }
-    if (is_plain) return text;
-    char *quoted = onv_arena_alloc(page->arena, n + 1), *to = quoted;
-    if (quoted == NULL) return "";
-    *to++ = '\'';
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] == '\'')
-            to = stpcpy(to, "'\\''");
-        else
-            *to++ = text[i];
-    }
-    *to++ = '\'';
-    *to = '\0';
-    return quoted;
-}
-
-const char *onv_binding_option(const onv_page *page, const onv_free_dim *dim, int64_t size)
-{
-    char number[24] = "N";
-    if (size >= 0) snprintf(number, sizeof number, "%lld", (long long)size);
-    if (dim->axis == 0) return onv_page_print(page, "--batch %s", number);
-    const char *binding = onv_page_print(page, "%s=%s", dim->name, number);
-    return onv_page_print(page, "--dim %s", onv_shell_word(page, binding));
 }
 
 static void put(const onv_report_job *job, const char *text)

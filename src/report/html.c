@@ -1,13 +1,15 @@
 /* The page: a template (web/report.html) whose marks are replaced. All figures are the JSON report's, in one
  * block that the page reads; without JavaScript a picture and the text report are shown. */
 #include <string.h>
+#include <zlib.h>
 
+#include "base/base64.h"
 #include "base/fail.h"
 #include "base/heap.h"
+#include "program/archive.h"
 #include "report/clean.h"
 #include "report/embedded.h"
 #include "report/json_parts.h"
-#include "report/packed.h"
 #include "report/text.h"
 #include "report/viewers.h"
 
@@ -24,10 +26,12 @@ typedef struct page {
 static onv_status put_title(const page *p)
 {
     const onv_report_job *job = p->job;
-    if (job == NULL) onv_write_fitted(p->out, p->title, NAME_COLUMNS, ONV_CLEAN_MARKDOWN);
+    if (job == NULL)
+        onv_write_fitted(p->out, p->title, NAME_COLUMNS, ONV_CLEAN_MARKDOWN, ONV_CUT_MIDDLE);
     for (size_t i = 0; job != NULL && i < job->count; i++) {
         if (i > 0) onv_write_text(job->out, ", ");
-        onv_write_fitted(job->out, onv_view_file(job->views[i]), NAME_COLUMNS, ONV_CLEAN_MARKDOWN);
+        onv_write_fitted(job->out, onv_view_file(job->views[i]), NAME_COLUMNS, ONV_CLEAN_MARKDOWN,
+                         ONV_CUT_MIDDLE);
     }
     return ONV_OK;
 }
@@ -86,6 +90,67 @@ static onv_status put_still(const page *p)
     return ONV_OK;
 }
 
+/* --- What is packed ------------------------------------------------------------------------------ */
+
+/* A writer whose text is deflated and written as base64 to another one: what a page takes of a large report. */
+typedef struct packer {
+    onv_writer *to;
+    z_stream stream; /* zlib's format */
+    unsigned char packed[3 * 4096];
+} packer;
+
+/* false: out of memory. Then and after end_packing() nothing is to be cleaned up. */
+static bool begin_packing(packer *p, onv_writer *to)
+{
+    p->to = to;
+    p->stream = (z_stream){.zalloc = onv_program_zalloc, .zfree = onv_program_zfree};
+    /* Names and numbers that repeat: the fastest level leaves a thirtieth. */
+    if (deflateInit(&p->stream, Z_BEST_SPEED) != Z_OK) return false;
+    p->stream.next_out = p->packed;
+    p->stream.avail_out = sizeof p->packed;
+    return true;
+}
+
+/* Hands over what is packed, where the buffer is full or nothing follows. */
+static void drain(packer *p)
+{
+    char text[sizeof p->packed / 3 * 4];
+    size_t n = sizeof p->packed - p->stream.avail_out; /* whole groups, but at the end */
+    onv_base64_encode(p->packed, n, text);
+    onv_write_bytes(p->to, text, (n + 2) / 3 * 4);
+    p->stream.next_out = p->packed;
+    p->stream.avail_out = sizeof p->packed;
+}
+
+/* An onv_write_fn over the packer. */
+static bool pack(void *context, const char *text, size_t bytes)
+{
+    packer *p = context;
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): zlib reads it alone, and takes it without const */
+    p->stream.next_in = (Bytef *)(uintptr_t)text;
+    p->stream.avail_in = (uInt)bytes; /* a buffer of the writer, at most */
+    while (p->stream.avail_in > 0) {
+        if (deflate(&p->stream, Z_NO_FLUSH) == Z_STREAM_ERROR) return false;
+        if (p->stream.avail_out == 0) drain(p);
+    }
+    return !p->to->failed;
+}
+
+/* Writes the rest; false: out of memory. */
+static bool end_packing(packer *p)
+{
+    int status = Z_OK;
+    p->stream.avail_in = 0;
+    while (status == Z_OK) {
+        status = deflate(&p->stream, Z_FINISH);
+        drain(p);
+    }
+    deflateEnd(&p->stream);
+    return status == Z_STREAM_END;
+}
+
+/* --- The data ------------------------------------------------------------------------------------ */
+
 static onv_status put_report(const onv_report_job *job, onv_writer *to)
 {
     onv_json json;
@@ -122,13 +187,13 @@ static onv_status put_data(const page *p)
     }
     if (!is_large(job)) return put_report(job, job->out);
     /* Not of the arena, which the report empties between models. */
-    onv_packer packer;
+    packer to;
     onv_writer plain;
-    if (!onv_packer_begin(&packer, job->out)) return onv_fail_memory(job->err);
-    onv_writer_init(&plain, onv_packer_write, &packer);
+    if (!begin_packing(&to, job->out)) return onv_fail_memory(job->err);
+    onv_writer_init(&plain, pack, &to);
     onv_status status = put_report(job, &plain);
     if (status == ONV_OK) status = onv_writer_finish(&plain, job->err);
-    return onv_packer_end(&packer) || status != ONV_OK ? status : onv_fail_memory(job->err);
+    return end_packing(&to) || status != ONV_OK ? status : onv_fail_memory(job->err);
 }
 
 /* --- The template ------------------------------------------------------------------------------ */

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "infer/total_dims.h"
-#include "report/formula.h"
 #include "report/json_parts.h"
+#include "report/text.h"
 
 static void write_free_dims(onv_json *json, const onv_view *view)
 {

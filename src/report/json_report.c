@@ -117,7 +117,7 @@ static void write_tensor(onv_json *json, const onv_view *view, onv_value_id id)
     uint64_t bytes = 0;
     bool sized = onv_view_bytes(view, id, &bytes), live = interval != NULL;
     onv_json_put_string(json, "name", value->name);
-    onv_json_put_string(json, "kind", onv_view_kind(view, id));
+    onv_json_put_string(json, "kind", onv_view_kind_name(view, id));
     onv_json_put_string(json, "dtype", onv_view_dtype(json->scratch, &value->type));
     if (value->is_packed && onv_value_is_weight(value))
         onv_json_put_string(json, "format", view->model.weight_format->name);

@@ -330,12 +330,10 @@ static void write_modules(onv_json *json, naming *names, const onv_view *view)
 {
     const onv_report_options options = onv_report_options_default();
     onv_arena arena;
-    onv_footprint footprint;
-    onv_modules modules = {0};
+    onv_modules modules;
     onv_arena_init(&arena, SIZE_MAX);
     onv_page page = onv_page_make(json->out, &arena, &options);
-    if (!onv_footprint_make(&footprint, view, &page) ||
-        !onv_modules_init(&modules, view, &footprint, 0, &arena)) {
+    if (!onv_modules_init(&modules, view, &page, 0)) {
         names->failed = true;
     } else {
         ONV_JSON_PART(json, "modules", LINES) {

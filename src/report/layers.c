@@ -107,24 +107,21 @@ static void add_rows(onv_table *table, const onv_view *view, const onv_page *pag
 
 static void write_view(const onv_report_job *job, const onv_view *view, const onv_page *page)
 {
-    onv_footprint footprint;
-    if (!onv_footprint_make(&footprint, view, page)) return;
+    onv_modules modules;
+    bool is_made = onv_modules_init(&modules, view, page, job->options->layer_depth);
     onv_page_fitted(page, ONV_STYLE_TITLE, onv_view_path(view), page->width);
     onv_page_line(page);
-    if (footprint.measure == ONV_MEASURE_UNITS) {
+    if (modules.footprint.measure == ONV_MEASURE_UNITS) {
         onv_write_text(page->out, "  activations for every ");
-        onv_page_fitted(page, ONV_STYLE_PLAIN, footprint.unit, page->width - 39);
+        onv_page_fitted(page, ONV_STYLE_PLAIN, modules.footprint.unit, page->width - 39);
         onv_write_text(page->out, "; + are fixed\n");
-    } else if (footprint.measure == ONV_MEASURE_AT_LEAST) {
+    } else if (modules.footprint.measure == ONV_MEASURE_AT_LEAST) {
         onv_write_text(page->out, "  activations as far as their sizes are known\n");
     }
     if (onv_view_trains(view))
         onv_write_format(page->out,
                          "  saved for backward with %s; the batch and the loss are outside\n",
                          view->training.optimizer->name);
-    onv_modules modules;
-    bool is_made =
-        onv_modules_init(&modules, view, &footprint, job->options->layer_depth, job->arena);
     if (is_made && (!onv_view_trains(view) || onv_modules_take_saved(&modules, view))) {
         onv_table table =
             onv_table_of("12 module", "9 output", "> parameters", "> MACs",

@@ -274,12 +274,14 @@ bool onv_modules_take_saved(onv_modules *modules, const onv_view *view)
     return true;
 }
 
-bool onv_modules_init(onv_modules *modules, const onv_view *view, const onv_footprint *footprint,
-                      unsigned max_depth, onv_arena *arena)
+bool onv_modules_init(onv_modules *modules, const onv_view *view, const onv_page *page,
+                      unsigned max_depth)
 {
     const onv_live *live = &view->live;
+    onv_arena *arena = page->arena;
     *modules = (onv_modules){.arena = arena};
     onv_strings_init(&modules->keys, arena);
+    if (!onv_footprint_make(&modules->footprint, view, page)) return false;
     if (max_depth == 0 || max_depth > ONV_MODULE_MAX_DEPTH) max_depth = ONV_MODULE_MAX_DEPTH;
     uint32_t *module_of = ONV_ARENA_ARRAY(arena, uint32_t, live->timeline.steps.count);
     bool *is_counted = ONV_ARENA_ARRAY(arena, bool, view->model.values.count);
@@ -293,7 +295,7 @@ bool onv_modules_init(onv_modules *modules, const onv_view *view, const onv_foot
         onv_module *module = &modules->list.at[module_of[s]];
         const onv_node *node = onv_model_node(&view->model, live->timeline.steps.at[s].node);
         add_params(module, &view->model, node, is_counted, &counted);
-        add_step(module, view, footprint, s);
+        add_step(module, view, &modules->footprint, s);
     }
     modules->unused_params = live->weight_elems > counted ? live->weight_elems - counted : 0;
     add_to_parents(modules);

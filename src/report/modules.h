@@ -38,14 +38,15 @@ typedef struct onv_modules {
     onv_strings keys; /* "PARENT/NAME" of each but the model, in the order of the list */
     ONV_VEC(char) key;
     onv_arena *arena;
+    onv_footprint footprint;
     uint32_t *of_step;      /* which module each step belongs to */
     uint64_t unused_params; /* of weights that no node reads */
 } onv_modules;
 
-/* `max_depth` 0: ONV_MODULE_MAX_DEPTH. Activations are counted as `footprint` measures them, weights
- * in the module that uses them first. False without memory; cleanup in either case. */
-bool onv_modules_init(onv_modules *modules, const onv_view *view, const onv_footprint *footprint,
-                      unsigned max_depth, onv_arena *arena);
+/* `max_depth` 0: ONV_MODULE_MAX_DEPTH. Activations are counted as the footprint measures them, weights
+ * in the module that uses them first. In the page's arena. False without memory; cleanup in either case. */
+bool onv_modules_init(onv_modules *modules, const onv_view *view, const onv_page *page,
+                      unsigned max_depth);
 
 /* In place of activations: what training keeps from a forward to a backward pass, in the module that makes it;
  * the batch and what the loss keeps in the model itself. * Requires the program of training (onv_training.timeline). False without memory. */

@@ -43,24 +43,24 @@ void onv_page_text(const onv_page *page, onv_style style, const char *text)
     end_style(page, style);
 }
 
-static size_t write_styled(const onv_page *page, onv_style style, const char *text, size_t columns,
-                           size_t (*write)(onv_writer *, const char *, size_t, onv_clean_mode))
+static size_t write_cut(const onv_page *page, onv_style style, const char *text, size_t columns,
+                        onv_cut cut)
 {
     begin_style(page, style);
-    size_t used =
-        write(page->out, text, onv_page_is_markdown(page) ? SIZE_MAX : columns, page->mode);
+    size_t most = onv_page_is_markdown(page) ? SIZE_MAX : columns;
+    size_t used = onv_write_fitted(page->out, text, most, page->mode, cut);
     end_style(page, style);
     return used;
 }
 
 size_t onv_page_fitted(const onv_page *page, onv_style style, const char *text, size_t columns)
 {
-    return write_styled(page, style, text, columns, onv_write_fitted);
+    return write_cut(page, style, text, columns, ONV_CUT_MIDDLE);
 }
 
 size_t onv_page_name(const onv_page *page, onv_style style, const char *name, size_t columns)
 {
-    return write_styled(page, style, name, columns, onv_write_end);
+    return write_cut(page, style, name, columns, ONV_CUT_FRONT);
 }
 
 void onv_page_line(const onv_page *page)

@@ -14,29 +14,29 @@ static const onv_report_format formats[] = {
     [ONV_FORMAT_LAYERS] = {.add = onv_format_layers_add},
     [ONV_FORMAT_DUMP_GRAPH] = {.add = onv_format_dump_graph_add},
     [ONV_FORMAT_DUMP_PROGRAM] = {.add = onv_format_dump_program_add},
-    [ONV_FORMAT_DUMP_INTERVALS] = {.write = onv_format_dump_intervals_write},
-    [ONV_FORMAT_DUMP_PLAN] = {.write = onv_format_dump_plan_write},
-    [ONV_FORMAT_DUMP_TRACE] = {.write = onv_format_dump_trace_write},
-    [ONV_FORMAT_DUMP_REPLAY] = {.write = onv_format_dump_replay_write},
-    [ONV_FORMAT_CHECKPOINTS] = {.write = onv_format_checkpoints_write},
-    [ONV_FORMAT_CHECKPOINTS_PYTHON] = {.write = onv_format_checkpoints_python_write},
-    [ONV_FORMAT_ORT_PARTITION] = {.write = onv_format_ort_partition_write},
-    [ONV_FORMAT_FORMULA] = {.write = onv_format_formula_write},
-    [ONV_FORMAT_FORMULA_PYTHON] = {.write = onv_format_formula_python_write},
-    [ONV_FORMAT_FORMULA_C] = {.write = onv_format_formula_c_write},
+    [ONV_FORMAT_DUMP_INTERVALS] = {.end = onv_format_dump_intervals_write},
+    [ONV_FORMAT_DUMP_PLAN] = {.end = onv_format_dump_plan_write},
+    [ONV_FORMAT_DUMP_TRACE] = {.end = onv_format_dump_trace_write},
+    [ONV_FORMAT_DUMP_REPLAY] = {.end = onv_format_dump_replay_write},
+    [ONV_FORMAT_CHECKPOINTS] = {.end = onv_format_checkpoints_write},
+    [ONV_FORMAT_CHECKPOINTS_PYTHON] = {.end = onv_format_checkpoints_python_write},
+    [ONV_FORMAT_ORT_PARTITION] = {.end = onv_format_ort_partition_write},
+    [ONV_FORMAT_FORMULA] = {.end = onv_format_formula_write},
+    [ONV_FORMAT_FORMULA_PYTHON] = {.end = onv_format_formula_python_write},
+    [ONV_FORMAT_FORMULA_C] = {.end = onv_format_formula_c_write},
     [ONV_FORMAT_MARKDOWN] = {.add = onv_format_markdown_add, .end = onv_format_markdown_end},
-    [ONV_FORMAT_DIFF] = {.write = onv_format_diff_write},
-    [ONV_FORMAT_DIFF_MARKDOWN] = {.write = onv_format_diff_write},
-    [ONV_FORMAT_DIFF_JSON] = {.write = onv_format_diff_json_write},
-    [ONV_FORMAT_MEASURED] = {.write = onv_format_measured_write},
-    [ONV_FORMAT_MEASURED_MARKDOWN] = {.write = onv_format_measured_write},
-    [ONV_FORMAT_ONNX] = {.write = onv_format_onnx_write},
-    [ONV_FORMAT_DUMP_HEADER] = {.write = onv_format_dump_header_write},
-    [ONV_FORMAT_HTML] = {.write = onv_format_html_write},
-    [ONV_FORMAT_SVG] = {.write = onv_format_svg_write},
-    [ONV_FORMAT_MEMORY_VIZ] = {.write = onv_format_memory_viz_write},
-    [ONV_FORMAT_PERFETTO] = {.write = onv_format_perfetto_write},
-    [ONV_FORMAT_MODEL_EXPLORER] = {.write = onv_format_model_explorer_write},
+    [ONV_FORMAT_DIFF] = {.end = onv_format_diff_write},
+    [ONV_FORMAT_DIFF_MARKDOWN] = {.end = onv_format_diff_write},
+    [ONV_FORMAT_DIFF_JSON] = {.end = onv_format_diff_json_write},
+    [ONV_FORMAT_MEASURED] = {.end = onv_format_measured_write},
+    [ONV_FORMAT_MEASURED_MARKDOWN] = {.end = onv_format_measured_write},
+    [ONV_FORMAT_ONNX] = {.end = onv_format_onnx_write},
+    [ONV_FORMAT_DUMP_HEADER] = {.end = onv_format_dump_header_write},
+    [ONV_FORMAT_HTML] = {.end = onv_format_html_write},
+    [ONV_FORMAT_SVG] = {.end = onv_format_svg_write},
+    [ONV_FORMAT_MEMORY_VIZ] = {.end = onv_format_memory_viz_write},
+    [ONV_FORMAT_PERFETTO] = {.end = onv_format_perfetto_write},
+    [ONV_FORMAT_MODEL_EXPLORER] = {.end = onv_format_model_explorer_write},
 };
 
 const char *onv_view_file(const onv_view *view)
@@ -139,18 +139,9 @@ onv_status onv_report_write(const onv_view *const *views, size_t count, onv_form
 {
     onv_report_run run;
     onv_status status = onv_report_start(&run, format, count, options, write, context, err);
-    bool is_whole = status == ONV_OK && run.format->write != NULL;
-    if (is_whole && count == 0) {
+    if (status == ONV_OK && run.format->add == NULL && count == 0)
         status = onv_fail(err, ONV_ERR_USAGE, "expected a model to report on, found none");
-    } else if (is_whole) {
-        for (size_t i = 0; i < count; i++)
-            if (__builtin_add_overflow(run.writer.most, views[i]->model.most_output,
-                                       &run.writer.most))
-                run.writer.most = UINT64_MAX;
-        status = part(&run, run.format->write, views, count, err);
-    } else {
-        for (size_t i = 0; i < count && status == ONV_OK; i++)
-            status = onv_report_put(&run, views[i], err);
-    }
+    for (size_t i = 0; i < count && status == ONV_OK; i++)
+        status = onv_report_put(&run, views[i], err);
     return onv_report_stop(&run, views, count, status, err);
 }

@@ -143,7 +143,7 @@ static void text_at(onv_writer *out, double x, double y, const char *anchor, con
 
 static void put_text(onv_writer *out, const char *text)
 {
-    onv_write_fitted(out, text, NAME_COLUMNS, ONV_CLEAN_MARKDOWN);
+    onv_write_fitted(out, text, NAME_COLUMNS, ONV_CLEAN_MARKDOWN, ONV_CUT_MIDDLE);
     onv_write_text(out, "</text>\n");
 }
 

@@ -26,6 +26,13 @@ void onv_write_open(const onv_view *view, const onv_page *page);
 const char *onv_formula_text(const onv_view *view, const onv_page *page, onv_dim amount,
                              onv_label (*label)(uint64_t number));
 
+/* "from sequence = 86 on", "up to sequence = 85": for which sizes the piece is the peak. Empty where no
+ * single dim decides. NULL without memory. */
+const char *onv_range_text(const onv_view *view, onv_arena *arena, const onv_piece *piece);
+
+/* "--batch 8", "--dim sequence=128" as a shell takes it; N where `size` is below 0. Empty without memory. */
+const char *onv_binding_option(const onv_page *page, const onv_free_dim *dim, int64_t size);
+
 /* ", batch = 1, sequence = 128": what is bound. NULL without memory. */
 const char *onv_sizes_text(const onv_view *example, const onv_page *page);
 

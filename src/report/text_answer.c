@@ -1,7 +1,6 @@
 /* The answer: a line of the waterfall for each runtime that is judged, then whether it fits, and why. In one line with -q. */
 #include <string.h>
 
-#include "report/formula.h"
 #include "report/text.h"
 
 /* What is missing: options that bind what is free. What else is unknown has no remedy here. */

@@ -1,15 +1,24 @@
 /* What the text report says while dims are free: what binds them, the formula of the peak, and the command
  * that asks for numbers. */
-#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "report/formula.h"
+#include "report/quoted.h"
 #include "report/text.h"
 #include "report/value.h"
 
 enum { MAX_OPEN_DIMS = 16, MAX_PIECES = 4 };
 
 /* --- Free dims --------------------------------------------------------------------------------- */
+
+const char *onv_binding_option(const onv_page *page, const onv_free_dim *dim, int64_t size)
+{
+    char number[24] = "N";
+    if (size >= 0) snprintf(number, sizeof number, "%lld", (long long)size);
+    if (dim->axis == 0) return onv_page_print(page, "--batch %s", number);
+    const char *binding = onv_page_print(page, "%s=%s", dim->name, number);
+    return onv_page_print(page, "--dim %s", onv_shell_word(page, binding));
+}
 
 static void write_dims(const onv_view *view, const onv_page *page)
 {

@@ -27,8 +27,8 @@ static void add_advice(onv_table *table, const onv_page *page, const onv_ort_adv
 }
 
 /* Provider options that differ from the defaults, as `open` KEY `between` VALUE `close`. */
-static uint32_t write_provider_options(const onv_page *page, const onv_ort_settings *s,
-                                       const char *open, const char *between, const char *close)
+static void write_provider_options(const onv_page *page, const onv_ort_settings *s,
+                                   const char *open, const char *between, const char *close)
 {
     const onv_ort_settings *d = &onv_ort_settings_default;
     uint32_t n = 0;
@@ -43,34 +43,34 @@ static uint32_t write_provider_options(const onv_page *page, const onv_ort_setti
         onv_write_format(page->out, "%s%s\"%s\"%s\"%s\"%s", n++ > 0 ? ", " : "", open, key, between,
                          value, close);
     }
-    return n;
 }
 
-static void write_python(const onv_page *page, const onv_ort_settings *s)
-{
-    onv_write_text(page->out, "  Python\n    options = onnxruntime.SessionOptions()\n");
-    if (!s->enable_mem_pattern)
-        onv_write_text(page->out, "    options.enable_mem_pattern = False\n");
-    if (s->use_device_allocator_for_initializers)
-        onv_write_text(page->out, "    options.add_session_config_entry("
-                                  "\"session.use_device_allocator_for_initializers\", \"1\")\n");
-    onv_write_text(page->out, "    cuda = {");
-    write_provider_options(page, s, "", ": ", "");
-    onv_write_text(page->out,
-                   "}\n    session = onnxruntime.InferenceSession(path, options, "
-                   "providers=[(\"CUDAExecutionProvider\", cuda), \"CPUExecutionProvider\"])\n");
-}
+/* How the settings are written in a language. */
+typedef struct language {
+    const char *begin, *no_pattern, *beside, *providers, *open, *between, *close, *end;
+} language;
 
-static void write_cxx(const onv_page *page, const onv_ort_settings *s)
+#define BESIDE "\"session.use_device_allocator_for_initializers\", \"1\")"
+
+static const language languages[] = {
+    {"  Python\n    options = onnxruntime.SessionOptions()\n",
+     "    options.enable_mem_pattern = False\n",
+     "    options.add_session_config_entry(" BESIDE "\n", "    cuda = {", "", ": ", "",
+     "}\n    session = onnxruntime.InferenceSession(path, options, "
+     "providers=[(\"CUDAExecutionProvider\", cuda), \"CPUExecutionProvider\"])\n"},
+    {"  C++\n    Ort::SessionOptions options;\n", "    options.DisableMemPattern();\n",
+     "    options.AddConfigEntry(" BESIDE ";\n",
+     "    Ort::CUDAProviderOptions cuda;\n    cuda.Update({", "{", ", ", "}",
+     "});\n    options.AppendExecutionProvider_CUDA_V2(*cuda);\n"}};
+
+static void write_settings(const onv_page *page, const onv_ort_settings *s, const language *l)
 {
-    onv_write_text(page->out, "  C++\n    Ort::SessionOptions options;\n");
-    if (!s->enable_mem_pattern) onv_write_text(page->out, "    options.DisableMemPattern();\n");
-    if (s->use_device_allocator_for_initializers)
-        onv_write_text(page->out, "    options.AddConfigEntry("
-                                  "\"session.use_device_allocator_for_initializers\", \"1\");\n");
-    onv_write_text(page->out, "    Ort::CUDAProviderOptions cuda;\n    cuda.Update({");
-    write_provider_options(page, s, "{", ", ", "}");
-    onv_write_text(page->out, "});\n    options.AppendExecutionProvider_CUDA_V2(*cuda);\n");
+    onv_write_text(page->out, l->begin);
+    if (!s->enable_mem_pattern) onv_write_text(page->out, l->no_pattern);
+    if (s->use_device_allocator_for_initializers) onv_write_text(page->out, l->beside);
+    onv_write_text(page->out, l->providers);
+    write_provider_options(page, s, l->open, l->between, l->close);
+    onv_write_text(page->out, l->end);
 }
 
 void onv_write_advice(const onv_view *view, const onv_page *page, bool verbose)
@@ -91,8 +91,8 @@ void onv_write_advice(const onv_view *view, const onv_page *page, bool verbose)
     best.gpu_mem_limit = advice->rows[0].least_limit;
     onv_page_line(page);
     onv_write_text(page->out, "  Least memory, with the limit that is enough:\n");
-    write_python(page, &best);
-    write_cxx(page, &best);
+    for (size_t i = 0; i < sizeof languages / sizeof languages[0]; i++)
+        write_settings(page, &best, &languages[i]);
 }
 
 /* --- Requests ---------------------------------------------------------------------------------- */

@@ -37,14 +37,20 @@ bool onv_view_is_bound(const onv_view *view, onv_value_id id)
     return (interval != NULL && interval->bound) || onv_model_value(&view->model, id)->bound_used;
 }
 
-const char *onv_view_kind(const onv_view *view, onv_value_id id)
+onv_tensor_kind onv_view_kind(const onv_view *view, onv_value_id id)
 {
     const onv_value *value = onv_model_value(&view->model, id);
     bool top = value->graph.index == 0;
-    if (value->kind == ONV_VALUE_INITIALIZER) return "initializer";
-    if (value->kind == ONV_VALUE_CONSTANT) return "constant";
-    if (value->kind == ONV_VALUE_INPUT && top) return "input";
-    return value->is_output && top ? "output" : "activation";
+    if (value->kind == ONV_VALUE_INITIALIZER) return ONV_TENSOR_INITIALIZER;
+    if (value->kind == ONV_VALUE_CONSTANT) return ONV_TENSOR_CONSTANT;
+    if (value->kind == ONV_VALUE_INPUT && top) return ONV_TENSOR_INPUT;
+    return value->is_output && top ? ONV_TENSOR_OUTPUT : ONV_TENSOR_ACTIVATION;
+}
+
+const char *onv_view_kind_name(const onv_view *view, onv_value_id id)
+{
+    static const char *const names[] = {"input", "output", "activation", "initializer", "constant"};
+    return names[onv_view_kind(view, id)];
 }
 
 const char *onv_view_dtype(onv_arena *arena, const onv_type *type)

@@ -23,7 +23,8 @@ bool onv_view_bytes(const onv_view *view, onv_value_id id, uint64_t *bytes);
 bool onv_view_is_bound(const onv_view *view, onv_value_id id);
 
 /* "input", "output", "activation", "initializer", "constant". */
-const char *onv_view_kind(const onv_view *view, onv_value_id id);
+const char *onv_view_kind_name(const onv_view *view, onv_value_id id);
+onv_tensor_kind onv_view_kind(const onv_view *view, onv_value_id id);
 
 /* "float32"; "sequence(float32)" and the like for what is no tensor; "?" if not known. */
 const char *onv_view_dtype(onv_arena *arena, const onv_type *type);

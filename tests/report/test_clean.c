@@ -1,6 +1,6 @@
 /* Untrusted text: what is escaped, how wide it is, how it is cut. */
 #include "report/clean.h"
-#include "report/csv.h"
+#include "report/quoted.h"
 #include "support/capture.h"
 #include "support/test.h"
 
@@ -58,7 +58,7 @@ TEST(all_bytes_are_safe)
         onv_writer writer;
         onv_writer_init(&writer, capture_write, &caught);
         size_t columns = seed >> 16 & 63;
-        size_t used = onv_write_fitted(&writer, text, columns, ONV_CLEAN_ASCII);
+        size_t used = onv_write_fitted(&writer, text, columns, ONV_CLEAN_ASCII, ONV_CUT_MIDDLE);
         assert_int_equal(onv_writer_finish(&writer, NULL), ONV_OK);
         assert_true(used <= columns);
         if (used > 0) {
@@ -80,7 +80,7 @@ static void expect_fitted(const char *text, size_t columns, onv_clean_mode mode,
     OWNED_CAPTURE caught = {0};
     onv_writer writer;
     onv_writer_init(&writer, capture_write, &caught);
-    assert_int_equal(onv_write_fitted(&writer, text, columns, mode), used);
+    assert_int_equal(onv_write_fitted(&writer, text, columns, mode, ONV_CUT_MIDDLE), used);
     assert_int_equal(onv_writer_finish(&writer, NULL), ONV_OK);
     assert_string_equal(caught.text != NULL ? caught.text : "", expected);
 }
