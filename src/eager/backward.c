@@ -223,8 +223,8 @@ static void run_backward(onv_simulation *s, uint32_t index)
     bool runs = has_grad(s, op);
     if (runs) {
         s->backward_at = index;
-        onv_sim_count_backward(s, index);
-        onv_shard_before_backward(s, index);
+        if (s->options->runs != NULL) onv_sim_count_backward(s, index);
+        if (s->sharding != NULL) onv_shard_before_backward(s, index);
         onv_ckpt_region_restore(s, index);
         count_lost(s, index);
         onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
@@ -269,7 +269,7 @@ void onv_sim_backward(onv_simulation *s)
         seed(s, s->eager->outputs.at[i]);
     for (uint32_t i = (uint32_t)s->eager->ops.count; i-- > 0 && !s->failed;) {
         if (s->eager->ops.at[i].has_backward) run_backward(s, i);
-        onv_shard_after_backward(s, i);
+        if (s->sharding != NULL) onv_shard_after_backward(s, i);
     }
     /* Leaves that some operation could have sent more, but backward never came there. */
     for (uint32_t i = 0; i < s->eager->tensors.count && !s->failed; i++)

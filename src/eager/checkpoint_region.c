@@ -73,8 +73,9 @@ static void find_stop(onv_simulation *s, onv_ckpt_region *region, uint32_t self)
         if (region->first_save == ONV_NO_OP) region->first_save = i;
         if (s->region_of[i] != self) continue;
         region->stop = i;
-        region->runs_stop = keeps_results(s, op);
     }
+    region->runs_stop =
+        region->stop != ONV_NO_OP && keeps_results(s, &s->eager->ops.at[region->stop]);
     for (uint32_t i = self + 1; i < s->n_regions && s->regions[i].first_op <= region->last_op;
          i++) {
         bool is_later = region->stop == ONV_NO_OP || s->regions[i].first_op > region->stop;
@@ -125,7 +126,7 @@ static onv_status find_inputs(onv_simulation *s, uint32_t self, const onv_ckpt_t
         const onv_eager_op *op = &s->eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_in; k++) {
             uint32_t in = onv_sim_storage(s, op->in[k].tensor);
-            if (t->made_by[in] < region->first_op && onv_ckpt_counts(s, in))
+            if (s->made_by[in] < region->first_op && onv_ckpt_counts(s, in))
                 t->needed_by[in] = self + 1;
         }
     }
@@ -140,15 +141,11 @@ onv_status onv_ckpt_regions_make(onv_simulation *s, onv_error *err)
     s->n_regions = is_own ? (uint32_t)s->eager->checkpoints.count : s->options->n_segments;
     ONV_TRY(check(s, err));
     s->regions = ONV_ARENA_ARRAY(&s->plan_arena, onv_ckpt_region, s->n_regions);
-    const onv_ckpt_tables t = {.made_by = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n),
-                               .needed_by = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n),
+    const onv_ckpt_tables t = {.needed_by = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n),
                                .listed = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n)};
     if (s->plan_arena.failed) return onv_fail_memory(err);
     ONV_TRY(nest(s, err));
     mark_operations(s);
-    for (uint32_t i = (uint32_t)s->eager->ops.count; i-- > 0 && s->n_regions > 0;)
-        for (uint32_t k = 0; k < s->eager->ops.at[i].n_out; k++)
-            t.made_by[onv_sim_storage(s, s->eager->ops.at[i].out[k])] = i;
     for (uint32_t i = 0; i < s->n_regions; i++) {
         find_stop(s, &s->regions[i], i);
         if (s->options->is_reentrant) stop_never(s, &s->regions[i]);

@@ -124,7 +124,7 @@ static void let_go(onv_simulation *s, uint32_t tensor, uint32_t op, const uint32
 void onv_sim_end_op(onv_simulation *s, uint32_t index, const uint32_t *last_use)
 {
     const onv_eager_op *op = &s->eager->ops.at[index];
-    for (uint32_t k = 0; k < op->n_saved; k++) {
+    for (uint32_t k = 0; k < op->n_saved && s->makes_extras[index]; k++) {
         if (s->eager->storages.at[op->saved[k]].kind != ONV_STORAGE_EXTRA) continue;
         onv_sim_release(s, s->row_of[op->saved[k]]);
         s->row_of[op->saved[k]] = ONV_NO_ROW;
@@ -184,9 +184,9 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
         op->workspace.stands_long
             ? onv_sim_alloc(s, op->workspace.bytes, ONV_BUFFER_WORKSPACE, op->workspace.library)
             : ONV_NO_ROW;
-    make_extras(s, op, false);
-    if (!again) onv_offload_note(s, index);
-    if (!again) onv_keep_results(s, index);
+    if (s->makes_extras[index]) make_extras(s, op, false);
+    if (!again && s->offload_end > 0) onv_offload_note(s, index);
+    if (!again && onv_sim_is_kept(s, index)) onv_keep_results(s, index);
     if (run == ONV_RUN_KEEPING || (!again && onv_sim_is_direct(s, index))) onv_sim_save(s, index);
     if (run == ONV_RUN_KEEPING && !again && onv_offload_takes(s, index))
         onv_offload_saved(s, index);
@@ -268,13 +268,13 @@ void onv_sim_forward(onv_simulation *s)
             if (s->regions[next].parent == ONV_NO_CKPT_REGION)
                 onv_ckpt_region_enter(s, &s->regions[next]);
         bool keeps = s->region_of[i] == ONV_NO_CKPT_REGION;
-        onv_shard_before(s, i);
+        if (s->sharding != NULL) onv_shard_before(s, i);
         onv_sim_run(s, i, keeps ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->last_use);
         leave_regions(s, i);
         end_holds(s, i);
         drop_unreached(s, i);
         hold_loop_input(s, i);
-        onv_shard_after(s, i);
+        if (s->sharding != NULL) onv_shard_after(s, i);
     }
     for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
         if (!s->eager->storages.at[i].is_cached) continue;

@@ -50,11 +50,6 @@ void onv_offload_begin(onv_simulation *s)
     for (uint32_t i = 0; i < s->eager->storages.count; i++) s->written[i] = ONV_NO_TENSOR;
 }
 
-bool onv_offload_takes(const onv_simulation *s, uint32_t index)
-{
-    return index < s->offload_end;
-}
-
 bool onv_offload_moves(const onv_simulation *s, uint32_t storage)
 {
     if (s->eager->storages.at[storage].on_host) return false;
@@ -64,7 +59,6 @@ bool onv_offload_moves(const onv_simulation *s, uint32_t storage)
 void onv_offload_note(onv_simulation *s, uint32_t index)
 {
     const onv_eager_op *op = &s->eager->ops.at[index];
-    if (s->offload_end == 0) return;
     for (uint32_t k = 0; k < op->n_out; k++) {
         uint32_t storage = onv_sim_storage(s, op->out[k]);
         if (s->written[storage] == ONV_NO_TENSOR || op->in_place) s->written[storage] = op->out[k];

@@ -25,14 +25,19 @@ static onv_status make_arrays(onv_simulation *s, onv_error *err)
     uint32_t widest = 0;
     s->first_saved = ONV_ARENA_ARRAY(arena, uint32_t, s->eager->ops.count);
     s->region_of = ONV_ARENA_ARRAY(arena, uint32_t, s->eager->ops.count);
-    for (size_t i = 0; i < s->eager->ops.count && s->first_saved != NULL; i++) {
+    s->makes_extras = ONV_ARENA_ARRAY(arena, bool, s->eager->ops.count);
+    for (size_t i = 0; i < s->eager->ops.count && !arena->failed; i++) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
         s->first_saved[i] = (uint32_t)n_saved;
-        n_saved += s->eager->ops.at[i].n_saved;
-        if (s->eager->ops.at[i].n_in > widest) widest = s->eager->ops.at[i].n_in;
+        n_saved += op->n_saved;
+        if (op->n_in > widest) widest = op->n_in;
+        for (uint32_t k = 0; k < op->n_saved; k++)
+            s->makes_extras[i] |= s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA;
     }
     s->row_of = ONV_ARENA_ARRAY(arena, uint32_t, n);
     s->made_row = ONV_ARENA_ARRAY(arena, uint32_t, n);
     s->output_row = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    s->made_by = ONV_ARENA_ARRAY(arena, uint32_t, n);
     s->last_use = ONV_ARENA_ARRAY(arena, uint32_t, n);
     s->again_use = ONV_ARENA_ARRAY(arena, uint32_t, n);
     s->grad_row = ONV_ARENA_ARRAY(arena, uint32_t, n);
@@ -176,6 +181,9 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
         }
         for (uint32_t k = 0; k < op->n_out; k++) s->last_use[onv_sim_storage(s, op->out[k])] = i;
     }
+    for (size_t i = s->eager->ops.count; i-- > 0;)
+        for (uint32_t k = 0; k < s->eager->ops.at[i].n_out; k++)
+            s->made_by[onv_sim_storage(s, s->eager->ops.at[i].out[k])] = (uint32_t)i;
     bool trains = s->options->optimizer != NULL; /* inference looks at regions, too */
     if (trains && !s->options->lower.graph_module) ONV_TRY(find_held(s, err));
     return find_ended(s, err);

@@ -30,7 +30,7 @@ static void need(pruner *p, uint32_t self, uint32_t storage)
 
 static bool makes(const pruner *p, uint32_t op, uint32_t storage)
 {
-    return p->t->made_by[storage] == op || p->s->eager->ops.at[op].in_place;
+    return p->s->made_by[storage] == op || p->s->eager->ops.at[op].in_place;
 }
 
 /* An operation that saves nothing but what comes from outside goes backward without a second run (recompute.py gives autograd such
@@ -176,7 +176,6 @@ static void keep(onv_simulation *s, uint32_t storage, bool leaves)
 
 void onv_keep_results(onv_simulation *s, uint32_t index)
 {
-    if (!onv_sim_is_kept(s, index)) return;
     const onv_eager_op *op = &s->eager->ops.at[index];
     bool leaves = onv_offload_takes(s, index);
     for (uint32_t k = 0; k < op->n_out; k++) keep(s, onv_sim_storage(s, op->out[k]), leaves);

@@ -63,7 +63,7 @@ void onv_sim_step(onv_simulation *s, onv_phase phase, onv_node_id node, const ch
 
 void onv_sim_count_backward(onv_simulation *s, uint32_t index)
 {
-    if (onv_sim_is_counted(s) && s->options->runs != NULL) s->options->runs[index].goes_back = true;
+    if (onv_sim_is_counted(s)) s->options->runs[index].goes_back = true;
 }
 
 void onv_sim_count_sum(onv_simulation *s, uint64_t bytes)
@@ -124,11 +124,6 @@ uint64_t onv_sim_bytes(const onv_simulation *s, uint32_t row)
     return s->meter != NULL ? s->meter->rows.at[row].bytes : s->timeline->buffers.at[row].bytes;
 }
 
-void onv_sim_hold(onv_simulation *s, uint32_t row)
-{
-    if (row < ONV_HOST_ROW) s->refs.at[row]++;
-}
-
 void onv_sim_end_row(onv_simulation *s, uint32_t row)
 {
     if (s->meter == NULL) {
@@ -139,11 +134,6 @@ void onv_sim_end_row(onv_simulation *s, uint32_t row)
     if (s->requests != NULL && !onv_vec_push(&s->meter->ending, row)) s->failed = true;
     s->meter->going[ALL] += at.bytes;
     if (!at.is_workspace) s->meter->going[TENSORS] += at.bytes;
-}
-
-void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
-{
-    if (bytes != 0) onv_sim_release(s, onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, label));
 }
 
 /* Gone before anything else is allocated. */
@@ -189,11 +179,6 @@ void onv_sim_handle(onv_simulation *s, const onv_eager_workspace *workspace)
     if (workspace->kept_bytes > 0) onv_sim_last(s, which, workspace->kept_bytes, "cuBLAS");
 }
 
-uint32_t onv_sim_copy(onv_simulation *s, const onv_eager_op *op, uint64_t bytes)
-{
-    return bytes > 0 ? onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, op->name) : ONV_NO_ROW;
-}
-
 void onv_sim_use(onv_simulation *s, const onv_eager_workspace *workspace)
 {
     bool is_first = s->options->tries_kernels && s->pass == 0 && workspace->first_bytes > 0;
@@ -202,10 +187,11 @@ void onv_sim_use(onv_simulation *s, const onv_eager_workspace *workspace)
     const onv_passing sizes = {{[ONV_WORKSPACE_LIKELY] = bytes,
                                 [ONV_WORKSPACE_LEAST] = is_open ? workspace->low_bytes : bytes,
                                 [ONV_WORKSPACE_MOST] = is_open ? workspace->high_bytes : bytes}};
+    onv_sim_handle(s, workspace);
+    if (bytes > 0 || is_open) transient(s, &sizes, workspace->library);
+    if (workspace->beside_bytes == 0) return;
     onv_passing beside = {{0}};
     for (int i = 0; i < ONV_N_PASSING; i++)
         if (sizes.bytes[i] > 0) beside.bytes[i] = workspace->beside_bytes;
-    onv_sim_handle(s, workspace);
-    if (bytes > 0 || is_open) transient(s, &sizes, workspace->library);
-    if (workspace->beside_bytes > 0) transient(s, &beside, workspace->library);
+    transient(s, &beside, workspace->library);
 }

@@ -87,9 +87,8 @@ static void find_owners(const onv_simulation *s, const onv_sharding *h, uint32_t
     }
 }
 
-/* Whether something with a gradient comes in from outside. `made_by`: by storage, the first operation. */
-static bool takes_grads(const onv_simulation *s, const onv_shard_unit *unit,
-                        const uint32_t *made_by)
+/* Whether something with a gradient comes in from outside. */
+static bool takes_grads(const onv_simulation *s, const onv_shard_unit *unit)
 {
     for (uint32_t i = unit->first_op; i <= unit->last_op; i++) {
         const onv_eager_op *op = &s->eager->ops.at[i];
@@ -97,7 +96,7 @@ static bool takes_grads(const onv_simulation *s, const onv_shard_unit *unit,
             const onv_eager_tensor *t = &s->eager->tensors.at[op->in[k].tensor];
             const onv_eager_storage *storage = &s->eager->storages.at[t->storage];
             if (t->needs_grad && storage->kind >= ONV_STORAGE_ACTIVATION &&
-                made_by[t->storage] < unit->first_op)
+                s->made_by[t->storage] < unit->first_op)
                 return true;
         }
     }
@@ -141,7 +140,6 @@ static onv_status make_units(onv_simulation *s, onv_error *err)
     h->unit_of = ONV_ARENA_ARRAY(&s->arena, uint32_t, n_ops);
     uint32_t *owner = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
     uint32_t *room = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
-    uint32_t *made_by = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
     if (s->arena.failed) return onv_fail_memory(err);
     for (uint32_t i = 0; i < n_ops; i++) h->unit_of[i] = h->n_units - 1;
     for (uint32_t u = 0; u < h->n_units; u++) {
@@ -162,11 +160,8 @@ static onv_status make_units(onv_simulation *s, onv_error *err)
                 add_parameter(s, &h->units[u], i);
         room += h->units[u].n_storages;
     }
-    for (uint32_t i = n_ops; i-- > 0;)
-        for (uint32_t k = 0; k < s->eager->ops.at[i].n_out; k++)
-            made_by[onv_sim_storage(s, s->eager->ops.at[i].out[k])] = i;
     for (uint32_t u = 0; u + 1 < h->n_units; u++)
-        h->units[u].takes_grads = takes_grads(s, &h->units[u], made_by);
+        h->units[u].takes_grads = takes_grads(s, &h->units[u]);
     return ONV_OK;
 }
 
@@ -454,14 +449,14 @@ void onv_shard_begin_pass(onv_simulation *s)
 
 void onv_shard_before(onv_simulation *s, uint32_t op)
 {
-    if (s->sharding == NULL || !is_fsdp(s)) return;
+    if (!is_fsdp(s)) return;
     uint32_t unit = s->sharding->unit_of[op];
     if (s->sharding->units[unit].first_op == op && unit + 1 < s->sharding->n_units) gather(s, unit);
 }
 
 void onv_shard_after(onv_simulation *s, uint32_t op)
 {
-    if (s->sharding == NULL || !is_fsdp(s)) return;
+    if (!is_fsdp(s)) return;
     onv_sharding *h = s->sharding;
     uint32_t unit = h->unit_of[op];
     if (h->units[unit].last_op == op && unit + 1 < h->n_units) reshard(s, &h->units[unit]);
@@ -470,14 +465,14 @@ void onv_shard_after(onv_simulation *s, uint32_t op)
 
 void onv_shard_before_backward(onv_simulation *s, uint32_t op)
 {
-    if (s->sharding == NULL || !is_fsdp(s) || op >= s->eager->first_loss_op) return;
+    if (!is_fsdp(s) || op >= s->eager->first_loss_op) return;
     pre_backward(s, s->sharding->n_units - 1);
     pre_backward(s, s->sharding->unit_of[op]);
 }
 
 void onv_shard_after_backward(onv_simulation *s, uint32_t op)
 {
-    if (s->sharding == NULL || !is_fsdp(s)) return;
+    if (!is_fsdp(s)) return;
     onv_shard_unit *unit = &s->sharding->units[s->sharding->unit_of[op]];
     if (unit->takes_grads && unit->first_op == op) post_backward(s, unit);
 }

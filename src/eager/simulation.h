@@ -133,6 +133,7 @@ typedef struct onv_simulation {
     uint32_t *row_of;     /* its row, while it is in somebody's hands */
     uint32_t *made_row;   /* the last one that was made for it */
     uint32_t *output_row; /* what the caller or a module still holds of the last iteration */
+    uint32_t *made_by;    /* the first operation that makes it */
     uint32_t *last_use;   /* the last forward operation that touches it */
     uint32_t *again_use; /* the same within a region that runs again; ONV_NO_OP: stays to its end */
     uint32_t *grad_row;  /* of a parameter: its .grad */
@@ -142,6 +143,7 @@ typedef struct onv_simulation {
     uint32_t *senders; /* leaves: gradients that backward sends it */
     uint32_t *senders_left;
     /* by operation */
+    bool *makes_extras;     /* it saves what it makes for that alone */
     uint32_t *first_saved;  /* where the rows that it keeps stand in saved_row */
     uint32_t *region_of;    /* the innermost region around it */
     uint32_t *saved_row;    /* by operation and place: held for its backward, or ONV_NO_ROW */
@@ -184,16 +186,25 @@ void onv_sim_work(onv_simulation *s, uint32_t index, bool recompute);
 void onv_sim_count_backward(onv_simulation *s, uint32_t index);
 void onv_sim_count_sum(onv_simulation *s, uint64_t bytes);
 uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, const char *label);
-void onv_sim_hold(onv_simulation *s, uint32_t row);
+static inline void onv_sim_hold(onv_simulation *s, uint32_t row)
+{
+    if (row < ONV_HOST_ROW) s->refs.at[row]++;
+}
 /* Nobody holds it any more. */
 void onv_sim_end_row(onv_simulation *s, uint32_t row);
 static inline void onv_sim_release(onv_simulation *s, uint32_t row)
 {
     if (row < ONV_HOST_ROW && --s->refs.at[row] == 0) onv_sim_end_row(s, row);
 }
-void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label);
+static inline void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
+{
+    if (bytes > 0) onv_sim_release(s, onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, label));
+}
 /* Of an operation, to be released before it ends; ONV_NO_ROW: of no bytes. */
-uint32_t onv_sim_copy(onv_simulation *s, const onv_eager_op *op, uint64_t bytes);
+static inline uint32_t onv_sim_copy(onv_simulation *s, const onv_eager_op *op, uint64_t bytes)
+{
+    return bytes > 0 ? onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, op->name) : ONV_NO_ROW;
+}
 /* Such a row, if there is none yet. */
 void onv_sim_last(onv_simulation *s, onv_lasting which, uint64_t bytes, const char *label);
 /* An iteration asks for it, or for the optimizer's state. */
@@ -302,7 +313,6 @@ void onv_sim_forward(onv_simulation *s);
 onv_status onv_ckpt_regions_make(onv_simulation *s, onv_error *err);
 /* By storage, while regions are made. */
 typedef struct onv_ckpt_tables {
-    uint32_t *made_by;   /* the first operation that makes it */
     uint32_t *needed_by; /* 1 + the last region that needs it from outside */
     uint32_t *listed;    /* room */
 } onv_ckpt_tables;
@@ -324,7 +334,7 @@ void onv_ckpt_region_leave(onv_simulation *s, uint32_t index);
 /* With options->prunes or options->selects: what of each region runs again, and what it needs from outside for that. Linear in what
  * segments cover. */
 onv_status onv_ckpt_regions_prune(onv_simulation *s, const onv_ckpt_tables *tables, onv_error *err);
-/* Holds the results of operation `index`, which just ran in forward, if they are to stay. */
+/* Holds the results of operation `index`, which just ran in forward and are to stay. */
 void onv_keep_results(onv_simulation *s, uint32_t index);
 /* Lets those of the region's own operations go; ONV_NO_CKPT_REGION: of inner regions too. */
 void onv_drop_results(onv_simulation *s, const onv_ckpt_region *region, uint32_t self);
@@ -351,7 +361,10 @@ void onv_offload_return_region(onv_simulation *s, onv_ckpt_region *region);
 /* The backward of operation `index` begins: what it saved comes back. */
 void onv_offload_return_saved(onv_simulation *s, uint32_t index);
 /* What operation `index`, or a region that begins with it, keeps goes to the host. */
-bool onv_offload_takes(const onv_simulation *s, uint32_t index);
+static inline bool onv_offload_takes(const onv_simulation *s, uint32_t index)
+{
+    return index < s->offload_end;
+}
 
 /* --- sharding.c -------------------------------------------------------------------------------- */
 
@@ -363,6 +376,7 @@ uint64_t onv_shard_of(const onv_simulation *s, const onv_eager_storage *storage,
 /* Of a whole parameter as the optimizer has it. */
 uint64_t onv_sim_optimized_bytes(const onv_simulation *s, const onv_eager_storage *storage);
 void onv_shard_begin_pass(onv_simulation *s);
+/* Where s->sharding is not NULL: */
 void onv_shard_before(onv_simulation *s, uint32_t op);
 void onv_shard_after(onv_simulation *s, uint32_t op);
 void onv_shard_before_backward(onv_simulation *s, uint32_t op);
