@@ -31,16 +31,13 @@ void onv_tape_embedding_bag(onv_tape *t, const onv_program_call *c)
     onv_emit_end(&t->emit);
 }
 
-/* A copy into a view of x. Autograd's node for that (CopySlices) copies the incoming gradient, and from that copy the part,
- * which is the gradient of what was written; zeros take its place where x has a gradient. */
-static void emit_copy_slices(onv_tape *t, const onv_program_call *c, uint32_t target, uint32_t base,
-                             uint32_t part)
+/* `part` is copied into so many bytes of x: x, written. Autograd's node for that (CopySlices) copies the incoming gradient, and from that
+ * copy the part, which is the gradient of what was written; zeros take its place where x has a gradient. */
+static uint32_t copy_slices(onv_tape *t, uint32_t x, uint64_t bytes, uint32_t part)
 {
-    uint32_t x = onv_tape_tensor(t, base);
     onv_eager_tensor s = onv_tensor_at(&t->emit, x);
-    onv_eager_tensor view = onv_tensor_at(&t->emit, onv_tape_tensor(t, target));
-    uint64_t temps = onv_tensor_needs_grad(&t->emit, x) ? view.bytes : s.bytes;
-    if (!onv_tensor_needs_grad(&t->emit, part)) temps = onv_u64_plus(temps, view.bytes);
+    uint64_t temps = onv_tensor_needs_grad(&t->emit, x) ? bytes : s.bytes;
+    if (!onv_tensor_needs_grad(&t->emit, part)) temps = onv_u64_plus(temps, bytes);
     uint32_t out = onv_tensor_on(&t->emit, s.storage, s.dtype, s.rank, s.dims, s.strides);
     onv_emit_begin(&t->emit, "copy_slices");
     t->emit.op.in_place = true;
@@ -49,7 +46,7 @@ static void emit_copy_slices(onv_tape *t, const onv_program_call *c, uint32_t ta
     onv_emit_temps(&t->emit, 0, temps);
     onv_emit_out(&t->emit, out);
     onv_emit_end(&t->emit);
-    onv_tape_set_base_written(t, onv_call_result(c, 0), target, out);
+    return out;
 }
 
 void onv_tape_copy(onv_tape *t, const onv_program_call *c)
@@ -61,16 +58,39 @@ void onv_tape_copy(onv_tape *t, const onv_program_call *c)
         onv_tensor_needs_grad(&t->emit, part) ||
         (base != ONV_NO_PROGRAM_VALUE && onv_tensor_needs_grad(&t->emit, onv_tape_tensor(t, base)));
     if (t->overwrites && base != ONV_NO_PROGRAM_VALUE && any && !t->emit.has_no_grad) {
-        emit_copy_slices(t, c, target, base, part);
+        uint64_t bytes = onv_tensor_at(&t->emit, onv_tape_tensor(t, target)).bytes;
+        onv_tape_set_base_written(t, onv_call_result(c, 0), target,
+                                  copy_slices(t, onv_tape_tensor(t, base), bytes, part));
         return;
     }
     onv_tape_by_row(t, c);
 }
 
-/* By constants into a new tensor; otherwise by a kernel that reads the input again. */
+/* Of what is in the middle, the ends are copied to the other ends (_pad_circular() of PadNd.cpp). */
+static uint32_t pad_circular(onv_tape *t, const onv_program_call *c, uint32_t x, uint32_t out)
+{
+    const onv_argument *widths = onv_call_argument(c, "pad");
+    onv_eager_tensor s = onv_tensor_at(&t->emit, out);
+    onv_emit_begin_op(&t->emit, ONV_ATEN_new_empty);
+    onv_emit_out(&t->emit, out);
+    onv_emit_end(&t->emit);
+    out = copy_slices(t, out, onv_tensor_at(&t->emit, x).bytes, x);
+    for (uint32_t i = 0; widths != NULL && i < widths->count && i < 2 * s.rank; i++) {
+        int64_t dims[ONV_MAX_RANK], width = onv_call_int_at(t, c, "pad", i, 0);
+        if (width <= 0) continue;
+        memcpy(dims, s.dims, sizeof dims);
+        dims[s.rank - 1 - i / 2] = width;
+        uint32_t end = onv_emit_view(&t->emit, "slice", out, s.rank, dims, s.strides, ONV_GRAD_NEW);
+        out = copy_slices(t, out, onv_tensor_at(&t->emit, end).bytes, end);
+    }
+    return out;
+}
+
+/* By constants into a new tensor, by copies, or by a kernel that reads the input again. */
 void onv_tape_pad(onv_tape *t, const onv_program_call *c)
 {
     const char *mode = onv_call_text(c, "mode");
+    bool is_circular = mode != NULL && strcmp(mode, "circular") == 0;
     bool is_constant = mode == NULL || strcmp(mode, "constant") == 0;
     bool is_same = onv_call_result(c, 0) != ONV_NO_PROGRAM_VALUE;
     onv_tape_operands(t, c, t->row);
@@ -78,11 +98,15 @@ void onv_tape_pad(onv_tape *t, const onv_program_call *c)
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     if (x == ONV_NO_TENSOR || !is_same) return;
     uint32_t out = onv_tape_new(t, onv_call_result(c, 0), from.dtype);
-    onv_emit_begin(&t->emit, "pad");
-    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
-    if (!is_constant) onv_emit_save(&t->emit, x);
-    onv_emit_out(&t->emit, out);
-    onv_emit_end(&t->emit);
+    if (is_circular && onv_tensor_needs_grad(&t->emit, x)) {
+        out = pad_circular(t, c, x, out);
+    } else {
+        onv_emit_begin(&t->emit, "pad");
+        onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
+        if (!is_constant && !is_circular) onv_emit_save(&t->emit, x);
+        onv_emit_out(&t->emit, out);
+        onv_emit_end(&t->emit);
+    }
     onv_tape_give(t, c, 0, out);
 }
 

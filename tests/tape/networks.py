@@ -537,3 +537,15 @@ class ColumnNorms(nn.Module):
 
     def forward(s, x):
         return torch.linalg.vector_norm((x * s.w).transpose(1, 2), dim=-1)
+
+
+@net("circular_pads", lambda b: (torch.rand(b, 256, 128),))
+class CircularPads(nn.Module):
+    """What is padded by its other end is copied in parts, and not read in backward: the norm's result is not kept."""
+
+    def __init__(s, d=128):
+        super().__init__()
+        s.n, s.w = nn.LayerNorm(d), nn.Parameter(torch.rand(259))
+
+    def forward(s, x):
+        return F.pad(s.n(x).transpose(1, 2), (2, 1), mode="circular") * s.w
