@@ -47,8 +47,7 @@ static written write_family(const family *f, unsigned n)
         w.bytes = strlen(w.text);
         return w;
     }
-    w.m = model_new(17);
-    f->make(w.m, n);
+    w.m = family_model(f, n);
     w.data = model_bytes(w.m, &w.bytes);
     return w;
 }

@@ -21,53 +21,25 @@
 /* Bytes of a note for each node that is asked for; a note has 60,000 at most. */
 enum { PER_NODE = 15, LONGEST = 60000 };
 
-/* Nodes with a note of a pattern, as long as it may be, and one with the rest. */
-static void repeat(model *m, unsigned n, const char *key, const char *begin, const char *pattern)
+/* Nodes with a note that is as long as it may be, and one with the rest. */
+void family_repeat(model *m, unsigned n, const family_note *note)
 {
     static char text[LONGEST + 200];
-    size_t left = (size_t)n * PER_NODE, length = strlen(pattern);
+    size_t left = (size_t)n * PER_NODE, length = strlen(note->pattern);
     unsigned i = 0;
     model_input(m, "t0", "f32[4,16]");
     while (left > 0) {
-        size_t used = (size_t)sprintf(text, "%s", begin), most = left < LONGEST ? left : LONGEST;
-        for (; used < most; used += length) memcpy(text + used, pattern, length + 1);
+        size_t used = (size_t)sprintf(text, "%s", note->begin),
+               most = left < LONGEST ? left : LONGEST;
+        for (; used < most; used += length) memcpy(text + used, note->pattern, length + 1);
         model_add(m, "source a.b relu", "class A aten.relu.default");
-        model_note(m, key, text);
+        model_note(m, note->key, text);
         model_node(m, "Relu", "", name("t", i), name("t", i + 1), "");
         left -= most;
         i++;
     }
     model_output(m, name("t", i), "f32");
 }
-
-#define PATTERN(family, key, begin, pattern)                                                       \
-    static void family(model *m, unsigned n)                                                       \
-    {                                                                                              \
-        repeat(m, n, key, begin, pattern);                                                         \
-    }
-
-PATTERN(frames, TRACE, "", "File \"a\", line 5, in forward\n")
-PATTERN(quotes, TRACE, "", "File \"")
-PATTERN(applications, TRACE, "", "A.apply(")
-PATTERN(application_lines, TRACE, "", "A.apply(\n")
-PATTERN(aliases, TRACE, "", "File \"a\", line 5, in forward\n  y = f(x)\n")
-PATTERN(scopes, SCOPES, "[", "'a',")
-PATTERN(scope_slices, SCOPES, "['',", "'a.slice().b',")
-PATTERN(scope_path, SCOPES, "['", "a.")
-PATTERN(classes, CLASSES, "[", "'torch.a',")
-PATTERN(line_words, TRACE, CODE, "x ")
-PATTERN(line_equals, TRACE, CODE, "x = ")
-PATTERN(line_targets, TRACE, CODE, "x, ")
-PATTERN(line_brackets, TRACE, CODE, "([{")
-PATTERN(line_caches, TRACE, CODE, "relu(cache[")
-PATTERN(line_elus, TRACE, CODE, "elu_(")
-PATTERN(line_members, TRACE, CODE, ".self.relu")
-PATTERN(args_clones, CALL, ARGS, "%clone")
-PATTERN(args_parameters, CALL, ARGS, "%p_a, ")
-PATTERN(args_lists, CALL, ARGS, "[1, ")
-PATTERN(args_attention, CALL, "aten.scaled_dot_product_attention.default](args = (", "dropout_p: ")
-PATTERN(args_linear, CALL, "", "aten.linear.default](args = (, ")
-PATTERN(rules, RULES, "", "FuseConvPad, ")
 
 /* Lines of a list of the graph; `reads`: each is read by a node whose call names it. */
 static void list_entries(model *m, unsigned n, const char *kind, bool reads)
@@ -174,38 +146,79 @@ static void statements(model *m, unsigned n)
     model_output(m, name("t", n), "f32");
 }
 
+/* With what the default exporter notes of each node: the lines of Python that called it, a thousand bytes of them. */
+static void noted_layers(model *m, unsigned n)
+{
+    enum { FRAMES = 8, MODULE = 96 };
+    char trace[FRAMES * 160], *at = trace;
+    for (unsigned i = 0; i < FRAMES; i++)
+        at += sprintf(at,
+                      "File \"/usr/lib/python3/site-packages/net/modeling.py\", line %u, in "
+                      "forward\n    hidden = self.layers[%u](hidden, attention_mask=mask)\n",
+                      100 + i, i);
+    model_input(m, "t0", "f32[N,16]");
+    for (unsigned i = 0; i < n; i++) {
+        char module[MODULE], arguments[MODULE];
+        snprintf(module, sizeof module, "model.layers.%u.fc", i / 2);
+        snprintf(arguments, sizeof arguments, "%%t%u, %%p_w%u", i, i);
+        if (i % 2 == 0) model_weight(m, name("w", i), "f32[16,16]");
+        model_source(m, module, name(i % 2 ? "relu_" : "linear_", i));
+        model_class(m, "torch.nn.modules.linear.Linear",
+                    i % 2 ? "aten.relu.default" : "aten.linear.default");
+        model_call(m, i % 2 ? "aten.relu.default" : "aten.linear.default", arguments);
+        model_note(m, TRACE, trace);
+        model_node(m, i % 2 ? "Relu" : "MatMul", name("node_", i),
+                   i % 2 ? name("t", i) : both(name("t", i), name("w", i)), name("t", i + 1), "");
+    }
+    model_output(m, name("t", n), "f32");
+}
+
+/* Notes of the model itself, of no exporter that is known. */
+static void metadata(model *m, unsigned n)
+{
+    model_input(m, "x", "f32[N,16]");
+    for (unsigned i = 0; i < n; i++) model_graph_note(m, name("key", i), name("value", i));
+    model_add(m, "y = Relu(x)", "out y f32");
+}
+
 enum { ONE_NOTE = LONGEST / PER_NODE };
 
+#define NOTE(of, first, again) .note = {.key = (of), .begin = (first), .pattern = (again)}
+
 const family note_families[] = {
-    {"note-frames", frames, false, ONE_NOTE, NULL},
-    {"note-quotes", quotes, false, ONE_NOTE, NULL},
-    {"note-applications", applications, false, ONE_NOTE, NULL},
-    {"note-application-lines", application_lines, false, ONE_NOTE, NULL},
-    {"note-aliases", aliases, false, ONE_NOTE, NULL},
-    {"note-scopes", scopes, false, ONE_NOTE, NULL},
-    {"note-slices", scope_slices, false, ONE_NOTE, NULL},
-    {"note-path", scope_path, false, ONE_NOTE, NULL},
-    {"note-classes", classes, false, ONE_NOTE, NULL},
-    {"note-line-words", line_words, false, ONE_NOTE, NULL},
-    {"note-line-equals", line_equals, false, ONE_NOTE, NULL},
-    {"note-line-targets", line_targets, false, ONE_NOTE, NULL},
-    {"note-line-brackets", line_brackets, false, ONE_NOTE, NULL},
-    {"note-line-caches", line_caches, false, ONE_NOTE, NULL},
-    {"note-line-elus", line_elus, false, ONE_NOTE, NULL},
-    {"note-line-members", line_members, false, ONE_NOTE, NULL},
-    {"note-clones", args_clones, false, ONE_NOTE, NULL},
-    {"note-parameters", args_parameters, false, ONE_NOTE, NULL},
-    {"note-lists", args_lists, false, ONE_NOTE, NULL},
-    {"note-attention", args_attention, false, ONE_NOTE, NULL},
-    {"note-linear", args_linear, false, ONE_NOTE, NULL},
-    {"note-rules", rules, false, ONE_NOTE, NULL},
-    {"listed-parameters", listed_parameters, true, 0, NULL},
-    {"listed-buffers", listed_buffers, false, 0, NULL},
-    {"read-parameters", read_parameters, true, 0, NULL},
-    {"lists-again", lists_again, false, 0, NULL},
-    {"notes-again", notes_again, false, 0, NULL},
-    {"folded-buffers", folded_buffers, true, 0, NULL},
-    {"folded-names", folded_names, false, ONE_NOTE, NULL},
-    {"statements", statements, true, 0, NULL},
+    {"note-frames", false, ONE_NOTE, NOTE(TRACE, "", "File \"a\", line 5, in forward\n")},
+    {"note-quotes", false, ONE_NOTE, NOTE(TRACE, "", "File \"")},
+    {"note-applications", false, ONE_NOTE, NOTE(TRACE, "", "A.apply(")},
+    {"note-application-lines", false, ONE_NOTE, NOTE(TRACE, "", "A.apply(\n")},
+    {"note-aliases", false, ONE_NOTE,
+     NOTE(TRACE, "", "File \"a\", line 5, in forward\n  y = f(x)\n")},
+    {"note-scopes", false, ONE_NOTE, NOTE(SCOPES, "[", "'a',")},
+    {"note-slices", false, ONE_NOTE, NOTE(SCOPES, "['',", "'a.slice().b',")},
+    {"note-path", false, ONE_NOTE, NOTE(SCOPES, "['", "a.")},
+    {"note-classes", false, ONE_NOTE, NOTE(CLASSES, "[", "'torch.a',")},
+    {"note-line-words", false, ONE_NOTE, NOTE(TRACE, CODE, "x ")},
+    {"note-line-equals", false, ONE_NOTE, NOTE(TRACE, CODE, "x = ")},
+    {"note-line-targets", false, ONE_NOTE, NOTE(TRACE, CODE, "x, ")},
+    {"note-line-brackets", false, ONE_NOTE, NOTE(TRACE, CODE, "([{")},
+    {"note-line-caches", false, ONE_NOTE, NOTE(TRACE, CODE, "relu(cache[")},
+    {"note-line-elus", false, ONE_NOTE, NOTE(TRACE, CODE, "elu_(")},
+    {"note-line-members", false, ONE_NOTE, NOTE(TRACE, CODE, ".self.relu")},
+    {"note-clones", false, ONE_NOTE, NOTE(CALL, ARGS, "%clone")},
+    {"note-parameters", false, ONE_NOTE, NOTE(CALL, ARGS, "%p_a, ")},
+    {"note-lists", false, ONE_NOTE, NOTE(CALL, ARGS, "[1, ")},
+    {"note-attention", false, ONE_NOTE,
+     NOTE(CALL, "aten.scaled_dot_product_attention.default](args = (", "dropout_p: ")},
+    {"note-linear", false, ONE_NOTE, NOTE(CALL, "", "aten.linear.default](args = (, ")},
+    {"note-rules", false, ONE_NOTE, NOTE(RULES, "", "FuseConvPad, ")},
+    {"listed-parameters", true, .make = listed_parameters},
+    {"listed-buffers", false, .make = listed_buffers},
+    {"read-parameters", true, .make = read_parameters},
+    {"lists-again", false, .make = lists_again},
+    {"notes-again", false, .make = notes_again},
+    {"folded-buffers", true, .make = folded_buffers},
+    {"folded-names", false, .most = ONE_NOTE, .make = folded_names},
+    {"statements", true, .make = statements},
+    {"noted-layers", true, .make = noted_layers},
+    {"metadata", true, .make = metadata},
     {0},
 };

@@ -327,16 +327,16 @@ static char *inner_graphs(unsigned n)
 }
 
 const family program_families[] = {
-    {"program-calls", NULL, true, 0, calls},
-    {"program-linear", NULL, true, 0, linear},
-    {"program-modules", NULL, true, 0, deep_modules},
-    {"program-traces", NULL, true, 0, long_traces},
-    {"program-values", NULL, true, 0, values},
-    {"program-lists", NULL, true, 0, lists},
-    {"program-views", NULL, true, 0, chained_views},
-    {"program-writes", NULL, true, 0, written_views},
-    {"program-sizes", NULL, true, 0, asked_sizes},
-    {"program-graphs", NULL, true, 0, inner_graphs},
-    {"program-recorded", NULL, true, 0, recorded},
+    {"program-calls", true, .write = calls},
+    {"program-linear", true, .write = linear},
+    {"program-modules", true, .write = deep_modules},
+    {"program-traces", true, .write = long_traces},
+    {"program-values", true, .write = values},
+    {"program-lists", true, .write = lists},
+    {"program-views", true, .write = chained_views},
+    {"program-writes", true, .write = written_views},
+    {"program-sizes", true, .write = asked_sizes},
+    {"program-graphs", true, .write = inner_graphs},
+    {"program-recorded", true, .write = recorded},
     {0},
 };

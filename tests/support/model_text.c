@@ -33,6 +33,11 @@ static void add_int(model *m, const char *name, const char *value)
     model_int(m, name, strtoll(value, NULL, 10));
 }
 
+static void add_float(model *m, const char *name, const char *value)
+{
+    model_float(m, name, strtof(value, NULL));
+}
+
 static void add_ints(model *m, const char *name, const char *values)
 {
     int64_t list[64];
@@ -51,6 +56,7 @@ static void add_line(model *m, char *line)
         {"in", NULL, model_input},      {"out", NULL, model_output},
         {"weight", NULL, model_weight}, {"constant", NULL, model_constant},
         {"ints", NULL, add_ints},       {"int", NULL, add_int},
+        {"float", NULL, add_float},     {"info", NULL, model_value_info},
         {"import", NULL, add_import},   {"source", NULL, model_source},
         {"class", NULL, model_class},   {"call", NULL, model_call},
         {"role", NULL, model_role},     {"folded", NULL, model_folded},
@@ -86,6 +92,15 @@ void model_add_lines(model *m, const char *const *lines, size_t n)
         add_line(m, line);
         free(line);
     }
+}
+
+void model_add_text(model *m, const char *text)
+{
+    char *copy = strdup(text), *rest = copy;
+    assert_non_null(copy);
+    for (char *line; (line = strtok_r(rest, ";", &rest)) != NULL;)
+        if (line[strspn(line, " ")] != '\0') add_line(m, line + strspn(line, " "));
+    free(copy);
 }
 
 model *model_of_lines(int64_t opset, const char *const *lines, size_t n)

@@ -36,14 +36,16 @@ typedef struct model model;
  *     OWNED_MODEL m = model_read(17, "in x f32[batch,3,224,224]", "weight w f32[64,3,7,7]",
  *                                "y = Conv(x w) conv1 strides=[2,2] pads=[3,3,3,3]", "out y f32");
  *
- * Before a name or a text: in, out, weight, constant, import, int, ints, begin, source, class, call, trace, role, folded,
- * rules, parameters; "end" alone. */
+ * Before a name or a text: in, out, info, weight, constant, import, int, ints, float, begin, source, class, call, trace, role,
+ * folded, rules, parameters; "end" alone. */
 #define model_read(opset, ...) model_of_lines((opset), MODEL_LINES(__VA_ARGS__))
 #define model_add(m, ...)      model_add_lines((m), MODEL_LINES(__VA_ARGS__))
 #define MODEL_LINES(...)                                                                           \
     (const char *const[]){__VA_ARGS__}, sizeof(const char *[]){__VA_ARGS__} / sizeof(const char *)
 model *model_of_lines(int64_t opset, const char *const *lines, size_t n);
 void model_add_lines(model *m, const char *const *lines, size_t n);
+/* The same lines as one text, with ";" between them. */
+void model_add_text(model *m, const char *text);
 
 model *model_new(int64_t opset);
 void model_free(model *m);
