@@ -435,7 +435,7 @@ TEST(lookups_without_memory)
 {
     can_fail();
     for (size_t i = 0; i == 0 || nested_cases[i - 1].name != NULL; i++) {
-        OWNED_MODEL m = i == 0 ? views() : nested_cases[i - 1].build();
+        OWNED_MODEL m = i == 0 ? views() : nested_case_build(&nested_cases[i - 1]);
         call c = {.name = i == 0 ? "views" : nested_cases[i - 1].name};
         c.options = onv_options_default();
         c.options.runtimes = "ideal,torch";

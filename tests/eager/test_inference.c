@@ -141,7 +141,7 @@ TEST(random_nests_are_sound)
         onv_timeline_cleanup(&path);
     }
     for (const nested_case *c = nested_cases; c->name != NULL; c++) {
-        OWNED_MODEL m = c->build();
+        OWNED_MODEL m = nested_case_build(c);
         onv_analysis_destroy(model_analyse(m, NULL)); /* of its runtimes two are these */
     }
 }

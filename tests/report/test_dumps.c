@@ -196,7 +196,7 @@ TEST(the_plan_is_the_one_that_was_reported)
 TEST(plans_of_branches_and_bodies)
 {
     for (size_t i = 0; nested_cases[i].name != NULL; i++) {
-        OWNED_MODEL m = nested_cases[i].build();
+        OWNED_MODEL m = nested_case_build(&nested_cases[i]);
         OWNED_ANALYSIS a = model_analyse(m, NULL);
         onv_summary sums = {0};
         onv_analysis_summary(a, &sums);

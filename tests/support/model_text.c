@@ -33,6 +33,11 @@ static void add_int(model *m, const char *name, const char *value)
     model_int(m, name, strtoll(value, NULL, 10));
 }
 
+static void add_bool(model *m, const char *name, const char *value)
+{
+    model_bool(m, name, *value == '1');
+}
+
 static void add_float(model *m, const char *name, const char *value)
 {
     model_float(m, name, strtof(value, NULL));
@@ -53,15 +58,25 @@ static void add_line(model *m, char *line)
         void (*rest)(model *, const char *);
         void (*word_and_rest)(model *, const char *, const char *);
     } words[] = {
-        {"in", NULL, model_input},      {"out", NULL, model_output},
-        {"weight", NULL, model_weight}, {"constant", NULL, model_constant},
-        {"ints", NULL, add_ints},       {"int", NULL, add_int},
-        {"float", NULL, add_float},     {"info", NULL, model_value_info},
-        {"import", NULL, add_import},   {"source", NULL, model_source},
-        {"class", NULL, model_class},   {"call", NULL, model_call},
-        {"role", NULL, model_role},     {"folded", NULL, model_folded},
-        {"begin", model_begin, NULL},   {"trace", model_trace, NULL},
-        {"rules", model_rules, NULL},   {"parameters", model_parameters, NULL},
+        {"in", NULL, model_input},
+        {"out", NULL, model_output},
+        {"weight", NULL, model_weight},
+        {"constant", NULL, model_constant},
+        {"ints", NULL, add_ints},
+        {"int", NULL, add_int},
+        {"bool", NULL, add_bool},
+        {"float", NULL, add_float},
+        {"info", NULL, model_value_info},
+        {"import", NULL, add_import},
+        {"source", NULL, model_source},
+        {"class", NULL, model_class},
+        {"call", NULL, model_call},
+        {"role", NULL, model_role},
+        {"folded", NULL, model_folded},
+        {"begin", model_begin, NULL},
+        {"trace", model_trace, NULL},
+        {"rules", model_rules, NULL},
+        {"parameters", model_parameters, NULL},
     };
     if (strcmp(line, "end") == 0) {
         model_end(m);

@@ -3,279 +3,114 @@
 
 /* --- Known ones -------------------------------------------------------------------------------- */
 
-/* A branch of one node. */
-static void branch(model *m, const char *attribute, const char *op, const char *in, const char *out,
-                   const char *type)
-{
-    model_begin(m, attribute);
-    model_node(m, op, out, in, out, "");
-    model_output(m, out, type);
-    model_end(m);
-}
+#define BRANCH(which, lines) "begin " which "_branch; " lines "; end; "
 
-static void filled_branch(model *m, const char *attribute, const char *out)
-{
-    static const int64_t shape[] = {1024, 1024};
-    model_begin(m, attribute);
-    model_ints(m, "shape", 2, shape);
-    model_node(m, "ConstantOfShape", out, "shape", out, "");
-    model_output(m, out, "f32[1024,1024]");
-    model_end(m);
-}
+/* The largest of so many copies of x. */
+#define TILED(which, times, name)                                                                  \
+    BRANCH(which, "ints times " times "; " name "b = Tile(x times) " name "b; " name               \
+                  " = ReduceMax(" name "b) " name " keepdims=0; out " name " f32[]")
 
-static model *open_if(void)
-{
-    model *m = model_read(17, "in c bool[]");
-    filled_branch(m, "else_branch", "e");
-    filled_branch(m, "then_branch", "t");
-    model_add(m, "y = If(c) if", "out y f32[1024,1024]");
-    return m;
-}
+/* A body that goes on as long as it was told to. */
+#define BODY(state, lines)                                                                         \
+    "begin body; in i i64[]; in cc bool[]; " state lines "c2 = Identity(cc) same; out c2 bool[]; "
 
-/* The largest of `times` copies of x. */
-static void tiled_branch(model *m, const char *attribute, const char *out, int64_t times)
-{
-    char tiled[8];
-    snprintf(tiled, sizeof tiled, "%sb", out);
-    model_begin(m, attribute);
-    model_ints(m, "times", 1, &times);
-    char inputs[16];
-    snprintf(inputs, sizeof inputs, "x times");
-    model_node(m, "Tile", tiled, inputs, tiled, "");
-    model_node(m, "ReduceMax", out, tiled, out, "keepdims=0");
-    model_output(m, out, "f32[]");
-    model_end(m);
-}
+#define SQUARE "f32[1024,1024]"
 
-static model *constant_if(void)
-{
-    model *m = model_read(17, "in x f32[1024]");
-    model_bool(m, "c", true);
-    tiled_branch(m, "else_branch", "e", 100000);
-    tiled_branch(m, "then_branch", "t", 1);
-    model_add(m, "y = If(c) if", "out y f32[]");
-    return m;
-}
-
-static model *branches_and_more(void)
-{
-    model *m = model_read(17, "in x f32[1024,1024]", "in c bool[]");
-    branch(m, "else_branch", "Neg", "x", "e", "f32");
-    branch(m, "then_branch", "Relu", "x", "t", "f32");
-    model_add(m, "y = If(c) if", "z = Relu(y) relu", "out z f32[1024,1024]");
-    return m;
-}
-
-static model *impossible_branch(void)
-{
-    model *m = model_read(17, "in x f32[1,len]", "in sr i64[]", "int k 16000", "weight W8 f32[8,4]",
-                          "weight W16 f32[16,4]", "c = Equal(sr k) equal");
-    branch(m, "else_branch", "MatMul", "x W16", "e", "f32");
-    branch(m, "then_branch", "MatMul", "x W8", "t", "f32");
-    model_add(m, "y = If(c) if", "out y f32");
-    return m;
-}
-
-static model *decided_if(void)
-{
-    model *m = model_read(17, "in x f32[n,8]", "int i0 0", "int one 1", "s = Shape(x) shape",
-                          "b = Gather(s i0) gather", "c = Equal(b one) equal");
-    branch(m, "else_branch", "Neg", "x", "e", "f32");
-    branch(m, "then_branch", "Relu", "x", "t", "f32");
-    model_add(m, "y = If(c) if", "out y f32[n,8]");
-    return m;
-}
-
-/* What the TorchScript exporter makes of .squeeze(0) where the batch is dynamic: the file declares the
- * shape of batch 1. */
-static model *squeezed(void)
-{
-    model *m = model_read(17, "in x f32[batch,8]", "r = Relu(x) relu",
-                          "zero = Constant() c0 value_ints=[0]", "s = Shape(r) shape",
-                          "b = Gather(s zero) gather axis=0", "one = Constant() c1 value_ints=[1]",
-                          "c = Equal(b one) equal", "begin then_branch",
-                          "axis = Constant() c2 value_ints=[0]", "t = Squeeze(r axis) squeeze",
-                          "out t f32[8]", "end");
-    branch(m, "else_branch", "Identity", "r", "e", "f32[batch,8]");
-    model_add(m, "y = If(c) if", "out y f32[8]");
-    return m;
-}
-
-static model *scan(void)
-{
-    static const int64_t shape[] = {16, 1024, 1024};
-    model *m = model_read(17, "in s0 f32[]", "in X f32[16,1024,1024]", "begin body", "in st f32[]",
-                          "in x f32[1024,1024]");
-    model_ints(m, "shp", 3, shape);
-    model_add(m, "big = Expand(x shp) expand", "r = ReduceSum(big) sum keepdims=0",
-              "st2 = Add(st r) add", "xo = Identity(x) same", "out st2 f32[]",
-              "out xo f32[1024,1024]", "end", "s Y = Scan(s0 X) scan num_scan_inputs=1",
-              "out s f32[]", "out Y f32[16,1024,1024]");
-    return m;
-}
-
-/* The beginning of a body that goes on as long as it was told to. */
-static void body_begin(model *m, const char *state, const char *type)
-{
-    model_add(m, "begin body", "in i i64[]", "in cc bool[]");
-    if (state != NULL) model_input(m, state, type);
-}
-
-static model *loop_stacks(void)
-{
-    model *m = model_read(17, "in X f32[1024,1024]", "int M 64");
-    body_begin(m, NULL, NULL);
-    model_add(m, "o = Mul(X X) mul", "c2 = Identity(cc) same", "out c2 bool[]",
-              "out o f32[1024,1024]", "end", "Y = Loop(M -) loop",
-              "s = ReduceSum(Y) sum keepdims=0", "out s f32[]");
-    return m;
-}
-
-static model *loop_multiplies(void)
-{
-    model *m = model_read(17, "in X f32[64,64]", "int M 100", "weight W f32[64,64]");
-    body_begin(m, "st", "f32[64,64]");
-    model_add(m, "st2 = MatMul(st W) mm", "c2 = Identity(cc) same", "out c2 bool[]",
-              "out st2 f32[64,64]", "end", "Y = Loop(M - X) loop", "out Y f32[64,64]");
-    return m;
-}
-
-static model *no_trips(void)
-{
-    static const int64_t times = 10000;
-    model *m = model_read(17, "in X f32[1024]", "int M 0");
-    body_begin(m, "st", "f32[1024]");
-    model_ints(m, "r", 1, &times);
-    model_add(m, "big = Tile(st r) tile", "q = ReduceMax(big) max keepdims=0",
-              "st2 = Add(st q) add", "c2 = Identity(cc) same", "out c2 bool[]", "out st2 f32[1024]",
-              "end", "Y = Loop(M - X) loop", "out Y f32[1024]");
-    return m;
-}
-
-static model *loop_of_trips(int64_t trips, bool made)
-{
-    model *m = model_read(17, "in x f32[1024,1024]");
-    model_int(m, "M", trips);
-    if (made) model_node(m, "Neg", "neg", "x", "given", "");
-    body_begin(m, "s_in", "f32[1024,1024]");
-    model_add(m, "c2 = Identity(cc) same", "s_out = Relu(s_in) relu", "out c2 bool[]",
-              "out s_out f32[1024,1024]", "end");
-    model_node(m, "Loop", "loop", made ? "M - given" : "M - x", "y", "");
-    model_output(m, "y", "f32[1024,1024]");
-    return m;
-}
-
-static model *loop_state(void)
-{
-    return loop_of_trips(4, false);
-}
-
-static model *loop_once(void)
-{
-    return loop_of_trips(1, false);
-}
-
-static model *loop_once_made(void)
-{
-    return loop_of_trips(1, true);
-}
-
-static model *loop_grows(void)
-{
-    model *m = model_read(17, "in X f32[4]", "in c bool[]", "int M 3");
-    body_begin(m, "st", "f32");
-    model_add(m, "st2 = Concat(st st) concat axis=0", "c2 = Identity(cc) same", "out c2 bool[]",
-              "out st2 f32", "end", "Y = Loop(M c X) loop", "out Y f32[n]");
-    return m;
-}
-
-static model *outer(void)
-{
-    model *m = model_read(17, "in x f32[256]", "in c bool[]", "a = Relu(x) relu");
-    for (int i = 0; i < 2; i++) {
-        model_begin(m, i == 0 ? "else_branch" : "then_branch");
-        model_add(m, "out a f32[256]", "end");
-    }
-    model_add(m, "y = If(c) if", "out y f32[256]");
-    return m;
-}
-
-static model *weight_out(void)
-{
-    model *m = model_read(17, "in x f32[4]", "weight w f32[1024]", "y = Relu(x) relu",
-                          "out y f32[4]", "out w f32[1024]");
-    return m;
-}
-
-static model *input_out(void)
-{
-    model *m = model_read(17, "in x f32[1024,1024]", "y = Identity(x) same", "out y f32[1024,1024]",
-                          "out x f32[1024,1024]");
-    return m;
-}
-
-static model *sequence(void)
-{
-    model *m =
-        model_read(17, "in x f32[64,1024,256]", "s = SplitToSequence(x) split axis=0 keepdims=0",
-                   "y = ConcatFromSequence(s) concat axis=0 new_axis=1", "out y f32[64,1024,256]");
-    return m;
-}
-
-static model *slice(void)
-{
-    static const int64_t begin = 0, end = 1;
-    model *m = model_read(17, "in x f32[1024,1024]");
-    model_ints(m, "s", 1, &begin);
-    model_ints(m, "e", 1, &end);
-    model_add(m, "a = Relu(x) relu", "b = Slice(a s e) slice", "c = Neg(b) neg", "y = Add(b c) add",
-              "out y f32[1,1024]");
-    return m;
-}
-
-static model *split(void)
-{
-    model *m = model_read(11, "in x f32[1024,1024]", "a b = Split(x) split axis=0",
-                          "c = Neg(a) neg", "y = Add(b c) add", "out y f32[512,1024]");
-    return m;
-}
-
-static model *zero(void)
-{
-    model *m = model_read(17, "in x f32[0,4]", "weight w f32[4,5]", "y = MatMul(x w) mm",
-                          "out y f32[0,5]");
-    return m;
-}
+/* Relu of an input or of another result, as often as that. */
+#define TRIPS(trips, before, given)                                                                \
+    "in x " SQUARE "; int M " trips "; " before                                                    \
+    "begin body; in i i64[]; in cc bool[]; in s_in " SQUARE "; c2 = Identity(cc) same; "           \
+    "s_out = Relu(s_in) relu; out c2 bool[]; out s_out " SQUARE "; end; y = Loop(M - " given       \
+    ") loop; out y " SQUARE
 
 const nested_case nested_cases[] = {
-    {"open-if", open_if},
-    {"constant-if", constant_if},
-    {"branches-and-more", branches_and_more},
-    {"impossible-branch", impossible_branch},
-    {"decided-if", decided_if},
-    {"squeezed", squeezed},
-    {"scan", scan},
-    {"loop-stacks", loop_stacks},
-    {"loop-multiplies", loop_multiplies},
-    {"no-trips", no_trips},
-    {"loop-state", loop_state},
-    {"loop-once", loop_once},
-    {"loop-once-made", loop_once_made},
-    {"loop-grows", loop_grows},
-    {"outer", outer},
-    {"weight-out", weight_out},
-    {"input-out", input_out},
-    {"sequence", sequence},
-    {"slice", slice},
-    {"split", split},
-    {"zero", zero},
-    {NULL, NULL},
+    {"open-if", 17,
+     "in c bool[]; " BRANCH("else",
+                            "ints shape 1024 1024; e = ConstantOfShape(shape) e; out e " SQUARE)
+         BRANCH(
+             "then",
+             "ints shape 1024 1024; t = ConstantOfShape(shape) t; out t " SQUARE) "y = If(c) if; "
+                                                                                  "out y " SQUARE},
+    {"constant-if", 17,
+     "in x f32[1024]; bool c 1; " TILED("else", "100000", "e")
+         TILED("then", "1", "t") "y = If(c) if; out y f32[]"},
+    {"branches-and-more", 17,
+     "in x " SQUARE "; in c bool[]; " BRANCH("else", "e = Neg(x) e; out e f32") BRANCH(
+         "then", "t = Relu(x) t; out t f32") "y = If(c) if; z = Relu(y) relu; out z " SQUARE},
+    {"impossible-branch", 17,
+     "in x f32[1,len]; in sr i64[]; int k 16000; weight W8 f32[8,4]; weight W16 f32[16,4]; "
+     "c = Equal(sr k) equal; " BRANCH("else", "e = MatMul(x W16) e; out e f32")
+         BRANCH("then", "t = MatMul(x W8) t; out t f32") "y = If(c) if; out y f32"},
+    {"decided-if", 17,
+     "in x f32[n,8]; int i0 0; int one 1; s = Shape(x) shape; b = Gather(s i0) gather; "
+     "c = Equal(b one) equal; " BRANCH("else", "e = Neg(x) e; out e f32")
+         BRANCH("then", "t = Relu(x) t; out t f32") "y = If(c) if; out y f32[n,8]"},
+    /* What the TorchScript exporter makes of .squeeze(0) where the batch is dynamic: the file declares the
+     * shape of batch 1. */
+    {"squeezed", 17,
+     "in x f32[batch,8]; r = Relu(x) relu; zero = Constant() c0 value_ints=[0]; "
+     "s = Shape(r) shape; b = Gather(s zero) gather axis=0; one = Constant() c1 value_ints=[1]; "
+     "c = Equal(b one) equal; " BRANCH("then", "axis = Constant() c2 value_ints=[0]; "
+                                               "t = Squeeze(r axis) squeeze; out t f32[8]")
+         BRANCH("else", "e = Identity(r) e; out e f32[batch,8]") "y = If(c) if; out y f32[8]"},
+    {"scan", 17,
+     "in s0 f32[]; in X f32[16,1024,1024]; begin body; in st f32[]; in x " SQUARE "; "
+     "ints shp 16 1024 1024; big = Expand(x shp) expand; r = ReduceSum(big) sum keepdims=0; "
+     "st2 = Add(st r) add; xo = Identity(x) same; out st2 f32[]; out xo " SQUARE "; end; "
+     "s Y = Scan(s0 X) scan num_scan_inputs=1; out s f32[]; out Y f32[16,1024,1024]"},
+    {"loop-stacks", 17,
+     "in X " SQUARE "; int M 64; " BODY(
+         "",
+         "o = Mul(X X) mul; ") "out o " SQUARE "; end; "
+                               "Y = Loop(M -) loop; s = ReduceSum(Y) sum keepdims=0; out s f32[]"},
+    {"loop-multiplies", 17,
+     "in X f32[64,64]; int M 100; weight W f32[64,64]; " BODY(
+         "in st f32[64,64]; ", "st2 = MatMul(st W) mm; ") "out st2 f32[64,64]; end; Y = Loop(M - "
+                                                          "X) loop; out Y f32[64,64]"},
+    {"no-trips", 17,
+     "in X f32[1024]; int M 0; " BODY(
+         "in st f32[1024]; ",
+         "ints r 10000; big = Tile(st r) tile; "
+         "q = ReduceMax(big) max keepdims=0; st2 = Add(st q) add; ") "out st2 f32[1024]; end; Y = "
+                                                                     "Loop(M - X) loop; out Y "
+                                                                     "f32[1024]"},
+    {"loop-state", 17, TRIPS("4", "", "x")},
+    {"loop-once", 17, TRIPS("1", "", "x")},
+    {"loop-once-made", 17, TRIPS("1", "given = Neg(x) neg; ", "given")},
+    {"loop-grows", 17,
+     "in X f32[4]; in c bool[]; int M 3; " BODY(
+         "in st f32; ", "st2 = Concat(st st) concat axis=0; ") "out st2 f32; end; Y = Loop(M c X) "
+                                                               "loop; out Y f32[n]"},
+    {"outer", 17,
+     "in x f32[256]; in c bool[]; a = Relu(x) relu; " BRANCH("else", "out a f32[256]")
+         BRANCH("then", "out a f32[256]") "y = If(c) if; out y f32[256]"},
+    {"weight-out", 17,
+     "in x f32[4]; weight w f32[1024]; y = Relu(x) relu; out y f32[4]; out w f32[1024]"},
+    {"input-out", 17, "in x " SQUARE "; y = Identity(x) same; out y " SQUARE "; out x " SQUARE},
+    {"sequence", 17,
+     "in x f32[64,1024,256]; s = SplitToSequence(x) split axis=0 keepdims=0; "
+     "y = ConcatFromSequence(s) concat axis=0 new_axis=1; out y f32[64,1024,256]"},
+    {"slice", 17,
+     "in x " SQUARE "; ints s 0; ints e 1; a = Relu(x) relu; b = Slice(a s e) slice; "
+     "c = Neg(b) neg; y = Add(b c) add; out y f32[1,1024]"},
+    {"split", 11,
+     "in x " SQUARE "; a b = Split(x) split axis=0; c = Neg(a) neg; y = Add(b c) add; "
+     "out y f32[512,1024]"},
+    {"zero", 17, "in x f32[0,4]; weight w f32[4,5]; y = MatMul(x w) mm; out y f32[0,5]"},
+    {0},
 };
+
+model *nested_case_build(const nested_case *c)
+{
+    model *m = model_new(c->opset);
+    model_add_text(m, c->text);
+    return m;
+}
 
 model *nested_case_model(const char *name)
 {
     for (const nested_case *c = nested_cases; c->name != NULL; c++)
-        if (strcmp(c->name, name) == 0) return c->build();
+        if (strcmp(c->name, name) == 0) return nested_case_build(c);
     fail_msg("no case '%s'", name);
     return NULL;
 }

@@ -10,11 +10,14 @@
 
 typedef struct nested_case {
     const char *name;
-    model *(*build)(void);
+    int64_t opset;
+    const char *text; /* of model_add_text */
 } nested_case;
 
 /* Ends with a row without a name. */
 extern const nested_case nested_cases[];
+
+model *nested_case_build(const nested_case *c);
 
 /* One of them; fails the test where there is none of that name. */
 model *nested_case_model(const char *name);

@@ -36,7 +36,7 @@ typedef struct model model;
  *     OWNED_MODEL m = model_read(17, "in x f32[batch,3,224,224]", "weight w f32[64,3,7,7]",
  *                                "y = Conv(x w) conv1 strides=[2,2] pads=[3,3,3,3]", "out y f32");
  *
- * Before a name or a text: in, out, info, weight, constant, import, int, ints, float, begin, source, class, call, trace, role,
+ * Before a name or a text: in, out, info, weight, constant, import, int, ints, bool, float, begin, source, class, call, trace, role,
  * folded, rules, parameters; "end" alone. */
 #define model_read(opset, ...) model_of_lines((opset), MODEL_LINES(__VA_ARGS__))
 #define model_add(m, ...)      model_add_lines((m), MODEL_LINES(__VA_ARGS__))
