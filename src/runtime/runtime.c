@@ -190,8 +190,6 @@ onv_alloc_options onv_runtime_allocator(const onv_runtime *runtime,
 static onv_status place(const onv_runtime *runtime, const onv_runtime_options *options,
                         onv_alloc_options how, onv_execution *made, onv_error *err)
 {
-    if (runtime->pack_bytes > 0)
-        ONV_TRY(onv_timeline_pack_weights(&made->timeline, runtime->pack_bytes, err));
     if (runtime->allocator == NULL) return plan_all(options, made, err);
     ONV_TRY(take_one_path(&made->timeline, err));
     /* A sweep rounds nothing: granules depend on the device. */

@@ -115,7 +115,6 @@ struct onv_runtime {
     uint8_t consumer;   /* onv_runtime_consumer */
     /* A replay: what it is called, and the model of src/alloc that places buffers, NULL: a plan. */
     const char *mode, *allocator;
-    uint64_t pack_bytes; /* weights lie in one block, each rounded up to this; 0: each by itself */
     /* Fills the timeline of an execution of zeros, which the caller cleans up. */
     onv_status (*produce)(onv_model *model, const onv_live *live,
                           const onv_runtime_options *options, onv_execution *made, onv_error *err);
@@ -144,7 +143,7 @@ onv_alloc_options onv_runtime_allocator(const onv_runtime *runtime,
                                         const onv_runtime_options *options);
 
 /* Any timeline as that runtime's allocator, plan or device would place it, once. The timeline becomes that
- * of one run, with its weights packed where the runtime does so. Nothing is cleaned up. */
+ * of one run. Nothing is cleaned up. */
 onv_status onv_runtime_place(const onv_runtime *runtime, const onv_runtime_options *options,
                              onv_execution *made, onv_error *err);
 

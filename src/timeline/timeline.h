@@ -23,7 +23,7 @@
  * iterations leave behind (a stacked result) is a buffer of its own.
  *
  * Containers. A buffer may lie within another one, at an offset that its producer chose (values in
- * ONNX Runtime's memory pattern, initializers packed into one block). The container counts, what is
+ * ONNX Runtime's memory pattern). The container counts, what is
  * within it does not; it lives within the container's life.
  *
  * A timeline owns its arrays; names and labels belong to the model.
@@ -193,8 +193,6 @@ typedef ONV_VEC(onv_timeline_event) onv_timeline_events;
 onv_status onv_timeline_list_events(const onv_timeline *t, onv_timeline_events *events,
                                     onv_error *err);
 
-/* --- One block for weights --------------------------------------------------------------------- */
-
 /* Weights and their like are there all the time: they live from the first to the last step, and lie
  * in no container. */
 static inline bool onv_buffer_is_fixed(const onv_timeline *t, const onv_buffer *b)
@@ -202,10 +200,6 @@ static inline bool onv_buffer_is_fixed(const onv_timeline *t, const onv_buffer *
     return (b->kind == ONV_BUFFER_WEIGHT || b->kind == ONV_BUFFER_STATISTIC) && b->first == 0 &&
            b->last + (size_t)1 == t->steps.count && b->within == ONV_NO_BUFFER;
 }
-
-/* Puts all of them into one container, the first buffer of the timeline, which bypasses the pools;
- * each is rounded up to a multiple of `unit`. Nothing where there are none. */
-onv_status onv_timeline_pack_weights(onv_timeline *t, uint64_t unit, onv_error *err);
 
 /* --- One path ---------------------------------------------------------------------------------- */
 

@@ -105,23 +105,6 @@ TEST(all_freed)
     }
 }
 
-TEST(deterministic)
-{
-    test_trace trace = random_trace((trace_shape){600, 5000, 26, 48, 0, 0});
-    onv_alloc_options options = {.capacity_bytes = 1500 * MIB};
-    for (size_t m = 0; m < onv_n_alloc_models; m++) {
-        onv_held_figures first, second;
-        memset(&first, 0, sizeof first);
-        memset(&second, 0, sizeof second);
-        onv_error err = {0};
-        const onv_alloc_model *model = onv_alloc_models[m];
-        assert_int_equal(trace_serve(&trace, model, &options, &first, &err), ONV_OK);
-        assert_int_equal(trace_serve(&trace, model, &options, &second, &err), ONV_OK);
-        assert_memory_equal(&first, &second, sizeof first);
-    }
-    random_trace_free(&trace);
-}
-
 /* A placement is one of its timeline, and its figures are those of the events one by one. */
 TEST(placements_add_up)
 {
