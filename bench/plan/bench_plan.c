@@ -11,7 +11,7 @@
 
 #include "plan/instances.h"
 #include "plan/part.h"
-#include "plan/plan_csv.h"
+#include "plan/plan.h"
 
 static double cpu_seconds(void)
 {

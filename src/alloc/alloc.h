@@ -20,7 +20,7 @@
 
 #include "alloc/space.h"
 #include "onnxvram/common.h"
-#include "timeline/placement.h"
+#include "timeline/timeline.h"
 
 /* A single request beyond this is no size but a mistake: ONV_ERR_LIMIT. */
 #define ONV_ALLOC_MAX_BYTES (UINT64_C(1) << 56)

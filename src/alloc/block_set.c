@@ -1,4 +1,4 @@
-#include "alloc/block_set.h"
+#include "alloc/alloc_model.h"
 
 typedef struct key {
     uint64_t bytes, address;

@@ -1,4 +1,4 @@
-#include "alloc/release.h"
+#include "alloc/requests.h"
 
 onv_status onv_release_find(const onv_timeline *t, const onv_requests *requests, unsigned which,
                             const onv_alloc_options *options, uint64_t limit_bytes,

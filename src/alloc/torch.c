@@ -11,7 +11,7 @@
  * gave the same addresses and statistics after each of 4.4 million events, with every setting of
  * onv_torch_options, with and without a capacity.
  */
-#include "alloc/torch.h"
+#include "alloc/alloc_model.h"
 
 #include <string.h>
 

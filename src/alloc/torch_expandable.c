@@ -5,7 +5,7 @@
  * named below. Pages are 2 MiB in the small pool and as long as a large segment in the large one; the
  * address space is 1 1/8 of the device's memory. PyTorch does not count these segments.
  */
-#include "alloc/torch.h"
+#include "alloc/alloc_model.h"
 
 /* Where no capacity is known. Assumed: any size that no trace fills. */
 #define DEFAULT_SPACE_BYTES (UINT64_C(1) << 47)

@@ -3,7 +3,7 @@
 
 #include "api/analysis.h"
 #include "base/fail.h"
-#include "infer/total_dims.h"
+#include "infer/infer.h"
 
 /* Usual sizes by words in the names of dims, the first one that fits. */
 static const struct {

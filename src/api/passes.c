@@ -10,7 +10,7 @@
 #include "api/training.h"
 #include "base/fail.h"
 #include "base/heap.h"
-#include "infer/total_dims.h"
+#include "infer/infer.h"
 #include "ir/check.h"
 #include "load/limits.h"
 #include "load/load.h"

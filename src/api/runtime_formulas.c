@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "infer/total_dims.h"
+#include "infer/infer.h"
 
 typedef struct asked_at {
     const onv_request *from;

@@ -7,7 +7,7 @@
 #include "api/tools.h"
 #include "api/watch.h"
 #include "base/fail.h"
-#include "plan/plan_csv.h"
+#include "plan/plan.h"
 #include "snapshot/snapshot.h"
 
 onv_status onv_plan_file_get(const char *path, uint64_t capacity, uint64_t effort,

@@ -7,7 +7,7 @@
 #ifndef ONV_CKPT_TRAINING_H
 #define ONV_CKPT_TRAINING_H
 
-#include "alloc/release.h"
+#include "alloc/requests.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/compile.h"
 #include "ckpt/plan_names.h"

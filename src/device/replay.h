@@ -19,7 +19,7 @@
 #define ONV_DEVICE_REPLAY_H
 
 #include "device/device.h"
-#include "timeline/placement.h"
+#include "timeline/timeline.h"
 
 /* What is tried. */
 typedef struct onv_replay {

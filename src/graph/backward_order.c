@@ -1,4 +1,4 @@
-#include "graph/backward_order.h"
+#include "graph/steps.h"
 
 #include <stdlib.h>
 

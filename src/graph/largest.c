@@ -1,4 +1,4 @@
-#include "graph/largest.h"
+#include "graph/formula.h"
 
 #include <inttypes.h>
 

@@ -1,4 +1,4 @@
-#include "graph/sampled.h"
+#include "graph/formula.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "infer/driver.h"
-#include "infer/rebatch.h"
 #include "load/limits.h"
 #include "load/load.h"
 

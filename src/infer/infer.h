@@ -6,12 +6,13 @@
  * less. Cost: linear in nodes, plus what is folded.
  *
  * Bindings apply to the graph inputs before inference, so that a bound model runs on numbers.
- * A batch that the export fixed is replaced too: see rebatch.h.
+ * A batch that the export fixed is replaced too: see driver.h.
  */
 #ifndef ONV_INFER_INFER_H
 #define ONV_INFER_INFER_H
 
 #include "ir/model.h"
+#include "ir/weight_format.h"
 #include "onnxvram/options.h"
 
 /* One binding as it took effect, for the report. */
@@ -57,5 +58,41 @@ void onv_infer_find_unknown(onv_model *model, onv_infer_info *info);
  * what a cast of the model to it would change in memory. Where most weights are in 16 bits already and
  * `to` is such a type, what is wider was cast so by the network, and stays. ONV_UNDEFINED: nothing. */
 onv_status onv_infer_cast_floats(onv_model *model, onv_dtype to, onv_error *err);
+
+/* Dims that are two others together: an attention mask over a key-value cache is as long as the past and the new tokens.
+ * Exporters give it a dim of its own, whose size may contradict theirs.
+ *
+ * They are known by the names that exporters give: "total" or "past + sequence" beside "past" (or "cache") and "sequence".
+ */
+
+/* Whether the name of a dim has that word of small letters in it, whatever its own are. */
+bool onv_infer_name_holds(const char *name, const char *word);
+
+/* Whether a dim of the model, free or bound, is the sum of two others of it. */
+bool onv_infer_is_total(const onv_infer_info *info, const char *name, const char **past,
+                        const char **sequence);
+
+/* A warning for each such dim that is bound to another size than both together. */
+void onv_infer_check_totals(onv_model *model, const onv_infer_info *info);
+
+/* Weights as if they were in fewer bits.
+ *
+ * Requires: inference, and casts. Gives: matrices that nothing but MatMul and Gemm read as their second
+ * operand, themselves or transposed, have the bytes of a format (ir/weight_format.h). Everything else stays as
+ * it is: tables that Gather reads, even if a product reads them too, norms, biases, convolutions. Cost: linear.
+ */
+
+/* What became of the weights. */
+typedef struct onv_quantized {
+    const onv_weight_format *format; /* NULL: not asked for */
+    uint32_t n_matrices;
+    uint64_t bytes_before, bytes; /* of them */
+    uint64_t bytes_left;          /* of all others, and of these: */
+    uint64_t bytes_tables, bytes_convolutions;
+} onv_quantized;
+
+/* ONV_ERR_USAGE where there is no such matrix. */
+onv_status onv_infer_quantize(onv_model *model, const onv_weight_format *format,
+                              onv_quantized *result, onv_error *err);
 
 #endif

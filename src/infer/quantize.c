@@ -1,4 +1,4 @@
-#include "infer/quantize.h"
+#include "infer/infer.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "infer/rebatch.h"
+#include "infer/driver.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #include "base/fail.h"
 #include "base/heap.h"
 #include "base/rules.h"
-#include "infer/rebatch.h"
+#include "infer/driver.h"
 #include "load/load.h"
 
 /* Contents that are compared, in all; and those that are made, for one constant. */

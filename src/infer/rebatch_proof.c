@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "infer/rebatch.h"
+#include "infer/driver.h"
 
 static bool carries(const onv_driver *driver, const onv_type *type)
 {

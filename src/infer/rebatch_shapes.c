@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 #include "base/rules.h"
-#include "infer/rebatch.h"
+#include "infer/driver.h"
 
 /* How far upstream of a mismatch is looked, in nodes. */
 enum { MAX_SEARCH = 4096 };

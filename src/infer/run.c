@@ -6,7 +6,6 @@
 #include "base/heap.h"
 #include "base/quota.h"
 #include "infer/driver.h"
-#include "infer/rebatch.h"
 #include "load/limits.h"
 #include "load/load.h"
 

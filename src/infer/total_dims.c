@@ -1,4 +1,4 @@
-#include "infer/total_dims.h"
+#include "infer/infer.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "ir/dtype.h"
+#include "ir/type.h"
 
 #include <math.h>
 #include <string.h>

@@ -24,8 +24,19 @@
 #include "base/strings.h"
 #include "base/vec.h"
 #include "ir/ids.h"
-#include "ir/op_names.h"
 #include "ir/type.h"
+
+/* Numbers of operators' names, by which they are compared: a name that nothing asks for has none. */
+
+typedef enum onv_op_name {
+    ONV_OP_OTHER = 0,
+#define OP(name) ONV_OP_##name,
+#include "ir/op_names.def"
+#undef OP
+    ONV_N_OP_NAMES
+} onv_op_name;
+
+onv_op_name onv_op_name_of(const char *op_type);
 
 /* Where a tensor's elements lie. `bytes` counts what is there, which a hostile file may set apart
  * from what the dims ask for; readers check. */

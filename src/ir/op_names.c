@@ -1,5 +1,3 @@
-#include "ir/op_names.h"
-
 #include <string.h>
 
 #include "ir/model.h"

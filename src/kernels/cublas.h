@@ -2,7 +2,7 @@
 #ifndef ONV_KERNELS_CUBLAS_H
 #define ONV_KERNELS_CUBLAS_H
 
-#include "ir/dtype.h"
+#include "ir/type.h"
 #include "kernels/device.h"
 
 typedef struct onv_cublas_workspace {

@@ -2,7 +2,7 @@
 #ifndef ONV_KERNELS_CUDNN_H
 #define ONV_KERNELS_CUDNN_H
 
-#include "ir/dtype.h"
+#include "ir/type.h"
 #include "kernels/device.h"
 
 /* One convolution, always described as its forward pass: `in` and `out` are the spatial dims of its

@@ -6,7 +6,7 @@
 #include "base/quota.h"
 #include "ir/notes.h"
 #include "load/build.h"
-#include "load/fields.h"
+#include "load/scan.h"
 #include "load/statements.h"
 
 /* A call as it is noted: `%mul : [num_users=1] = call_function[target=torch.ops.aten.mul.Tensor](args = (%sub_5, %rsqrt), kwargs = {})`. */

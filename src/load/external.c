@@ -1,4 +1,4 @@
-#include "load/external.h"
+#include "load/load.h"
 
 #include <ctype.h>
 #include <errno.h>

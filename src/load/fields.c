@@ -1,4 +1,4 @@
-#include "load/fields.h"
+#include "load/scan.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "load/name_map.h"
+#include "load/build.h"
 
 #include <string.h>
 

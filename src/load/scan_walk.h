@@ -3,7 +3,6 @@
 #ifndef ONV_LOAD_SCAN_WALK_H
 #define ONV_LOAD_SCAN_WALK_H
 
-#include "load/fields.h"
 #include "load/scan.h"
 #include "load/wire.h"
 

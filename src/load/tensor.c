@@ -5,7 +5,6 @@
 #include "base/fail.h"
 #include "base/heap.h"
 #include "load/build.h"
-#include "load/external.h"
 #include "load/limits.h"
 #include "load/load.h"
 #include "load/source.h"

@@ -1,9 +1,7 @@
 /* com.microsoft: activations, matrix products with quantised weights, mixtures of experts. */
 #include "base/fail.h"
 #include "ops/contrib.h"
-#include "ops/math.h"
 #include "ops/rules.h"
-#include "ops/tensor.h"
 
 static onv_status infer_murmur_hash(onv_op_ctx *c)
 {

@@ -2,7 +2,6 @@
 #include "base/fail.h"
 #include "ops/contrib.h"
 #include "ops/rules.h"
-#include "ops/tensor.h"
 
 /* --- Dropout ----------------------------------------------------------------------------------- */
 

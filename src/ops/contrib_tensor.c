@@ -1,7 +1,6 @@
 /* com.microsoft: operators that move, cut and transform tensors. */
 #include "ops/contrib.h"
 #include "ops/rules.h"
-#include "ops/tensor.h"
 
 /* ExpandDims: an axis of 1 where input 1 says. */
 static onv_status infer_expand_dims(onv_op_ctx *c)

@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "ops/contrib.h"
 #include "ops/controlflow.h"
-#include "ops/tensor.h"
+#include "ops/rules.h"
 
 /* --- Searches ---------------------------------------------------------------------------------- */
 

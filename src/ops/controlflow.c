@@ -2,7 +2,7 @@
 #include "ops/controlflow.h"
 
 #include "base/fail.h"
-#include "ops/tensor.h"
+#include "ops/rules.h"
 
 /* --- If ---------------------------------------------------------------------------------------- */
 

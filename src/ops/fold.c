@@ -1,5 +1,3 @@
-#include "ops/fold.h"
-
 #include "ops/rules.h"
 
 /* Beyond this many inputs a variadic operator is no shape arithmetic. */

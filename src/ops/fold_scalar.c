@@ -1,7 +1,7 @@
 /* Arithmetic on one element: numbers as the element type computes them, expressions exactly. */
 #include <math.h>
 
-#include "ops/fold.h"
+#include "ops/rules.h"
 
 /* Fractions p/q up to this q are recognised in a float factor: strides, scales and patch sizes. */
 enum { MAX_DENOMINATOR = 64 };

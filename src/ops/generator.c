@@ -1,7 +1,6 @@
 /* Operators that make tensors: random numbers, ranges, constants of a shape. */
 #include <math.h>
 
-#include "ops/fold.h"
 #include "ops/rules.h"
 
 /* --- Random ----------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "ops/op.h"
-#include "ops/tensor.h"
+#include "ops/rules.h"
 
 /* GridSample: X [n, c, ...], grid [n, sizes ..., coordinates]. */
 static onv_status infer_grid_sample(onv_op_ctx *c)

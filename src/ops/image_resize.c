@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ops/op.h"
-#include "ops/tensor.h"
+#include "ops/rules.h"
 
 /* The axes that factors or sizes apply to, in their order. */
 typedef struct resize {

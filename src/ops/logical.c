@@ -2,7 +2,6 @@
  * of the symbols. */
 #include <string.h>
 
-#include "ops/math.h"
 #include "ops/rules.h"
 
 static onv_scalar truth(onv_truth value)

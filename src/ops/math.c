@@ -1,5 +1,4 @@
 /* The rest of ONNX's math definitions: softmax, cumulative sums, TopK, Det, losses. */
-#include "ops/math.h"
 
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "ops/math.h"
 #include "ops/rules.h"
 
 enum { N_LETTERS = 52, ELLIPSIS = 52, N_LABELS = 53 };

@@ -1,5 +1,4 @@
 /* Matrix products: MatMul, Gemm and the quantised ones. */
-#include "ops/math.h"
 #include "ops/rules.h"
 
 /* --- MatMul ----------------------------------------------------------------------------------- */

@@ -1,7 +1,6 @@
 /* Pointwise operators: one input, two, or any number. */
 #include <math.h>
 
-#include "ops/math.h"
 #include "ops/rules.h"
 
 /* --- Shapes ------------------------------------------------------------------------------------ */

@@ -2,7 +2,6 @@
  * standard leaves open (the axes of DictVectorizer, CastMap and a one-dimensional
  * ArrayFeatureExtractor, the scores of an SVM) is as ONNX Runtime gives it. */
 #include "ops/rules.h"
-#include "ops/tensor.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * their number is rounded up to whole blocks; shapes stay [batch, channels, spatial ...].
  */
 #include "ops/contrib.h"
-#include "ops/tensor.h"
+#include "ops/rules.h"
 
 enum { LARGEST_BLOCK = 16 };
 

@@ -1,6 +1,6 @@
 /* What of ONNX's nn folder is neither convolution, pooling nor normalisation: Dropout, Flatten. */
 #include "ops/op.h"
-#include "ops/tensor.h"
+#include "ops/rules.h"
 
 /* --- Flatten ----------------------------------------------------------------------------------- */
 

@@ -2,8 +2,6 @@
  * and Col2Im. */
 #include "ops/op.h"
 #include "ops/rules.h"
-#include "ops/tensor.h"
-#include "ops/window.h"
 
 enum { W = 1, QLINEAR_W = 3, QLINEAR_ZERO_POINT = 7 }; /* inputs */
 

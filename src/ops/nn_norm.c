@@ -1,7 +1,6 @@
 /* Normalisations. The output is always like the input; what differs is which statistics come along. */
 #include "ops/op.h"
 #include "ops/rules.h"
-#include "ops/tensor.h"
 
 /* LayerNormalization and RMSNormalization: over the axes from `axis` on. */
 static onv_status infer_layer_norm(onv_op_ctx *c)

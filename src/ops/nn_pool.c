@@ -1,8 +1,6 @@
 /* Poolings: over a sliding window, over everything, over regions, and back. */
 #include "ops/op.h"
 #include "ops/rules.h"
-#include "ops/tensor.h"
-#include "ops/window.h"
 
 /* The rank that the input or kernel_shape tells, -1 where neither does. */
 static onv_status pool_rank(onv_op_ctx *c, int *rank)

@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "base/file.h"
 #include "base/heap.h"
-#include "ops/tensor.h"
+#include "ops/rules.h"
 
 /* --- File -------------------------------------------------------------------------------------- */
 

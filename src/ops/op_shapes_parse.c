@@ -17,7 +17,7 @@
 
 #include "base/fail.h"
 #include "base/heap.h"
-#include "ops/op_shapes_terms.h"
+#include "ops/op_shapes.h"
 
 /* --- Outputs ----------------------------------------------------------------------------------- */
 

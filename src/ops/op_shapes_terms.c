@@ -8,7 +8,7 @@
  *             | ("ceil" | "exact") "(" sum ")" | "upto" "(" sum ["," name] ")" | input "." (integer | "rank" | "elems")
  *             | input "[" number "]" | "attr" "." name ["." number] | dim
  */
-#include "ops/op_shapes_terms.h"
+#include "ops/op_shapes.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -5,7 +5,6 @@
  */
 #include "ops/contrib.h"
 #include "ops/rules.h"
-#include "ops/tensor.h"
 
 /* CustomEmbLayerNormPluginDynamic: ids [length, batch]; the tables are attributes, and beta is as
  * wide as the embedding. Like all layers of BERT there it works on [length, batch, width, 1, 1]. */

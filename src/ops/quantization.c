@@ -1,8 +1,7 @@
 /* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear. */
 #include <math.h>
 
-#include "ops/fold.h"
-#include "ops/math.h"
+#include "ops/rules.h"
 
 /* Sizes that were quantised together with the rest of a model are few. */
 enum { MAX_FOLDED = 64 };

@@ -2,8 +2,7 @@
  * 18); none means all, unless noop_with_empty_axes says so. */
 #include <string.h>
 
-#include "ops/math.h"
-#include "ops/tensor.h"
+#include "ops/rules.h"
 
 /* --- Reduce* ---------------------------------------------------------------------------------- */
 

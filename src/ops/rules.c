@@ -1,7 +1,5 @@
 #include "ops/rules.h"
 
-#include "ops/tensor.h"
-
 onv_status onv_rule_broadcast_dim(onv_op_ctx *c, onv_dim a, onv_dim b, onv_dim *out)
 {
     *out = ONV_DIM_UNKNOWN;

@@ -3,7 +3,6 @@
 #include "base/fail.h"
 #include "ops/controlflow.h"
 #include "ops/rules.h"
-#include "ops/tensor.h"
 
 /* --- Sequence types ---------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* Signal processing: DFT, STFT, the window functions and MelWeightMatrix. */
 #include "ops/op.h"
-#include "ops/tensor.h"
+#include "ops/rules.h"
 
 /* A length given as a scalar input: at least `least` where it is known. */
 static onv_status read_length(onv_op_ctx *c, uint32_t k, int64_t least, onv_dim *length)

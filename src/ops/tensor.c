@@ -1,7 +1,6 @@
 /* Cast and its kin, Identity, Shape, Size, Where, Trilu, ReverseSequence. */
 #include <string.h>
 
-#include "ops/math.h"
 #include "ops/rules.h"
 
 /* --- Cast -------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* Concat and Split. */
-#include "ops/tensor.h"
+#include "ops/rules.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Operators that pick elements by index: Gather, GatherElements, GatherND, OneHot. */
-#include "ops/tensor.h"
+#include "ops/rules.h"
 
 /* --- Gather ------------------------------------------------------------------------------------ */
 

@@ -1,5 +1,4 @@
 /* Operators that rearrange or repeat elements: Transpose, Expand, Tile, SpaceToDepth, DepthToSpace. */
-#include "ops/tensor.h"
 
 #include "ops/rules.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "ir/notes.h"
-#include "ops/tensor.h"
+#include "ops/rules.h"
 
 /* --- Reshape ----------------------------------------------------------------------------------- */
 

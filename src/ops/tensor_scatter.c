@@ -1,10 +1,8 @@
 /* Operators that overwrite elements of a copy: Scatter, ScatterElements, ScatterND,
  * TensorScatter. */
-#include "ops/tensor.h"
 
 #include <string.h>
 
-#include "ops/fold.h"
 #include "ops/rules.h"
 
 /* --- Folding ----------------------------------------------------------------------------------- */

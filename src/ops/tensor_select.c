@@ -1,6 +1,6 @@
 /* Operators whose output size the data decides: NonZero, Compress, Unique. Where the contents are
  * known the size is too; otherwise it is a fresh symbol with what the shapes allow as its bound. */
-#include "ops/tensor.h"
+#include "ops/rules.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Operators that cut or widen along axes: Slice, Pad. */
-#include "ops/tensor.h"
+#include "ops/rules.h"
 
 #include <string.h>
 

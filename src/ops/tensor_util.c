@@ -1,9 +1,7 @@
-#include "ops/tensor.h"
+#include "ops/rules.h"
 
 #include <math.h>
 #include <string.h>
-
-#include "ops/fold.h"
 
 onv_status onv_tensor_unify(onv_op_ctx *c, const char *what, onv_dim *dim, onv_dim other)
 {

@@ -1,6 +1,5 @@
 /* Strings: StringConcat, StringSplit, StringNormalizer, RegexFullMatch, TfIdfVectorizer. */
 #include "ops/rules.h"
-#include "ops/tensor.h"
 
 static onv_status infer_string_concat(onv_op_ctx *c)
 {

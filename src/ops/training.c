@@ -1,5 +1,5 @@
 /* ai.onnx.preview.training: optimizers as operators, and gradients. */
-#include "ops/tensor.h"
+#include "ops/rules.h"
 
 #include <string.h>
 

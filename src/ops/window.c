@@ -1,4 +1,4 @@
-#include "ops/window.h"
+#include "ops/rules.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "order/dag.h"
+#include "order/order_dag.h"
 
 #include <string.h>
 

@@ -3,7 +3,6 @@
  * outputs, where a node is ready once everything that reads its results has been taken, and taking
  * it drops its results and makes what it reads live. Graphs that fan out like one direction, graphs
  * that fan in the other. The best of them and of the file's order is the result. */
-#include "order/order_greedy.h"
 
 #include <string.h>
 

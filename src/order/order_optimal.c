@@ -12,8 +12,6 @@
 #include "base/fail.h"
 #include "base/heap.h"
 #include "order/order_dag.h"
-#include "order/order_greedy.h"
-#include "order/order_parts.h"
 
 enum {
     DEFAULT_EFFORT = 1000000, /* about a second */

@@ -1,7 +1,7 @@
-/* ONNX Runtime's default order (graph/backward_order.h). */
+/* ONNX Runtime's default order (graph/steps.h). */
 #include "base/fail.h"
 #include "base/heap.h"
-#include "graph/backward_order.h"
+#include "graph/steps.h"
 #include "order/order.h"
 
 typedef struct search {

@@ -2,7 +2,7 @@
 
 #include "base/fail.h"
 #include "base/heap.h"
-#include "order/order_parts.h"
+#include "order/order_dag.h"
 
 #define NO_GROUP UINT32_MAX
 

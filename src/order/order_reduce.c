@@ -12,7 +12,7 @@
 
 #include "base/fail.h"
 #include "base/heap.h"
-#include "order/order_parts.h"
+#include "order/order_dag.h"
 
 #define NONE UINT32_MAX
 

@@ -18,7 +18,7 @@
 #include "base/heap.h"
 #include "base/strings.h"
 #include "base/vec.h"
-#include "order/order_parts.h"
+#include "order/order_dag.h"
 
 enum { MAX_RUN = 64, CANCEL_EVERY = 1024, BYTES_PER_UNIT = 128, STEPS_PER_UNIT = 512 };
 

@@ -1,4 +1,4 @@
-#include "plan/beam.h"
+#include "plan/part.h"
 
 #include <stdlib.h>
 #include <string.h>

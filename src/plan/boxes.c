@@ -1,4 +1,4 @@
-#include "plan/boxes.h"
+#include "plan/part.h"
 
 #include <string.h>
 

@@ -5,9 +5,7 @@
 
 #include "base/fail.h"
 #include "base/heap.h"
-#include "plan/greedy.h"
 #include "plan/part.h"
-#include "plan/skyline.h"
 
 /* Units that a placement in another order than that of time may take. */
 static const uint64_t MOST_WORK = 64000000, WORK_PER_ROW = 1000;

@@ -7,6 +7,10 @@
 #ifndef ONV_PLAN_PART_H
 #define ONV_PLAN_PART_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/arena.h"
 #include "base/status.h"
 #include "base/vec.h"
@@ -93,5 +97,132 @@ onv_status onv_greedy_run(const onv_planner *self, const onv_part *part, onv_lay
                           onv_effort *effort, onv_error *err);
 onv_status onv_tighten_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
                            onv_effort *effort, onv_error *err);
+
+/* Boxes: rows that lie beside or on each other are planned as one.
+ *
+ *   in a chain   rows of one size, one after the other      [===][==][====]
+ *   in a stack   rows that begin and end at about one time
+ *
+ * Both leave something empty: gaps between the rows of a chain, ends beside the shorter rows of a stack. Those that leave the
+ * least go together first, and none where the load would pass the target. Boxes go into others again, so that few are
+ * left, which a search plans that does not get far with all rows. From one round to the next boxes may leave more
+ * empty; after the last one all begins again, with more work for each plan.
+ */
+
+typedef struct onv_boxes onv_boxes;
+
+/* The part must outlive the boxes, which are destroyed also after a failure. */
+onv_status onv_boxes_new(const onv_part *part, onv_boxes **boxes, onv_error *err);
+void onv_boxes_destroy(onv_boxes *p);
+
+/* The next round; what it finds is offered to the layout. */
+onv_status onv_boxes_run(onv_boxes *p, onv_layout *layout, onv_effort *effort, const char *name,
+                         onv_error *err);
+
+/* A skyline: placed buffers in order of offset, to find gaps among those that share a section.
+ *
+ * Buffers lie in blocks of up to 64, kept as columns so that the test for shared sections runs over
+ * plain arrays; a lane lists its blocks in order. A block is skipped where it is known that none of its buffers shares
+ * a section with the one in question, or that all do and leave no gap that is large enough. Large parts have, besides the lane of
+ * everything, a lane for each stretch of time with what is live in it, where the short-lived
+ * buffers find their gaps.
+ * Cost of finding a place: linear in what lies below it in the lane, at about 1 ns a buffer, or a block where blocks are
+ * skipped.
+ */
+
+/* Steps of the planner, a nanosecond each, that count as a unit of a quota's work. */
+enum { ONV_PLAN_STEPS_OF_WORK = 16 };
+
+typedef enum onv_fit {
+    ONV_FIT_FIRST, /* the lowest gap that is large enough */
+    ONV_FIT_BEST,  /* the smallest gap that is large enough, the lowest of these */
+} onv_fit;
+
+typedef struct onv_skyline_lane onv_skyline_lane;
+
+typedef struct onv_skyline {
+    onv_skyline_lane *lanes; /* [0]: everything; then one for each stretch */
+    uint32_t stretches;      /* 0, or more than 1 */
+    uint32_t stretch;        /* sections of one */
+    uint64_t work;           /* units spent since it was started, see onv_effort */
+    uint64_t counted;        /* of them, to the quota */
+} onv_skyline;
+
+/* Makes an empty skyline for about `rows` buffers; a zeroed one can be cleaned up. */
+bool onv_skyline_init(onv_skyline *skyline, uint32_t rows, uint32_t sections);
+void onv_skyline_cleanup(onv_skyline *skyline);
+/* Takes everything off. */
+void onv_skyline_clear(onv_skyline *skyline);
+
+/* Puts a buffer of `size` > 0 on the skyline, in a gap or on top; false when memory is short. */
+bool onv_skyline_place(onv_skyline *skyline, uint32_t lo, uint32_t hi, uint64_t size, onv_fit fit,
+                       uint64_t *offset);
+
+/* Takes a buffer off that was put there. */
+void onv_skyline_remove(onv_skyline *skyline, uint32_t lo, uint32_t hi, uint64_t offset);
+
+/* Orders of a part's rows, and placing rows in an order on a skyline. */
+
+typedef enum onv_order {
+    ONV_ORDER_SIZE,  /* largest first */
+    ONV_ORDER_WIDTH, /* longest-lived first, counted in sections */
+    ONV_ORDER_AREA,  /* size x width */
+    ONV_ORDER_TIME,  /* earliest first, as an allocator at run time sees them */
+    ONV_ORDER_LOAD,  /* those of the most loaded section first */
+    /* size x pressure^4 x width^(1/4): pressure is the load of the row's fullest section as a share of the largest, as
+     * what meets the peak goes before what has space; steep: size x pressure^16 x width^(1/8) */
+    ONV_ORDER_PRESSURE,
+    ONV_ORDER_STEEP,
+} onv_order;
+
+/* Writes the part's rows in that order; ties go by a second measure, then by row. */
+onv_status onv_order_rows(const onv_part *part, onv_order order, uint32_t *rows, onv_error *err);
+
+/* Repair: a plan of a large part is lowered by lowering the ceiling over it.
+ *
+ * Rows above the ceiling wait for a place. A row that finds none under the ceiling takes the place whose owners weigh
+ * least, and these wait in turn, the largest first. A row weighs as many as share a section with it, for a row that
+ * meets many is hard to place, and as much again for each time that it found no place: rows that compete for a place
+ * settle, and rows that fit anywhere give way. Now and then all rows up to some height sink and those above it rise, in
+ * the order in which they lie, so that small gaps between them become one. Nothing is proved.
+ */
+
+typedef struct onv_repair onv_repair;
+
+/* The part must outlive it; the repair is destroyed also after a failure. NULL: so many rows share sections that not
+ * even each of them would have its turn. */
+onv_status onv_repair_new(const onv_part *part, onv_repair **repair, onv_error *err);
+void onv_repair_destroy(onv_repair *r);
+
+/* Tries one ceiling between `goal` and the layout's plan, which must be higher than the goal. A plan that it finds is
+ * offered to the layout. */
+void onv_repair_run(onv_repair *r, uint64_t goal, onv_layout *layout, onv_effort *effort,
+                    const char *name);
+
+/* Beam search: many plans at once, each a buffer longer at every level, the worst dropped.
+ *
+ * For parts that fill their capacity to nearly the last byte, where one wrong buffer shows hundreds of
+ * buffers later, too late for a search that goes back one choice at a time. A state is a skyline: the
+ * height reached in each section. Its next choice is the end of a dip where the fewest buffers can
+ * lie; each of these makes a state of the next level, and so does leaving the place empty where the
+ * capacity allows. Of those alive the ones with the fewest steps in their skyline go on: a smooth
+ * skyline takes whatever comes. Nothing is proved when none is left.
+ */
+
+enum { ONV_BEAM_MAX_ROWS = 4096, ONV_BEAM_MAX_WIDTH = 2048 };
+
+typedef struct onv_beam onv_beam;
+
+/* True for parts that a beam is made for: small, and with hardly anything left free at the load. */
+bool onv_beam_takes(const onv_part *part);
+
+/* The part must outlive the beam. */
+onv_status onv_beam_new(const onv_part *part, onv_beam **beam, onv_error *err);
+void onv_beam_destroy(onv_beam *beam);
+
+/* One run with `width` states a level at the most; `seed` decides between equal ones, and an odd one
+ * prefers states with more placed. Where a plan is found it fills the offsets. */
+onv_status onv_beam_run(onv_beam *beam, uint64_t capacity, uint32_t width, uint32_t seed,
+                        onv_effort *effort, uint64_t *offsets, bool *found, onv_error *err);
 
 #endif

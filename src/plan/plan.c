@@ -7,8 +7,6 @@
 #include "base/fail.h"
 #include "base/heap.h"
 #include "base/quota.h"
-#include "plan/beam.h"
-#include "plan/greedy.h"
 #include "plan/part.h"
 
 /* A unit of work is one step of an inner loop, 1 to 2 ns. By default at most about a second for up

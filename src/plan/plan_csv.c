@@ -1,4 +1,4 @@
-#include "plan/plan_csv.h"
+#include "plan/plan.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,12 +1,10 @@
-#include "plan/repair.h"
-
 #include <string.h>
 
 #include "base/fail.h"
 #include "base/heap.h"
 #include "base/sort.h"
 #include "base/strings.h"
-#include "plan/greedy.h"
+#include "plan/part.h"
 
 #define WAITS UINT64_MAX
 

@@ -6,7 +6,6 @@
 #include "base/fail.h"
 #include "base/heap.h"
 #include "base/strings.h"
-#include "plan/search_state.h"
 
 #define NONE UINT32_MAX
 

@@ -1,4 +1,4 @@
-#include "plan/search_state.h"
+#include "plan/search.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "plan/skyline.h"
+#include "plan/part.h"
 
 #include <string.h>
 

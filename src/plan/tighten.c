@@ -1,10 +1,7 @@
 /* Tightening: the exact search under one capacity after another, for the lowest plan. */
 #include "base/fail.h"
 #include "base/heap.h"
-#include "plan/beam.h"
-#include "plan/boxes.h"
 #include "plan/part.h"
-#include "plan/repair.h"
 #include "plan/search.h"
 
 /* A run that does not succeed soon seldom succeeds late, so many short runs in different styles

@@ -21,7 +21,7 @@
 #include "base/status.h"
 #include "base/vec.h"
 #include "ir/dim.h"
-#include "ir/dtype.h"
+#include "ir/type.h"
 
 #define ONV_NO_PROGRAM_VALUE UINT32_MAX
 #define ONV_NO_CALL_INDEX    UINT32_MAX

@@ -1,7 +1,7 @@
 /* What the JSON report says while dims are free. */
 #include <string.h>
 
-#include "infer/total_dims.h"
+#include "infer/infer.h"
 #include "report/json_parts.h"
 #include "report/text.h"
 

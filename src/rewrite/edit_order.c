@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "base/heap.h"
 #include "base/quota.h"
-#include "graph/backward_order.h"
+#include "graph/steps.h"
 #include "rewrite/edit.h"
 
 typedef struct ordering {

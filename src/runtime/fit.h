@@ -8,7 +8,7 @@ enum { ONV_MAX_RUNTIMES = 8 };
 
 /* Two figures. It fits where the upper end of what the runtime takes is within the budget. Where it is not, PyTorch's
  * allocator may still keep within it: it returns cached memory to the device and requests it again, which is slower
- * (alloc/release.h). */
+ * (alloc/requests.h). */
 typedef struct onv_fit_of {
     bool fits;
     bool fits_by_release; /* it does not fit, unless cached memory is returned */

@@ -7,7 +7,7 @@
 
 #include "base/fail.h"
 #include "base/heap.h"
-#include "load/external.h"
+#include "load/load.h"
 #include "load/source.h"
 
 enum { NEWEST_IR = 13, MOST_NAMED = 6 };

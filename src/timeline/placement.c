@@ -1,4 +1,4 @@
-#include "timeline/placement.h"
+#include "timeline/timeline.h"
 
 #include "base/fail.h"
 #include "base/heap.h"

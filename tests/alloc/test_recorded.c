@@ -10,7 +10,7 @@
 #include <glob.h>
 #include <inttypes.h>
 
-#include "alloc/torch.h"
+#include "alloc/alloc_model.h"
 #include "support/held.h"
 #include "support/test.h"
 

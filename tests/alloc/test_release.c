@@ -1,5 +1,5 @@
 /* What PyTorch's allocator does on a device that is full: cached segments go back, and the run ends within a limit. */
-#include "alloc/release.h"
+#include "alloc/requests.h"
 #include "support/test.h"
 
 #define MIB (UINT64_C(1) << 20)

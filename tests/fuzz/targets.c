@@ -13,7 +13,7 @@
 #include "ir/check.h"
 #include "load/load.h"
 #include "onnxvram/onnxvram.h"
-#include "plan/plan_csv.h"
+#include "plan/plan.h"
 #include "support/held.h"
 
 typedef struct text {

@@ -1,5 +1,5 @@
 /* Formulas from values at points: the largest of polynomials is found again, what is none is refused with a size. */
-#include "graph/sampled.h"
+#include "graph/formula.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Element types: what n of them take, and what a number becomes in them. */
 #include <math.h>
 
-#include "ir/dtype.h"
+#include "ir/type.h"
 #include "support/test.h"
 
 TEST(bits_are_rounded_up_once)

@@ -2,7 +2,7 @@
 #ifndef ONV_TESTS_LIVE_DAGS_H
 #define ONV_TESTS_LIVE_DAGS_H
 
-#include "order/dag.h"
+#include "order/order_dag.h"
 
 typedef struct dag_random {
     uint64_t state;

@@ -7,7 +7,7 @@
 
 enum { MAX_BRUTE = 9 };
 
-/* --- Brute force, by the words of dag.h --------------------------------------------------------- */
+/* --- Brute force, by the words of order_dag.h --------------------------------------------------- */
 
 /* Bytes live while step `step` runs, from the lifetimes of every value. */
 static uint64_t bytes_of_step(const onv_dag *dag, const uint64_t *extra, const uint32_t *order,

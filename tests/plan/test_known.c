@@ -1,7 +1,7 @@
 /* Known hard instances, where the data is at hand ($ONV_TEST_DATA/dsa). */
 #include <unistd.h>
 
-#include "plan/plan_csv.h"
+#include "plan/plan.h"
 #include "support/test.h"
 
 /* Plans the file and checks the plan; skips the test where there is no such file. */

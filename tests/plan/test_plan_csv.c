@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "base/heap.h"
-#include "plan/plan_csv.h"
+#include "plan/plan.h"
 #include "support/test.h"
 
 /* --- Reading ----------------------------------------------------------------------------------- */

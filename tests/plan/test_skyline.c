@@ -1,7 +1,7 @@
 /* The skyline against a search for gaps that knows no blocks. */
 #include "base/heap.h"
 #include "plan/instances.h"
-#include "plan/skyline.h"
+#include "plan/part.h"
 #include "support/test.h"
 
 typedef struct row {
