@@ -3,7 +3,6 @@
 #define ONV_ALLOC_ALLOC_MODEL_H
 
 #include "alloc/alloc.h"
-#include "alloc/space.h"
 #include "base/checked.h"
 
 /* A set of blocks in order of (bytes, address), or of address alone.

@@ -1,4 +1,4 @@
-#include "alloc/space.h"
+#include "alloc/alloc.h"
 
 #include "base/checked.h"
 #include "base/fail.h"

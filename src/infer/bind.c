@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "base/nearest.h"
 #include "infer/driver.h"
-#include "ir/dim_read.h"
+#include "ir/dim.h"
 #include "load/limits.h"
 #include "load/load.h"
 

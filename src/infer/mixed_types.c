@@ -3,61 +3,16 @@
 #include "base/quota.h"
 #include "infer/driver.h"
 
-#define UP_TO(n) ((1U << (n)) - 1)
-#define ALL      UINT32_MAX
-
-/* By ONNX's schemas (a type parameter of several inputs): which inputs, as bits. */
-static const uint32_t rows[] = {
-    [ONV_OP_Add] = UP_TO(2),
-    [ONV_OP_Sub] = UP_TO(2),
-    [ONV_OP_Mul] = UP_TO(2),
-    [ONV_OP_Div] = UP_TO(2),
-    [ONV_OP_Mod] = UP_TO(2),
-    [ONV_OP_And] = UP_TO(2),
-    [ONV_OP_Or] = UP_TO(2),
-    [ONV_OP_Xor] = UP_TO(2),
-    [ONV_OP_Equal] = UP_TO(2),
-    [ONV_OP_Greater] = UP_TO(2),
-    [ONV_OP_GreaterOrEqual] = UP_TO(2),
-    [ONV_OP_Less] = UP_TO(2),
-    [ONV_OP_LessOrEqual] = UP_TO(2),
-    [ONV_OP_PRelu] = UP_TO(2),
-    [ONV_OP_MatMul] = UP_TO(2),
-    [ONV_OP_Gemm] = UP_TO(3),
-    [ONV_OP_Conv] = UP_TO(3),
-    [ONV_OP_ConvTranspose] = UP_TO(3),
-    [ONV_OP_Clip] = UP_TO(3),
-    [ONV_OP_Range] = UP_TO(3),
-    [ONV_OP_InstanceNormalization] = UP_TO(3),
-    [ONV_OP_LayerNormalization] = UP_TO(3),
-    [ONV_OP_GRU] = UP_TO(4),
-    [ONV_OP_RNN] = UP_TO(4),
-    [ONV_OP_LSTM] = UP_TO(4),
-    [ONV_OP_Where] = UP_TO(3) & ~UP_TO(1),
-    [ONV_OP_Concat] = ALL,
-    [ONV_OP_Einsum] = ALL,
-    [ONV_OP_Max] = ALL,
-    [ONV_OP_Min] = ALL,
-    [ONV_OP_Mean] = ALL,
-    [ONV_OP_Sum] = ALL,
-};
-
-static bool is_of_them(uint32_t inputs, uint32_t i)
-{
-    return inputs == ALL || (i < 32 && (inputs >> i & 1) != 0);
-}
-
 /* Two of these inputs, in *one and *other, that have different types. */
 static bool find_mixed(const onv_model *model, const onv_node *node, const onv_value **one,
                        const onv_value **other)
 {
-    bool is_listed = node->code < sizeof rows / sizeof rows[0] && node->domain[0] == '\0';
-    uint32_t inputs = is_listed ? rows[node->code] : 0;
+    uint32_t alike = node->op != NULL && node->domain[0] == '\0' ? node->op->alike : 0;
     *one = NULL;
-    for (uint32_t i = 0; inputs != 0 && i < node->n_inputs; i++) {
+    for (uint32_t i = 0; alike != 0 && i < node->n_inputs; i++) {
         *other = onv_node_input(model, node, i);
-        if (*other == NULL || !is_of_them(inputs, i) || (*other)->type.kind != ONV_TYPE_TENSOR ||
-            (*other)->type.dtype == ONV_UNDEFINED)
+        if (*other == NULL || (alike >> (i < 31 ? i : 31) & 1) == 0 ||
+            (*other)->type.kind != ONV_TYPE_TENSOR || (*other)->type.dtype == ONV_UNDEFINED)
             continue;
         if (*one == NULL) *one = *other;
         if ((*one)->type.dtype != (*other)->type.dtype) return true;

@@ -1,4 +1,4 @@
-#include "ir/dim_read.h"
+#include "ir/dim.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -400,27 +400,13 @@ static float number(onv_text text)
     return strtof(copy, NULL);
 }
 
-/* Whether the call of a linear layer has a third argument, its bias. */
-static bool has_bias(onv_text call)
-{
-    onv_text args = onv_text_until(onv_text_behind(call, "aten.linear.default" ONV_NOTE_ARGS), ")");
-    onv_text part;
-    uint32_t n = 0;
-    for (onv_text rest = args; onv_next_part(&rest, ',', &part);) n++;
-    return n >= 3 && !onv_text_ends(args, "None");
-}
-
 /* The probability of dropout in attention: its fifth argument, or that of the name; none where it has neither. */
 static void read_dropout(onv_text call, onv_notes *notes)
 {
     onv_text at = onv_text_behind(call, "aten.scaled_dot_product_attention.default" ONV_NOTE_ARGS);
     onv_text named = onv_text_behind(at, "dropout_p: ");
     if (at.length == 0) return;
-    for (uint32_t n = 0; n < 4; n++) {
-        at = onv_text_skip(at, onv_text_until(at, ",)").length);
-        at = onv_text_skip(at, onv_text_first(at) == ',' ? 1 : at.length);
-    }
-    float dropout = number(named.length > 0 ? named : at);
+    float dropout = number(named.length > 0 ? named : argument(at, 4));
     notes->tells_dropout = dropout >= 0 && dropout <= 1;
     notes->dropout = notes->tells_dropout ? dropout : 0;
 }
@@ -508,11 +494,13 @@ static onv_status read_call(onv_builder *b, const onv_scan_node *record, onv_tex
 {
     onv_noted_call call = {.text = text};
     ONV_TRY(list_tensors(b, &call));
-    notes->has_bias = has_bias(text);
+    onv_text args = onv_text_behind(text, "aten.linear.default" ONV_NOTE_ARGS);
+    onv_text bias = argument(args, 2);
+    notes->has_bias = bias.length > 0 && !onv_text_begins(bias, "None");
     notes->asks_for_float32 =
         onv_text_has(text, "softmax.int" ONV_NOTE_ARGS) && onv_text_has(text, "torch.float32");
     read_dropout(text, notes);
-    onv_text args = onv_text_behind(text, "aten.layer_norm.default" ONV_NOTE_ARGS);
+    args = onv_text_behind(text, "aten.layer_norm.default" ONV_NOTE_ARGS);
     notes->lacks_scale = onv_text_begins(argument(args, 2), "None");
     args = onv_text_behind(text, "aten.cross_entropy_loss.default" ONV_NOTE_ARGS);
     notes->smooths_labels = number(argument(args, 5)) > 0;

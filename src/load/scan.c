@@ -8,7 +8,6 @@
 #include "base/heap.h"
 #include "base/quota.h"
 #include "load/limits.h"
-#include "load/scan_walk.h"
 #include "load/text.h"
 
 const char *onv_walk_field_name(const onv_item *it)

@@ -5,7 +5,7 @@
 #include "base/heap.h"
 #include "ir/model.h"
 #include "load/limits.h"
-#include "load/scan_walk.h"
+#include "load/scan.h"
 #include "load/text.h"
 
 /* A length in the skeleton is known only when its message is finished, so it gets a varint of fixed

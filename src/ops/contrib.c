@@ -1,20 +1,7 @@
 #include "ops/contrib.h"
 
-#include <string.h>
-
 #include "base/fail.h"
 #include "ops/op_shapes.h"
-
-const onv_op *onv_family_row(const onv_op_family *family, const char *name, int32_t version)
-{
-    const onv_op *best = NULL;
-    for (size_t i = 0; i < family->n_rows; i++) {
-        const onv_op *row = &family->rows[i];
-        if (row->since > version || (best != NULL && best->since >= row->since)) continue;
-        if (strcmp(row->name, name) == 0) best = row;
-    }
-    return best;
-}
 
 onv_status onv_borrow_init(onv_op_ctx *c, const onv_op *row, int32_t version, const uint8_t *map,
                            uint32_t n_in, onv_borrow *b)
@@ -64,8 +51,6 @@ static bool channels_last(const onv_op_ctx *c, const onv_alias *alias)
 static onv_status borrow_alias(onv_op_ctx *c, onv_borrow *b)
 {
     const onv_alias *a = c->op->with;
-    const onv_op *row = onv_family_row(a->family, a->as, a->version);
-    if (row == NULL) return onv_op_fail(c, "the operator behind it has no row");
     bool same = true;
     uint32_t n_in = 0;
     for (uint32_t k = 0; k < ONV_ALIAS_MAX_IN; k++) {
@@ -73,7 +58,8 @@ static onv_status borrow_alias(onv_op_ctx *c, onv_borrow *b)
         same = false;
         n_in = k + 1;
     }
-    ONV_TRY(onv_borrow_init(c, row, a->version, same ? NULL : a->in, n_in, b));
+    ONV_TRY(onv_borrow_init(c, onv_op_of_onnx(a->as, a->version), a->version, same ? NULL : a->in,
+                            n_in, b));
     if (channels_last(c, a) && onv_op_in_rank(&b->c, 0) >= 2) {
         onv_type *type = &b->c.in[0].type;
         type->dims = move_channels(c, type, true);

@@ -9,10 +9,6 @@
 
 #include "ops/op.h"
 
-#define FAMILY(name) extern const onv_op_family onv_ops_##name;
-#include "ops/families.def"
-#undef FAMILY
-
 typedef enum onv_channels {
     ONV_CHANNELS_FIRST = 0,
     ONV_CHANNELS_LAST,
@@ -24,7 +20,6 @@ enum { ONV_ALIAS_MAX_IN = 7 };
 
 /* The operator of the row is `as` of ONNX, at opset `version`, but for what the other fields say. */
 typedef struct onv_alias {
-    const onv_op_family *family; /* of `as` */
     const char *as;
     int32_t version;
     uint8_t in[ONV_ALIAS_MAX_IN]; /* 1 + the input that is input k of `as`, 0: it has none. All 0:
@@ -39,9 +34,6 @@ typedef struct onv_borrow {
     onv_op_ctx c;
     bool moved; /* the channels of input 0 were moved from the end to the front */
 } onv_borrow;
-
-/* The row of an operator of a family, at that version; NULL if there is none. */
-const onv_op *onv_family_row(const onv_op_family *family, const char *name, int32_t version);
 
 /* A context in which input k is input map[k] - 1 of `c` (0: absent); map NULL: the same inputs. */
 onv_status onv_borrow_init(onv_op_ctx *c, const onv_op *row, int32_t version, const uint8_t *map,

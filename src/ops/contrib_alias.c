@@ -3,20 +3,10 @@
 #include "ops/contrib.h"
 #include "ops/rules.h"
 
-#define CONV   &onv_ops_nn_conv
-#define POOL   &onv_ops_nn_pool
-#define MATMUL &onv_ops_math_matmul
-#define POINT  &onv_ops_math_pointwise
-#define REDUCE &onv_ops_reduction
-#define QUANT  &onv_ops_quantization
-#define NORM   &onv_ops_nn_norm
-#define TENSOR &onv_ops_tensor
-#define GATHER &onv_ops_tensor_gather
-
-#define AS(of, row, opset, ...)                                                                    \
+#define AS(row, opset, ...)                                                                        \
     .with = &(const onv_alias)                                                                     \
     {                                                                                              \
-        .family = of, .as = row, .version = opset, __VA_ARGS__                                     \
+        .as = row, .version = opset, __VA_ARGS__                                                   \
     }
 #define IN(...) .in = {__VA_ARGS__}
 #define SAME_IN .in = {0}
@@ -34,9 +24,8 @@ static onv_status infer_range(onv_op_ctx *c)
 /* QLinearConcat: scale and zero point of the result, then triples of a tensor and its own two. */
 static onv_status infer_qlinear_concat(onv_op_ctx *c)
 {
-    const onv_op *row = onv_family_row(&onv_ops_tensor_concat, "Concat", 13);
-    if (row == NULL || (c->n_in - 2) % 3 != 0)
-        return onv_op_fail(c, "%u inputs are not two and triples", c->n_in);
+    const onv_op *row = onv_op_of_onnx("Concat", 13);
+    if ((c->n_in - 2) % 3 != 0) return onv_op_fail(c, "%u inputs are not two and triples", c->n_in);
     uint32_t parts = (c->n_in - 2) / 3;
     onv_borrow b;
     ONV_TRY(onv_borrow_init(c, row, 13, NULL, 0, &b));
@@ -75,96 +64,94 @@ static onv_status infer_engine(onv_op_ctx *c)
 #define RECURRENT(op, least, most, ...)                                                            \
     ONV_OP(op, 1, least, most, 0, 3, onv_alias_infer, .macs = onv_alias_macs, __VA_ARGS__)
 #define LAYER_NORM                                                                                 \
-    ONV_OP("LayerNormalization", 1, 2, 3, 1, 3, onv_alias_infer,                                   \
+    ONV_OP("LayerNormalization", 1, 2, 3, 1, 3, onv_alias_infer, .alike = ONV_BITS(3),             \
            .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2),                             \
                       .save_out = ONV_BIT(1) | ONV_BIT(2)},                                        \
-           AS(NORM, "LayerNormalization", 17, SAME_IN))
+           AS("LayerNormalization", 17, SAME_IN))
 /* Without a mean, so that the second output is what is the third of LayerNormalization; the two have the same shape. */
 #define SIMPLE_NORM                                                                                \
     ONV_OP("SimplifiedLayerNormalization", 1, 2, 2, 1, 2, onv_alias_infer,                         \
            .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1), .save_out = ONV_BIT(1)},                 \
-           AS(NORM, "LayerNormalization", 17, IN(1, 2)))
+           AS("LayerNormalization", 17, IN(1, 2)))
 
 /* Between the host's memory and the device's. */
 #define COPY(op) ONV_OP(op, 1, 1, 1, 1, 1, onv_infer_identity, .fold = onv_fold_identity)
 
 static const onv_op rows[] = {
-    FLOAT_PRODUCT("FusedConv", 2, 4, AS(CONV, "Conv", 22, IN(1, 2, 3))),
+    FLOAT_PRODUCT("FusedConv", 2, 4, AS("Conv", 22, IN(1, 2, 3))),
     FLOAT_PRODUCT("NhwcConv", 2, 3,
-                  AS(CONV, "Conv", 22, IN(1, 2, 3), .channels = ONV_CHANNELS_LAST_IN_ALL)),
+                  AS("Conv", 22, IN(1, 2, 3), .channels = ONV_CHANNELS_LAST_IN_ALL)),
     FLOAT_PRODUCT("NhwcFusedConv", 2, 4,
-                  AS(CONV, "Conv", 22, IN(1, 2, 3), .channels = ONV_CHANNELS_LAST)),
-    PRODUCT("QLinearConv", 8, 9,
-            AS(CONV, "QLinearConv", 10, .channels = ONV_CHANNELS_BY_ATTRIBUTE)),
-    SHAPE("NhwcMaxPool", 1, 1, AS(POOL, "MaxPool", 22, IN(1), .channels = ONV_CHANNELS_LAST)),
-    SHAPE("MaxpoolWithMask", 2, 2, AS(POOL, "MaxPool", 22, IN(1))),
+                  AS("Conv", 22, IN(1, 2, 3), .channels = ONV_CHANNELS_LAST)),
+    PRODUCT("QLinearConv", 8, 9, AS("QLinearConv", 10, .channels = ONV_CHANNELS_BY_ATTRIBUTE)),
+    SHAPE("NhwcMaxPool", 1, 1, AS("MaxPool", 22, IN(1), .channels = ONV_CHANNELS_LAST)),
+    SHAPE("MaxpoolWithMask", 2, 2, AS("MaxPool", 22, IN(1))),
     SHAPE("QLinearAveragePool", 4, 5,
-          AS(POOL, "AveragePool", 22, IN(1), .channels = ONV_CHANNELS_BY_ATTRIBUTE)),
+          AS("AveragePool", 22, IN(1), .channels = ONV_CHANNELS_BY_ATTRIBUTE)),
     SHAPE("QLinearGlobalAveragePool", 5, 5,
-          AS(POOL, "GlobalAveragePool", 22, IN(1), .channels = ONV_CHANNELS_BY_ATTRIBUTE)),
-    FLOAT_PRODUCT("FusedGemm", 2, 3, AS(MATMUL, "Gemm", 13, IN(1, 2, 3))),
-    PRODUCT("QGemm", 6, 9, AS(MATMUL, "Gemm", 13, IN(1, 4, 7), .dtype_of = 9, .dtype = ONV_FLOAT)),
-    FLOAT_PRODUCT("GemmFastGelu", 2, 3, AS(MATMUL, "MatMul", 13, IN(1, 2))),
-    PRODUCT("DynamicQuantizeMatMul", 3, 5, AS(MATMUL, "MatMul", 13, IN(1, 2), .dtype_of = 1)),
-    PRODUCT("MatMulIntegerToFloat", 4, 7, AS(MATMUL, "MatMul", 13, IN(1, 2), .dtype_of = 3)),
-    PRODUCT("MatMulInteger16", 2, 2, AS(MATMUL, "MatMulInteger", 10, IN(1, 2))),
-    PRODUCT("QOrderedMatMul", 5, 8, AS(MATMUL, "MatMul", 13, IN(1, 3), .dtype_of = 1)),
-    SHAPE("MulInteger", 3, 4, AS(POINT, "Mul", 14, IN(1, 3), .dtype = ONV_INT32)),
-    SHAPE("QLinearAdd", 7, 8, AS(POINT, "Add", 14, IN(1, 4))),
-    SHAPE("QLinearMul", 7, 8, AS(POINT, "Mul", 14, IN(1, 4))),
-    SHAPE("QLinearWhere", 9, 9, AS(TENSOR, "Where", 16, IN(1, 2, 5))),
-    SHAPE("QLinearReduceMean", 4, 5, AS(REDUCE, "ReduceMean", 13, IN(1))),
-    SHAPE("ReduceSumInteger", 1, 1, AS(REDUCE, "ReduceSum", 11, IN(1), .dtype = ONV_INT32)),
-    SHAPE("QuantizeLinear", 2, 3, AS(QUANT, "QuantizeLinear", 21, SAME_IN)),
-    SHAPE("DequantizeLinear", 2, 3, AS(QUANT, "DequantizeLinear", 21, SAME_IN)),
-    SHAPE("Trilu", 1, 2, AS(TENSOR, "Trilu", 14, SAME_IN)),
-    SHAPE("GatherND", 2, 2, AS(GATHER, "GatherND", 12, SAME_IN)),
-    SHAPE("GridSample", 2, 2, AS(&onv_ops_image, "GridSample", 16, SAME_IN)),
-    SHAPE("Pad", 2, 3, AS(&onv_ops_tensor_slice, "Pad", 13, SAME_IN)),
+          AS("GlobalAveragePool", 22, IN(1), .channels = ONV_CHANNELS_BY_ATTRIBUTE)),
+    FLOAT_PRODUCT("FusedGemm", 2, 3, AS("Gemm", 13, IN(1, 2, 3))),
+    PRODUCT("QGemm", 6, 9, AS("Gemm", 13, IN(1, 4, 7), .dtype_of = 9, .dtype = ONV_FLOAT)),
+    FLOAT_PRODUCT("GemmFastGelu", 2, 3, AS("MatMul", 13, IN(1, 2))),
+    PRODUCT("DynamicQuantizeMatMul", 3, 5, AS("MatMul", 13, IN(1, 2), .dtype_of = 1)),
+    PRODUCT("MatMulIntegerToFloat", 4, 7, AS("MatMul", 13, IN(1, 2), .dtype_of = 3)),
+    PRODUCT("MatMulInteger16", 2, 2, AS("MatMulInteger", 10, IN(1, 2))),
+    PRODUCT("QOrderedMatMul", 5, 8, AS("MatMul", 13, IN(1, 3), .dtype_of = 1)),
+    SHAPE("MulInteger", 3, 4, AS("Mul", 14, IN(1, 3), .dtype = ONV_INT32)),
+    SHAPE("QLinearAdd", 7, 8, AS("Add", 14, IN(1, 4))),
+    SHAPE("QLinearMul", 7, 8, AS("Mul", 14, IN(1, 4))),
+    SHAPE("QLinearWhere", 9, 9, AS("Where", 16, IN(1, 2, 5))),
+    SHAPE("QLinearReduceMean", 4, 5, AS("ReduceMean", 13, IN(1))),
+    SHAPE("ReduceSumInteger", 1, 1, AS("ReduceSum", 11, IN(1), .dtype = ONV_INT32)),
+    SHAPE("QuantizeLinear", 2, 3, AS("QuantizeLinear", 21, SAME_IN)),
+    SHAPE("DequantizeLinear", 2, 3, AS("DequantizeLinear", 21, SAME_IN)),
+    SHAPE("Trilu", 1, 2, AS("Trilu", 14, SAME_IN)),
+    SHAPE("GatherND", 2, 2, AS("GatherND", 12, SAME_IN)),
+    SHAPE("GridSample", 2, 2, AS("GridSample", 16, SAME_IN)),
+    SHAPE("Pad", 2, 3, AS("Pad", 13, SAME_IN)),
     /* Weights lie [directions, input, 4 * hidden] there; the attributes tell as much. */
-    RECURRENT("DynamicQuantizeLSTM", 12, 12, AS(&onv_ops_rnn, "LSTM", 14, IN(1, 0, 0, 0, 5, 6, 7))),
+    RECURRENT("DynamicQuantizeLSTM", 12, 12, AS("LSTM", 14, IN(1, 0, 0, 0, 5, 6, 7))),
     /* The attention widens the input that the weights take. */
-    RECURRENT("AttnLSTM", 3, 14, AS(&onv_ops_rnn, "LSTM", 14, IN(1, 0, 3, 0, 5, 6, 7))),
+    RECURRENT("AttnLSTM", 3, 14, AS("LSTM", 14, IN(1, 0, 3, 0, 5, 6, 7))),
     LAYER_NORM,
     SIMPLE_NORM,
-    ONV_OP("Range", 1, 2, 3, 1, 1, infer_range, AS(&onv_ops_generator, "Range", 11, SAME_IN)),
+    ONV_OP("Range", 1, 2, 3, 1, 1, infer_range, AS("Range", 11, SAME_IN)),
     ONV_OP("QLinearConcat", 1, 3, ONV_OP_MAX_ARITY, 1, 1, infer_qlinear_concat),
     ONV_OP("GemmFloat8", 1, 2, 6, 1, 1, infer_typed, .macs = onv_alias_macs,
-           AS(MATMUL, "Gemm", 13, IN(1, 2, 3))),
-    ONV_OP("DequantizeBFP", 1, 3, 3, 1, 1, infer_typed,
-           AS(&onv_ops_generator, "ConstantOfShape", 9, IN(2))),
+           AS("Gemm", 13, IN(1, 2, 3))),
+    ONV_OP("DequantizeBFP", 1, 3, 3, 1, 1, infer_typed, AS("ConstantOfShape", 9, IN(2))),
     ONV_OP("EPContext", 1, 0, ONV_OP_MAX_ARITY, 1, ONV_OP_MAX_ARITY, infer_engine),
     ONV_OP("Snpe", 1, 0, ONV_OP_MAX_ARITY, 1, ONV_OP_MAX_ARITY, infer_engine),
 };
 
 /* What ONNX Runtime makes of operators with prefer_nhwc: the data has its channels last, filters do not. */
-#define NHWC(op, of, version, least, most, ...)                                                    \
+#define NHWC(op, version, least, most, ...)                                                        \
     ONV_OP(op, 1, least, most, 1, 3, onv_alias_infer, .macs = onv_alias_macs,                      \
-           AS(of, op, version, SAME_IN, __VA_ARGS__))
+           AS(op, version, SAME_IN, __VA_ARGS__))
 #define LAST .channels = ONV_CHANNELS_LAST
 
 static const onv_op nhwc_rows[] = {
-    NHWC("Conv", CONV, 22, 2, 3, LAST),
-    NHWC("ConvTranspose", CONV, 22, 2, 3, LAST),
-    NHWC("QLinearConv", CONV, 10, 8, 9, LAST),
+    NHWC("Conv", 22, 2, 3, LAST),
+    NHWC("ConvTranspose", 22, 2, 3, LAST),
+    NHWC("QLinearConv", 10, 8, 9, LAST),
     ONV_OP("QLinearConvTranspose", 1, 8, 9, 1, 1, onv_alias_infer, .macs = onv_alias_macs,
-           AS(CONV, "ConvTranspose", 22, IN(1, 4), .dtype_of = 8, LAST)),
-    NHWC("AveragePool", POOL, 22, 1, 1, LAST),
-    NHWC("MaxPool", POOL, 22, 1, 1, LAST),
-    NHWC("LpPool", POOL, 22, 1, 1, LAST),
-    NHWC("GlobalAveragePool", POOL, 22, 1, 1, LAST),
-    NHWC("GlobalMaxPool", POOL, 22, 1, 1, LAST),
-    NHWC("GlobalLpPool", POOL, 22, 1, 1, LAST),
-    NHWC("MaxUnpool", POOL, 22, 2, 3, LAST),
-    SHAPE("QLinearAveragePool", 4, 5, AS(POOL, "AveragePool", 22, IN(1), LAST)),
-    NHWC("BatchNormalization", NORM, 15, 5, 5, LAST),
-    NHWC("InstanceNormalization", NORM, 6, 3, 3, LAST),
-    NHWC("LRN", NORM, 13, 1, 1, LAST),
-    NHWC("DepthToSpace", &onv_ops_tensor_layout, 13, 1, 1, LAST),
-    NHWC("SpaceToDepth", &onv_ops_tensor_layout, 13, 1, 1, LAST),
-    NHWC("GridSample", &onv_ops_image, 16, 2, 2, LAST),
+           AS("ConvTranspose", 22, IN(1, 4), .dtype_of = 8, LAST)),
+    NHWC("AveragePool", 22, 1, 1, LAST),
+    NHWC("MaxPool", 22, 1, 1, LAST),
+    NHWC("LpPool", 22, 1, 1, LAST),
+    NHWC("GlobalAveragePool", 22, 1, 1, LAST),
+    NHWC("GlobalMaxPool", 22, 1, 1, LAST),
+    NHWC("GlobalLpPool", 22, 1, 1, LAST),
+    NHWC("MaxUnpool", 22, 2, 3, LAST),
+    SHAPE("QLinearAveragePool", 4, 5, AS("AveragePool", 22, IN(1), LAST)),
+    NHWC("BatchNormalization", 15, 5, 5, LAST),
+    NHWC("InstanceNormalization", 6, 3, 3, LAST),
+    NHWC("LRN", 13, 1, 1, LAST),
+    NHWC("DepthToSpace", 13, 1, 1, LAST),
+    NHWC("SpaceToDepth", 13, 1, 1, LAST),
+    NHWC("GridSample", 16, 2, 2, LAST),
     /* Sizes and scales have the order of the data. */
-    NHWC("Resize", &onv_ops_image_resize, 13, 1, 4, .channels = ONV_CHANNELS_FIRST),
+    NHWC("Resize", 13, 1, 4, .channels = ONV_CHANNELS_FIRST),
 };
 
 /* ONNX Runtime has had these in ONNX's domain since version 1; its transformer optimizer writes them

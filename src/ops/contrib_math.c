@@ -45,14 +45,14 @@ static onv_status infer_fused_matmul(onv_op_ctx *c)
 {
     onv_borrow b;
     ONV_TRY(read_factors(c, &b));
-    return onv_math_matmul_as(&b.c, 0, 1, onv_rule_dtype(c, 0, 2));
+    return onv_math_matmul_as(&b.c, 1, onv_rule_dtype(c, 0, 2));
 }
 
 static onv_dim macs_fused_matmul(onv_op_ctx *c)
 {
     onv_borrow b;
     if (read_factors(c, &b) != ONV_OK) return ONV_DIM_UNKNOWN;
-    return onv_math_matmul_macs(&b.c, 0, 1);
+    return onv_math_matmul_macs(&b.c, 1);
 }
 
 /* --- Rows -------------------------------------------------------------------------------------- */

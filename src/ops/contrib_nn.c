@@ -28,8 +28,7 @@ static onv_op_traits dropout_traits(onv_op_ctx *c)
 static onv_status infer_conv_transpose(onv_op_ctx *c)
 {
     static const uint8_t map[] = {1, 2, 4};
-    const onv_op *row = onv_family_row(&onv_ops_nn_conv, "ConvTranspose", 22);
-    if (row == NULL) return onv_op_fail(c, "the operator behind it has no row");
+    const onv_op *row = onv_op_of_onnx("ConvTranspose", 22);
     onv_node node = *c->node;
     onv_borrow b;
     uint32_t count;
@@ -45,7 +44,7 @@ static onv_status infer_conv_transpose(onv_op_ctx *c)
     }
     if (onv_op_has_in(c, 2) && !known) {
         int rank = onv_op_in_rank(c, 0);
-        if (rank >= 0) onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), rank);
+        if (rank >= 0) onv_op_set_out_rank(c, onv_op_in_dtype(c, 0), rank);
         return ONV_OK;
     }
     /* The first of a name counts. */
@@ -58,8 +57,7 @@ static onv_status infer_conv_transpose(onv_op_ctx *c)
 
 static onv_dim macs_conv_transpose(onv_op_ctx *c)
 {
-    const onv_op *row = onv_family_row(&onv_ops_nn_conv, "ConvTranspose", 22);
-    return row != NULL && row->macs != NULL ? row->macs(c) : ONV_DIM_UNKNOWN;
+    return onv_op_of_onnx("ConvTranspose", 22)->macs(c);
 }
 
 /* CausalConvWithState: input [batch, channels, length], or [batch, length, channels]; each channel

@@ -10,7 +10,7 @@ static onv_status infer_expand_dims(onv_op_ctx *c)
     onv_op_set_like(c, NULL, -1);
     if (rank < 0) return ONV_OK;
     ONV_TRY(onv_tensor_check_rank(c, rank + 1));
-    onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), rank + 1);
+    onv_op_set_out_rank(c, onv_op_in_dtype(c, 0), rank + 1);
     if (!onv_dim_is_const(at)) return ONV_OK;
     ONV_TRY(onv_op_axis(c, at.raw, rank + 1, &axis));
     for (int i = 0; i <= rank; i++)

@@ -116,7 +116,7 @@ static onv_status infer_constant_of_shape(onv_op_ctx *c)
     if (onv_dim_is_const(length) && length.raw > ONV_MAX_RANK)
         return onv_op_fail(c, "the shape has %lld dims", (long long)length.raw);
     if (!onv_op_in_ints(c, 0, &rank)) {
-        if (onv_dim_is_const(length)) onv_op_set_out_rank(c, 0, dtype, (int)length.raw);
+        if (onv_dim_is_const(length)) onv_op_set_out_rank(c, dtype, (int)length.raw);
         return ONV_OK;
     }
     for (uint32_t i = 0; i < rank && i < ONV_MAX_RANK; i++) {
@@ -156,7 +156,7 @@ static const onv_op rows[] = {
     RANDOM("Multinomial", 7, "(x[n, _]): [n, attr.sample_size or 1] attr.dtype or i32"),
     RANDOM("Bernoulli", 15, "(x): like x attr.dtype or like x"),
     ONV_SAYS("EyeLike", 9, 1, 1, 1, 1, "(x[m, n]): [m, n] attr.dtype or like x", .fold = fold_eye),
-    ONV_OP("Range", 11, 3, 3, 1, 1, infer_range, .fold = fold_range,
+    ONV_OP("Range", 11, 3, 3, 1, 1, infer_range, .fold = fold_range, .alike = ONV_BITS(3),
            .flags = ONV_OP_DATA_DEPENDENT),
     /* It is read when the model is loaded: its output has its type already. */
     ONV_SAYS("Constant", 1, 0, 0, 1, 1, "(): ?"),

@@ -87,10 +87,10 @@ static onv_status infer_shift(onv_op_ctx *c)
 /* --- Rows ------------------------------------------------------------------------------------- */
 
 #define COMPARE(op, version, rule, fold_rule)                                                      \
-    ONV_OP(op, version, 2, 2, 1, 1, rule, .fold = fold_rule)
+    ONV_OP(op, version, 2, 2, 1, 1, rule, .fold = fold_rule, .alike = ONV_BITS(2))
 /* Operands of the result's own type, which may take its place. */
 #define POINTWISE(op, version, arity, rule, fold_rule)                                             \
-    ONV_OP(op, version, arity, arity, 1, 1, rule, .fold = fold_rule,                               \
+    ONV_OP(op, version, arity, arity, 1, 1, rule, .fold = fold_rule, .alike = ONV_BITS(arity),     \
            .traits = {.inplace = ONV_ALL}, .traits_fn = onv_math_broadcast_traits)
 
 static const onv_op rows[] = {

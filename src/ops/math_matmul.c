@@ -3,44 +3,44 @@
 
 /* --- MatMul ----------------------------------------------------------------------------------- */
 
-/* The dim that both operands are multiplied along: the last of a, the last but one of b. */
-static onv_status inner_dim(onv_op_ctx *c, uint32_t a, uint32_t b, onv_dim *inner)
+/* The dim that both operands are multiplied along: the last of input 0, the last but one of b. */
+static onv_status inner_dim(onv_op_ctx *c, uint32_t b, onv_dim *inner)
 {
-    onv_dim x = onv_op_in_dim(c, a, -1);
+    onv_dim x = onv_op_in_dim(c, 0, -1);
     onv_dim y = onv_op_in_dim(c, b, onv_op_in_rank(c, b) == 1 ? 0 : -2);
     if (onv_dim_is_const(x) && onv_dim_is_const(y) && !onv_dim_same(x, y))
-        return onv_op_fail(c, "inner dims of %s and %s differ", onv_op_in_text(c, a),
+        return onv_op_fail(c, "inner dims of %s and %s differ", onv_op_in_text(c, 0),
                            onv_op_in_text(c, b));
     *inner = x;
     return onv_tensor_unify(c, "inner dims", inner, y);
 }
 
-onv_status onv_math_matmul_as(onv_op_ctx *c, uint32_t a, uint32_t b, onv_dtype dtype)
+onv_status onv_math_matmul_as(onv_op_ctx *c, uint32_t b, onv_dtype dtype)
 {
     onv_dim dims[ONV_MAX_RANK + 2], inner;
-    int ra = onv_op_in_rank(c, a), rb = onv_op_in_rank(c, b), rank = 0;
+    int ra = onv_op_in_rank(c, 0), rb = onv_op_in_rank(c, b), rank = 0;
     onv_op_set_out(c, 0, dtype, NULL, -1);
     if (ra == 0 || rb == 0) return onv_op_fail(c, "a matrix product takes no scalar");
     if (ra < 0 || rb < 0) return ONV_OK;
-    ONV_TRY(inner_dim(c, a, b, &inner));
+    ONV_TRY(inner_dim(c, b, &inner));
     int batch_a = ra > 2 ? ra - 2 : 0, batch_b = rb > 2 ? rb - 2 : 0;
     int batch = batch_a > batch_b ? batch_a : batch_b;
     for (int axis = 0; axis < batch; axis++) {
         int ka = axis - (batch - batch_a), kb = axis - (batch - batch_b);
-        onv_dim x = ka >= 0 ? onv_op_in_dim(c, a, ka) : onv_dim_const(1);
+        onv_dim x = ka >= 0 ? onv_op_in_dim(c, 0, ka) : onv_dim_const(1);
         onv_dim y = kb >= 0 ? onv_op_in_dim(c, b, kb) : onv_dim_const(1);
         ONV_TRY(onv_rule_broadcast_dim(c, x, y, &dims[rank++]));
     }
-    if (ra > 1) dims[rank++] = onv_op_in_dim(c, a, -2);
+    if (ra > 1) dims[rank++] = onv_op_in_dim(c, 0, -2);
     if (rb > 1) dims[rank++] = onv_op_in_dim(c, b, -1);
     return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
-onv_dim onv_math_matmul_macs(onv_op_ctx *c, uint32_t a, uint32_t b)
+onv_dim onv_math_matmul_macs(onv_op_ctx *c, uint32_t b)
 {
     onv_dim inner = ONV_DIM_UNKNOWN;
-    if (onv_op_in_rank(c, a) < 1 || onv_op_in_rank(c, b) < 1) return inner;
-    if (inner_dim(c, a, b, &inner) != ONV_OK) return ONV_DIM_UNKNOWN;
+    if (onv_op_in_rank(c, 0) < 1 || onv_op_in_rank(c, b) < 1) return inner;
+    if (inner_dim(c, b, &inner) != ONV_OK) return ONV_DIM_UNKNOWN;
     return onv_dim_mul(c->dims, onv_count_out_elems(c), inner);
 }
 
@@ -52,14 +52,14 @@ static bool is_qlinear(const onv_op_ctx *c)
 
 static onv_status infer_matmul(onv_op_ctx *c)
 {
-    if (is_qlinear(c)) return onv_math_matmul_as(c, 0, 3, onv_op_in_dtype(c, 7));
+    if (is_qlinear(c)) return onv_math_matmul_as(c, 3, onv_op_in_dtype(c, 7));
     bool integers = c->op->in.max == 4;
-    return onv_math_matmul_as(c, 0, 1, integers ? ONV_INT32 : onv_rule_dtype(c, 0, 2));
+    return onv_math_matmul_as(c, 1, integers ? ONV_INT32 : onv_rule_dtype(c, 0, 2));
 }
 
 static onv_dim macs_matmul(onv_op_ctx *c)
 {
-    return onv_math_matmul_macs(c, 0, is_qlinear(c) ? 3 : 1);
+    return onv_math_matmul_macs(c, is_qlinear(c) ? 3 : 1);
 }
 
 /* --- Gemm ------------------------------------------------------------------------------------- */
@@ -108,10 +108,12 @@ static onv_dim macs_gemm(onv_op_ctx *c)
 
 #define KEEP_BOTH .save_in = ONV_BIT(0) | ONV_BIT(1)
 #define GEMM(version, least)                                                                       \
-    ONV_OP("Gemm", version, least, 3, 1, 1, infer_gemm, .macs = macs_gemm, .traits = {KEEP_BOTH})
+    ONV_OP("Gemm", version, least, 3, 1, 1, infer_gemm, .macs = macs_gemm, .alike = ONV_BITS(3),   \
+           .traits = {KEEP_BOTH})
 
 static const onv_op rows[] = {
-    ONV_OP("MatMul", 1, 2, 2, 1, 1, infer_matmul, .macs = macs_matmul, .traits = {KEEP_BOTH}),
+    ONV_OP("MatMul", 1, 2, 2, 1, 1, infer_matmul, .macs = macs_matmul, .alike = ONV_BITS(2),
+           .traits = {KEEP_BOTH}),
     ONV_OP("MatMulInteger", 10, 2, 4, 1, 1, infer_matmul, .macs = macs_matmul),
     ONV_OP("QLinearMatMul", 10, 8, 8, 1, 1, infer_matmul, .macs = macs_matmul),
     GEMM(1, 3),

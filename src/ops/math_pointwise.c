@@ -206,10 +206,10 @@ static onv_status infer_prelu(onv_op_ctx *c)
     ONV_OP(op, version, 1, 1, 1, 1, onv_infer_same, .traits = {.inplace = ONV_ALL},                \
            .traits_fn = onv_math_broadcast_traits, __VA_ARGS__)
 #define BINARY(op, version, rule, fold_rule)                                                       \
-    ONV_OP(op, version, 2, 2, 1, 1, rule, .fold = fold_rule, .traits = {.inplace = ONV_ALL},       \
-           .traits_fn = onv_math_broadcast_traits)
+    ONV_OP(op, version, 2, 2, 1, 1, rule, .fold = fold_rule, .alike = ONV_BITS(2),                 \
+           .traits = {.inplace = ONV_ALL}, .traits_fn = onv_math_broadcast_traits)
 #define VARIADIC(op, version, rule, fold_rule)                                                     \
-    ONV_OP(op, version, 1, ONV_OP_MAX_ARITY, 1, 1, rule, .fold = fold_rule,                        \
+    ONV_OP(op, version, 1, ONV_OP_MAX_ARITY, 1, 1, rule, .fold = fold_rule, .alike = ONV_ALL,      \
            .traits = {.inplace = ONV_ALL}, .traits_fn = onv_math_broadcast_traits)
 #define POW(version, rule)                                                                         \
     ONV_OP("Pow", version, 2, 2, 1, 1, rule, .fold = fold_pow, .traits = {.inplace = ONV_BIT(0)},  \
@@ -280,9 +280,10 @@ static const onv_op rows[] = {
     VARIADIC("Min", 8, onv_infer_broadcast, fold_min),
 
     UNARY("Clip", 1, .fold = fold_clip),
-    ONV_OP("Clip", 11, 1, 3, 1, 1, onv_infer_same, .fold = fold_clip,
+    ONV_OP("Clip", 11, 1, 3, 1, 1, onv_infer_same, .fold = fold_clip, .alike = ONV_BITS(3),
            .traits = {.inplace = ONV_BIT(0)}),
-    ONV_OP("PRelu", 1, 2, 2, 1, 1, infer_prelu, .traits = {.inplace = ONV_BIT(0)}),
+    ONV_OP("PRelu", 1, 2, 2, 1, 1, infer_prelu, .alike = ONV_BITS(2),
+           .traits = {.inplace = ONV_BIT(0)}),
 };
 
 const onv_op_family onv_ops_math_pointwise = {"", rows, sizeof rows / sizeof rows[0]};

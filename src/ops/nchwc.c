@@ -59,18 +59,18 @@ static onv_status infer_upsample(onv_op_ctx *c)
     return onv_op_set_like(c, dims, rank);
 }
 
-#define ALIAS(of, op, ...)                                                                         \
+#define ALIAS(op, ...)                                                                             \
     .with = &(const onv_alias)                                                                     \
     {                                                                                              \
-        .family = of, .as = op, .version = 22, .in = __VA_ARGS__                                   \
+        .as = op, .version = 22, .in = __VA_ARGS__                                                 \
     }
-#define POOL(op) ONV_OP(op, 1, 1, 1, 1, 1, onv_alias_infer, ALIAS(&onv_ops_nn_pool, op, {1}))
+#define POOL(op) ONV_OP(op, 1, 1, 1, 1, 1, onv_alias_infer, ALIAS(op, {1}))
 
 static const onv_op rows[] = {
     ONV_OP("ReorderInput", 1, 1, 1, 1, 1, infer_reorder_input),
     ONV_OP("ReorderOutput", 1, 1, 1, 1, 1, infer_reorder_output),
     ONV_OP("Conv", 1, 2, 4, 1, 1, onv_alias_infer, .macs = onv_alias_macs,
-           ALIAS(&onv_ops_nn_conv, "Conv", {1, 2, 3})),
+           ALIAS("Conv", {1, 2, 3})),
     POOL("MaxPool"),
     POOL("AveragePool"),
     POOL("GlobalMaxPool"),

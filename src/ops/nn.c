@@ -8,7 +8,7 @@ static onv_status infer_flatten(onv_op_ctx *c)
 {
     int rank = onv_op_in_rank(c, 0);
     int64_t axis = onv_op_attr_int(c, "axis", 1);
-    if (rank < 0) return onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), 2);
+    if (rank < 0) return onv_op_set_out_rank(c, onv_op_in_dtype(c, 0), 2);
     if (axis < -rank || axis > rank)
         return onv_op_fail(c, "axis %lld is out of range for rank %d", (long long)axis, rank);
     int split = (int)(axis < 0 ? axis + rank : axis);

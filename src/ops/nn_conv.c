@@ -215,9 +215,9 @@ static onv_status infer_col2im(onv_op_ctx *c)
 #define SAVES_X_W .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}
 
 static const onv_op rows[] = {
-    ONV_OP("Conv", 1, 2, 3, 1, 1, infer_conv, .macs = macs_conv, SAVES_X_W),
+    ONV_OP("Conv", 1, 2, 3, 1, 1, infer_conv, .macs = macs_conv, .alike = ONV_BITS(3), SAVES_X_W),
     ONV_OP("ConvTranspose", 1, 2, 3, 1, 1, infer_conv_transpose, .macs = macs_conv_transpose,
-           SAVES_X_W),
+           .alike = ONV_BITS(3), SAVES_X_W),
     /* Every channel alone; what goes into the next call are the last positions. */
     ONV_SAYS(
         "CausalConvWithState", 27, 2, 4, 2, 2,

@@ -37,7 +37,7 @@ static onv_status infer_mean_variance_norm(onv_op_ctx *c)
     onv_infer_same(c);
     if (onv_op_in_rank(c, 0) < 0) return ONV_OK;
     if (onv_op_attr(c, "axes") == NULL) return onv_tensor_need_rank(c, 0, 4, ONV_MAX_RANK);
-    return onv_tensor_axes(c, "axes", -1, onv_op_in_rank(c, 0), &mask, &count, &known);
+    return onv_tensor_axes(c, -1, onv_op_in_rank(c, 0), &mask, &count, &known);
 }
 
 static onv_status infer_lrn(onv_op_ctx *c)
@@ -67,8 +67,8 @@ static const onv_op rows[] = {
     BATCH_NORM(9, 5, VECTORS),
     BATCH_NORM(14, 3, VECTORS),
     ONV_SAYS("InstanceNormalization", 1, 3, 3, 1, 1, "(x[_, c, _, ...], scale[c], bias[c]): like x",
-             SAVES_X_SCALE),
-    ONV_OP("LayerNormalization", 17, 2, 3, 1, 3, infer_layer_norm,
+             .alike = ONV_BITS(3), SAVES_X_SCALE),
+    ONV_OP("LayerNormalization", 17, 2, 3, 1, 3, infer_layer_norm, .alike = ONV_BITS(3),
            .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2),
                       .save_out = ONV_BIT(1) | ONV_BIT(2)}),
     /* One scale per group in opset 18, which was withdrawn for it; exporters wrote one per channel there, too. */

@@ -6,8 +6,11 @@
 #include <string.h>
 #include <threads.h>
 
-#include "ops/contrib.h"
 #include "ops/op_shapes.h"
+
+#define FAMILY(name) extern const onv_op_family onv_ops_##name;
+#include "ops/families.def"
+#undef FAMILY
 
 const onv_op_family *const onv_op_families[] = {
 #define FAMILY(name) &onv_ops_##name,
@@ -54,22 +57,35 @@ bool onv_op_index_init(onv_op_index *index, onv_arena *arena)
     return index->rows != NULL;
 }
 
+/* Where the row lies; NULL: there is none. */
+static const onv_op **find_place(const onv_op **rows, const char *domain, const char *name,
+                                 int32_t version)
+{
+    const onv_op **best = NULL;
+    for (uint16_t place = *chain_of(name); place > 0; place = next_rows[place - 1]) {
+        const onv_op *row = rows[place - 1];
+        if (row->since > version || (best != NULL && (*best)->since >= row->since)) continue;
+        if (strcmp(row->name, name) == 0 && strcmp(all_domains[place - 1], domain) == 0)
+            best = &rows[place - 1];
+    }
+    return best;
+}
+
 const onv_op *onv_op_find(const onv_op_index *index, const char *domain, const char *name,
                           int32_t version)
 {
-    const onv_op **best = NULL;
     onv_error err = {0};
-    for (uint16_t place = *chain_of(name); place > 0; place = next_rows[place - 1]) {
-        const onv_op *row = index->rows[place - 1];
-        if (row->since > version || (best != NULL && (*best)->since >= row->since)) continue;
-        if (strcmp(row->name, name) == 0 && strcmp(all_domains[place - 1], domain) == 0)
-            best = &index->rows[place - 1];
-    }
+    const onv_op **best = find_place(index->rows, domain, name, version);
     if (best == NULL) return NULL;
     /* The arena remembers that it is short of memory. */
     if ((*best)->says != NULL && onv_op_shapes_compile(*best, index->arena, best, &err) != ONV_OK)
         return NULL;
     return *best;
+}
+
+const onv_op *onv_op_of_onnx(const char *name, int32_t version)
+{
+    return *find_place(all_rows, "", name, version);
 }
 
 /* --- Inputs ------------------------------------------------------------------------------------ */
@@ -286,11 +302,11 @@ onv_status onv_op_set_out_like(onv_op_ctx *c, uint32_t k, uint32_t i, onv_dtype 
     return ONV_OK;
 }
 
-onv_status onv_op_set_out_rank(onv_op_ctx *c, uint32_t k, onv_dtype dtype, int rank)
+onv_status onv_op_set_out_rank(onv_op_ctx *c, onv_dtype dtype, int rank)
 {
     onv_dim dims[ONV_MAX_RANK];
     for (int i = 0; i < rank && i < ONV_MAX_RANK; i++) dims[i] = ONV_DIM_UNKNOWN;
-    return onv_op_set_out(c, k, dtype, dims, rank);
+    return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
 onv_known *onv_op_new_known(onv_op_ctx *c, uint32_t k)

@@ -35,6 +35,8 @@ typedef onv_dim (*onv_op_count)(onv_op_ctx *c);
 /* Bit k of the masks: input or output k. Inputs beyond 31 share bit 31. */
 #define ONV_BIT(k) ((uint32_t)1 << (k))
 #define ONV_ALL    UINT32_MAX
+/* The first n of them. */
+#define ONV_BITS(n) (ONV_BIT(n) - 1)
 
 typedef enum onv_op_flags {
     ONV_OP_RANDOM = 1 << 0,         /* draws random numbers: recomputing gives another result */
@@ -59,6 +61,7 @@ struct onv_op {
     const void *with;  /* what its rules read of the row: of onv_alias_infer an onv_alias */
     onv_op_rule fold;  /* contents of small outputs; NULL: never known */
     onv_op_count macs; /* NULL: no multiply-accumulates */
+    uint32_t alike;    /* inputs that have one type (a type parameter of ONNX's schema), as bits */
     onv_op_traits traits;
     onv_op_traits (*traits_fn)(onv_op_ctx *c); /* where an attribute decides; overrides traits */
 };
@@ -94,6 +97,9 @@ enum { ONV_OP_MAX_ROWS = 1024 };
 bool onv_op_index_init(onv_op_index *index, onv_arena *arena);
 const onv_op *onv_op_find(const onv_op_index *index, const char *domain, const char *name,
                           int32_t version);
+
+/* A row of ONNX's own, which there is; from when an index was made on. */
+const onv_op *onv_op_of_onnx(const char *name, int32_t version);
 
 /* What the attributes of a node hold of weights, where its operator keeps them there: numbers of lists
  * and tensors, as they stand in the file; text takes nothing. Zeros for every other node and before
@@ -218,7 +224,7 @@ onv_status onv_op_set_out_type(onv_op_ctx *c, uint32_t k, const onv_type *type);
 /* Same shape as input i, with that dtype. */
 onv_status onv_op_set_out_like(onv_op_ctx *c, uint32_t k, uint32_t i, onv_dtype dtype);
 /* A shape of unknown dims. */
-onv_status onv_op_set_out_rank(onv_op_ctx *c, uint32_t k, onv_dtype dtype, int rank);
+onv_status onv_op_set_out_rank(onv_op_ctx *c, onv_dtype dtype, int rank);
 
 /* New contents for output k, whose type must be set and static (or have a known count through
  * `dims`); elements start unknown. NULL where the output is not asked for, not static, or larger

@@ -56,7 +56,7 @@ static const onv_op rows[] = {
     PLUGIN("ProposalLayer_TRT", 2, 4, 1, "(x): [x.0, attr.keep_topk, 4]"),
     PLUGIN("SpecialSlice_TRT", 1, 1, 1, "(x): [x.:-1, 4]"),
     ONV_OP("ROIAlign_TRT", 1, 3, 3, 1, 1, onv_alias_infer,
-           .with = &(const onv_alias){.family = &onv_ops_image, .as = "RoiAlign", .version = 16}),
+           .with = &(const onv_alias){.as = "RoiAlign", .version = 16}),
     PLUGIN("MultilevelCropAndResize_TRT", 2, 8, 1, PYRAMID),
     PLUGIN("PyramidROIAlign_TRT", 2, 8, 1, PYRAMID),
     PLUGIN("CropAndResizeDynamic", 2, 2, 1,

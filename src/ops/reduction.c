@@ -9,7 +9,7 @@
 /* The axes to reduce as a mask; *known false where they are not, *count -1 or their number then. */
 static onv_status reduced_axes(onv_op_ctx *c, int rank, uint32_t *mask, int *count, bool *known)
 {
-    ONV_TRY(onv_tensor_axes(c, "axes", c->op->in.max > 1 ? 1 : -1, rank, mask, count, known));
+    ONV_TRY(onv_tensor_axes(c, c->op->in.max > 1 ? 1 : -1, rank, mask, count, known));
     if (*count != 0) return ONV_OK;
     *known = true;
     if (onv_op_attr_int(c, "noop_with_empty_axes", 0) == 0)

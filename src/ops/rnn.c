@@ -26,6 +26,7 @@ enum { X, W, R, B, SEQUENCE_LENS, INITIAL_H, INITIAL_C };
 /* Input, weights, initial states and the output; the reserve of cuDNN, which is no value of the graph,
  * is added where training is sized. */
 #define SAVES_RNN                                                                                  \
+    .alike = ONV_BITS(4),                                                                          \
     .traits = {.save_in = ONV_BIT(X) | ONV_BIT(W) | ONV_BIT(R) | ONV_BIT(B) | ONV_BIT(INITIAL_H) | \
                           ONV_BIT(INITIAL_C),                                                      \
                .save_out = ONV_BIT(0)}

@@ -57,11 +57,10 @@ onv_status onv_tensor_check_rank(onv_op_ctx *c, int64_t rank);
 /* Fails where input k has a known rank outside of [least, most]. */
 onv_status onv_tensor_need_rank(onv_op_ctx *c, uint32_t k, int least, int most);
 
-/* Axes from an attribute or input k, for a tensor of that rank, as a mask. *known is false (and the
+/* Axes from attribute `axes` or input k, for a tensor of that rank, as a mask. *known is false (and the
  * mask empty) where some axis is not known; *count is their number then too, or -1. Fails on an
  * axis out of range or given twice. */
-onv_status onv_tensor_axes(onv_op_ctx *c, const char *attr, int k, int rank, uint32_t *mask,
-                           int *count, bool *known);
+onv_status onv_tensor_axes(onv_op_ctx *c, int k, int rank, uint32_t *mask, int *count, bool *known);
 
 /* An element that indexes an axis of `size`: made non-negative, -1 where it is not known. Fails
  * where it lies outside. */
@@ -76,9 +75,6 @@ onv_status onv_tensor_size_at(onv_op_ctx *c, uint32_t k, uint32_t i, onv_dim *si
 /* A one-element input of any number type, truncated to an integer; unknown where not known. */
 onv_dim onv_tensor_scalar_int(onv_op_ctx *c, uint32_t k);
 
-/* The zero of a type. */
-onv_scalar onv_scalar_zero(onv_dtype dtype);
-
 /* An element converted to another type, as Cast does; unknown where the result is not certain. */
 onv_scalar onv_scalar_cast(onv_dims *dims, onv_dtype from, onv_dtype to, onv_scalar s);
 
@@ -92,10 +88,10 @@ void onv_tensor_strides(const int64_t *dims, int rank, int64_t *strides);
 /* Where element i of an output, at position `at`, comes from: an index into the source, or -1. */
 typedef int64_t (*onv_place)(const void *how, uint32_t i, const int64_t *at);
 
-/* Sets the contents of output k, whose type must be set, from `source`; -1 becomes `filler`. Does
+/* Sets the contents of output 0, whose type must be set, from `source`; -1 becomes `filler`. Does
  * nothing where `source` is NULL or the output cannot be tracked. Gives ONV_OK, with which a fold ends. */
-onv_status onv_fold_move(onv_op_ctx *c, uint32_t k, const onv_known *source, onv_place place,
-                         const void *how, onv_scalar filler);
+onv_status onv_fold_move(onv_op_ctx *c, const onv_known *source, onv_place place, const void *how,
+                         onv_scalar filler);
 
 /* Output 0: the elements of input 0 in the same order, under another shape. */
 onv_status onv_fold_same(onv_op_ctx *c);
@@ -236,10 +232,10 @@ onv_status onv_infer_legacy_compare(onv_op_ctx *c); /* bool */
 /* The row's traits, `inplace` reduced to the inputs that have the shape of the broadcast result. */
 onv_op_traits onv_math_broadcast_traits(onv_op_ctx *c);
 
-/* Matrix products as numpy.matmul: the shape of inputs a and b multiplied, into output 0, and their
+/* Matrix products as numpy.matmul: the shape of inputs 0 and b multiplied, into output 0, and their
  * multiply-accumulates. */
-onv_status onv_math_matmul_as(onv_op_ctx *c, uint32_t a, uint32_t b, onv_dtype dtype);
-onv_dim onv_math_matmul_macs(onv_op_ctx *c, uint32_t a, uint32_t b);
+onv_status onv_math_matmul_as(onv_op_ctx *c, uint32_t b, onv_dtype dtype);
+onv_dim onv_math_matmul_macs(onv_op_ctx *c, uint32_t b);
 
 /* fold_<name>: the fold of a pointwise operator whose element is `expression` of the elements `in`,
  * their dtype `t` and the pool. */

@@ -2,22 +2,6 @@
 #include "ops/op.h"
 #include "ops/rules.h"
 
-/* A length given as a scalar input: at least `least` where it is known. */
-static onv_status read_length(onv_op_ctx *c, uint32_t k, int64_t least, onv_dim *length)
-{
-    *length = onv_op_in_scalar(c, k);
-    if (onv_dim_always_lt(c->dims, *length, onv_dim_const(least)))
-        return onv_op_fail(c, "input %u is %s, which is not a length", k,
-                           onv_dim_text(c->dims, c->arena, *length));
-    return ONV_OK;
-}
-
-static onv_dim half_spectrum(onv_op_ctx *c, onv_dim length)
-{
-    onv_dim half = onv_dim_floordiv(c->dims, length, onv_dim_const(2));
-    return onv_dim_add(c->dims, half, onv_dim_const(1));
-}
-
 /* --- DFT --------------------------------------------------------------------------------------- */
 
 /* The signal axis: an attribute (default 1) in opset 17, input 2 (default -2) since 20. -1 where the
@@ -44,9 +28,11 @@ static onv_status infer_dft(onv_op_ctx *c)
     int rank = onv_op_in_dims(c, 0, dims), axis;
     bool onesided = onv_op_attr_int(c, "onesided", 0) != 0;
     bool inverse = onv_op_attr_int(c, "inverse", 0) != 0;
-    onv_dim parts, length;
+    onv_dim parts, length = onv_op_in_scalar(c, 1);
     ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
-    ONV_TRY(read_length(c, 1, 1, &length));
+    if (onv_dim_always_lt(c->dims, length, onv_dim_const(1)))
+        return onv_op_fail(c, "input 1 is %s, which is not a length",
+                           onv_dim_text(c->dims, c->arena, length));
     if (rank < 0) return onv_op_set_like(c, NULL, -1);
     parts = onv_dim_const(inverse ? 2 : 1);
     if (onesided && onv_dim_always_ne(c->dims, onv_op_in_dim(c, 0, -1), parts))
@@ -58,7 +44,9 @@ static onv_status infer_dft(onv_op_ctx *c)
         onv_dim n = onv_op_has_in(c, 1) ? length : dims[i];
         if (onesided && inverse && !onv_op_has_in(c, 1)) /* as if the signal had been even */
             n = onv_dim_mul(c->dims, onv_dim_sub(c->dims, n, onv_dim_const(1)), onv_dim_const(2));
-        if (onesided && !inverse) n = half_spectrum(c, n);
+        if (onesided && !inverse)
+            n = onv_dim_add(c->dims, onv_dim_floordiv(c->dims, n, onv_dim_const(2)),
+                            onv_dim_const(1));
         bool any_axis = axis < 0 && !onv_dim_same(n, dims[i]);
         dims[i] = any_axis ? ONV_DIM_UNKNOWN : n;
     }

@@ -144,8 +144,8 @@ static onv_status fold_trilu(onv_op_ctx *c)
     if (!onv_dim_is_const(k)) return ONV_OK;
     trilu how = {
         .rank = onv_op_in_rank(c, 0), .k = k.raw, .upper = onv_op_attr_int(c, "upper", 1) != 0};
-    return onv_fold_move(c, 0, onv_fold_source(c, 0), place_trilu, &how,
-                         onv_scalar_zero(onv_op_in_dtype(c, 0)));
+    return onv_fold_move(c, onv_fold_source(c, 0), place_trilu, &how,
+                         onv_scalar_number(onv_op_in_dtype(c, 0), 0));
 }
 
 /* --- Rows -------------------------------------------------------------------------------------- */
@@ -159,6 +159,7 @@ static const onv_op rows[] = {
     ONV_OP("Shape", 1, 1, 1, 1, 1, infer_shape, .fold = fold_shape, .flags = ONV_OP_HOST),
     ONV_SAYS("Size", 1, 1, 1, 1, 1, "(x): [] i64", .fold = fold_size, .flags = ONV_OP_HOST),
     ONV_OP("Where", 9, 3, 3, 1, 1, infer_where, .fold = fold_where,
+           .alike = ONV_BIT(1) | ONV_BIT(2),
            .traits = {.inplace = ONV_BIT(1) | ONV_BIT(2), .save_in = ONV_BIT(0)}),
     ONV_SAYS("Trilu", 14, 1, 2, 1, 1, "(x[..., _, _]): like x", .fold = fold_trilu,
              .traits = {.inplace = ONV_BIT(0)}),

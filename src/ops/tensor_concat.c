@@ -176,7 +176,8 @@ static onv_status fold_split(onv_op_ctx *c)
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 static const onv_op rows[] = {
-    ONV_OP("Concat", 1, 1, ONV_OP_MAX_ARITY, 1, 1, infer_concat, .fold = fold_concat),
+    ONV_OP("Concat", 1, 1, ONV_OP_MAX_ARITY, 1, 1, infer_concat, .fold = fold_concat,
+           .alike = ONV_ALL),
     ONV_OP("Split", 1, 1, 2, 1, ONV_OP_MAX_ARITY, infer_split, .fold = fold_split),
     ONV_OP("Split", 2, 1, 1, 1, ONV_OP_MAX_ARITY, infer_split, .fold = fold_split),
     ONV_OP("Split", 13, 1, 2, 1, ONV_OP_MAX_ARITY, infer_split, .fold = fold_split),

@@ -73,7 +73,7 @@ static onv_status fold_gather(onv_op_ctx *c)
     if (how.indices == NULL) return ONV_OK;
     onv_tensor_strides(from->dims, from->rank, how.strides);
     onv_tensor_strides(indices->dims, indices->rank, how.index_strides);
-    return onv_fold_move(c, 0, from, place_gather, &how, onv_scalar_unknown());
+    return onv_fold_move(c, from, place_gather, &how, onv_scalar_unknown());
 }
 
 /* --- GatherElements ---------------------------------------------------------------------------- */
@@ -87,7 +87,7 @@ static onv_status infer_gather_elements(onv_op_ctx *c)
                            onv_op_in_text(c, 1));
     if (rank >= 0) ONV_TRY(gather_axis(c, rank, &axis));
     onv_op_set_out_like(c, 0, 1, onv_op_in_dtype(c, 0));
-    if (indices < 0) onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), rank);
+    if (indices < 0) onv_op_set_out_rank(c, onv_op_in_dtype(c, 0), rank);
     return ONV_OK;
 }
 
@@ -115,7 +115,7 @@ static onv_status fold_gather_elements(onv_op_ctx *c)
     ONV_TRY(read_indices(c, indices, from->dims[how.axis], &how.indices));
     if (how.indices == NULL) return ONV_OK;
     onv_tensor_strides(from->dims, from->rank, how.strides);
-    return onv_fold_move(c, 0, from, place_gather_element, &how, onv_scalar_unknown());
+    return onv_fold_move(c, from, place_gather_element, &how, onv_scalar_unknown());
 }
 
 /* --- GatherND ---------------------------------------------------------------------------------- */
@@ -194,7 +194,7 @@ static onv_status fold_gather_nd(onv_op_ctx *c)
         int64_t size = how.dims[how.batch + (int)(i % (uint32_t)how.tuple)];
         ONV_TRY(onv_tensor_index(c, how.indices->elems[i].i, size, &checked));
     }
-    return onv_fold_move(c, 0, from, place_gather_nd, &how, onv_scalar_unknown());
+    return onv_fold_move(c, from, place_gather_nd, &how, onv_scalar_unknown());
 }
 
 /* --- OneHot ------------------------------------------------------------------------------------ */

@@ -79,7 +79,7 @@ static onv_status infer_tile_1(onv_op_ctx *c)
     int rank = onv_op_in_dims(c, 0, dims), axis;
     onv_dim at = onv_tensor_scalar_int(c, 2), times = onv_tensor_scalar_int(c, 1);
     if (rank < 0 || !onv_dim_is_const(at))
-        return onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), rank);
+        return onv_op_set_out_rank(c, onv_op_in_dtype(c, 0), rank);
     ONV_TRY(onv_op_axis(c, at.raw, rank, &axis));
     dims[axis] = onv_dim_mul(c->dims, dims[axis], times);
     return onv_op_set_like(c, dims, rank);
@@ -132,7 +132,7 @@ static onv_status fold_tile(onv_op_ctx *c)
     if (how.from == NULL) return ONV_OK;
     how.before = c->out[0].type.rank - how.from->rank;
     onv_tensor_strides(how.from->dims, how.from->rank, how.strides);
-    return onv_fold_move(c, 0, how.from, place_tile, &how, onv_scalar_unknown());
+    return onv_fold_move(c, how.from, place_tile, &how, onv_scalar_unknown());
 }
 
 /* --- Rows -------------------------------------------------------------------------------------- */

@@ -116,7 +116,7 @@ static onv_status infer_reshape(onv_op_ctx *c)
         if (onv_dim_is(length, 1))
             onv_op_set_like(c, &elems, 1);
         else
-            onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), (int)length.raw);
+            onv_op_set_out_rank(c, onv_op_in_dtype(c, 0), (int)length.raw);
         return ONV_OK;
     }
     ONV_TRY(onv_tensor_check_rank(c, count));
@@ -168,13 +168,13 @@ static onv_status infer_squeeze(onv_op_ctx *c)
     onv_dim dims[ONV_MAX_RANK];
     bool given = input == 1 ? onv_op_has_in(c, 1) : onv_op_attr(c, "axes") != NULL;
     if (given) {
-        ONV_TRY(onv_tensor_axes(c, "axes", input, rank, &mask, &count, &known));
+        ONV_TRY(onv_tensor_axes(c, input, rank, &mask, &count, &known));
     } else {
         count = -1;
         known = rank >= 0 && ones(c, &mask);
     }
     if (!known)
-        return onv_op_set_out_rank(c, 0, dtype,
+        return onv_op_set_out_rank(c, dtype,
                                    rank >= 0 && count >= 0 && count <= rank ? rank - count : -1);
     int n = 0;
     for (int axis = 0; axis < rank; axis++) {
@@ -196,11 +196,11 @@ static onv_status infer_unsqueeze(onv_op_ctx *c)
     uint32_t mask;
     onv_dim dims[ONV_MAX_RANK];
     /* The number of axes decides the rank that they are counted in. */
-    ONV_TRY(onv_tensor_axes(c, "axes", input, -1, &mask, &count, &known));
+    ONV_TRY(onv_tensor_axes(c, input, -1, &mask, &count, &known));
     if (rank < 0 || count < 0) return onv_op_set_like(c, NULL, -1);
     ONV_TRY(onv_tensor_check_rank(c, (int64_t)rank + count));
-    ONV_TRY(onv_tensor_axes(c, "axes", input, rank + count, &mask, &count, &known));
-    if (!known) return onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), rank + count);
+    ONV_TRY(onv_tensor_axes(c, input, rank + count, &mask, &count, &known));
+    if (!known) return onv_op_set_out_rank(c, onv_op_in_dtype(c, 0), rank + count);
     for (int axis = 0, from = 0; axis < rank + count; axis++)
         dims[axis] = mask & ONV_BIT(axis) ? onv_dim_const(1) : onv_op_in_dim(c, 0, from++);
     return onv_op_set_like(c, dims, rank + count);

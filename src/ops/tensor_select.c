@@ -138,7 +138,7 @@ static onv_status fold_compress(onv_op_ctx *c)
     }
     how.rank = from->rank;
     onv_tensor_strides(from->dims, from->rank, how.strides);
-    return onv_fold_move(c, 0, from, place_compressed, &how, onv_scalar_unknown());
+    return onv_fold_move(c, from, place_compressed, &how, onv_scalar_unknown());
 }
 
 /* --- Unique ------------------------------------------------------------------------------------ */

@@ -325,7 +325,7 @@ static onv_scalar pad_value(onv_op_ctx *c)
     if (c->version < 11)
         return onv_dtype_is_float(dtype) ? onv_scalar_real(onv_op_attr_float(c, "value", 0))
                                          : onv_scalar_unknown();
-    if (!onv_op_has_in(c, 2)) return onv_scalar_zero(dtype);
+    if (!onv_op_has_in(c, 2)) return onv_scalar_number(dtype, 0);
     const onv_known *value = onv_op_in_known(c, 2);
     return value != NULL && value->count == 1 ? value->elems[0] : onv_scalar_unknown();
 }
@@ -341,7 +341,7 @@ static onv_status fold_pad(onv_op_ctx *c)
         how.before[axis] = p.before[axis].raw;
     }
     onv_tensor_strides(how.from->dims, how.from->rank, how.strides);
-    return onv_fold_move(c, 0, how.from, place_padded, &how, pad_value(c));
+    return onv_fold_move(c, how.from, place_padded, &how, pad_value(c));
 }
 
 /* The gradient of mirrored or repeated borders needs the input (its shape alone does not do). */

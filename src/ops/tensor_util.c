@@ -68,14 +68,13 @@ onv_status onv_tensor_need_rank(onv_op_ctx *c, uint32_t k, int least, int most)
     return onv_op_fail(c, "input %u has a rank that is not allowed: shape %s", k, shape);
 }
 
-onv_status onv_tensor_axes(onv_op_ctx *c, const char *attr, int k, int rank, uint32_t *mask,
-                           int *count, bool *known)
+onv_status onv_tensor_axes(onv_op_ctx *c, int k, int rank, uint32_t *mask, int *count, bool *known)
 {
     const onv_dim *list;
     uint32_t n;
     *mask = 0;
     *count = -1;
-    *known = onv_op_ints(c, attr, k, &list, &n);
+    *known = onv_op_ints(c, "axes", k, &list, &n);
     if (!*known) {
         onv_dim length = onv_op_in_dim(c, (uint32_t)k, 0);
         if (onv_op_in_rank(c, (uint32_t)k) == 0) *count = 1;
@@ -128,11 +127,6 @@ onv_dim onv_tensor_scalar_int(onv_op_ctx *c, uint32_t k)
 }
 
 /* --- Elements ---------------------------------------------------------------------------------- */
-
-onv_scalar onv_scalar_zero(onv_dtype dtype)
-{
-    return onv_dtype_is_float(dtype) ? onv_scalar_real(0) : onv_scalar_int(onv_dim_const(0));
-}
 
 /* Towards zero. */
 static onv_scalar truncate(onv_dims *dims, onv_dtype dtype, onv_scalar s)
@@ -209,10 +203,10 @@ static void next_position(int64_t *at, const int64_t *dims, int rank)
     }
 }
 
-onv_status onv_fold_move(onv_op_ctx *c, uint32_t k, const onv_known *source, onv_place place,
-                         const void *how, onv_scalar filler)
+onv_status onv_fold_move(onv_op_ctx *c, const onv_known *source, onv_place place, const void *how,
+                         onv_scalar filler)
 {
-    onv_known *known = source != NULL ? onv_op_new_known(c, k) : NULL;
+    onv_known *known = source != NULL ? onv_op_new_known(c, 0) : NULL;
     int64_t at[ONV_MAX_RANK] = {0};
     for (uint32_t i = 0; known != NULL && i < known->count; i++) {
         int64_t from = place(how, i, at);

@@ -100,9 +100,8 @@ typedef struct onv_plan_table {
 /* Limits on the file, each met with an error. */
 enum { ONV_PLAN_CSV_MAX_BYTES = 1 << 30 };
 
-/* On failure *table is empty; the error names the line and the column. */
-onv_status onv_plan_csv_parse(const char *data, size_t bytes, onv_plan_table *table,
-                              onv_error *err);
+/* On failure *table is empty; the error names the line and the column. Takes over `text`, of the heap, with a NUL behind its end. */
+onv_status onv_plan_csv_parse(char *text, size_t bytes, onv_plan_table *table, onv_error *err);
 onv_status onv_plan_csv_read(const char *path, onv_plan_table *table, onv_error *err);
 void onv_plan_table_cleanup(onv_plan_table *table);
 

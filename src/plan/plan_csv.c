@@ -170,8 +170,7 @@ static onv_status parse_rows(parser *p, buffer_vec *buffers, id_vec *ids)
     return ONV_OK;
 }
 
-/* Takes over `text`, which has a NUL behind its end. */
-static onv_status parse_text(char *text, size_t bytes, onv_plan_table *table, onv_error *err)
+onv_status onv_plan_csv_parse(char *text, size_t bytes, onv_plan_table *table, onv_error *err)
 {
     parser p = {.at = text, .end = text + bytes, .line_start = text, .line = 1, .err = err};
     static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, which spreadsheets put in front */
@@ -185,18 +184,6 @@ static onv_status parse_text(char *text, size_t bytes, onv_plan_table *table, on
     return status;
 }
 
-onv_status onv_plan_csv_parse(const char *data, size_t bytes, onv_plan_table *table, onv_error *err)
-{
-    *table = (onv_plan_table){0};
-    if (bytes > ONV_PLAN_CSV_MAX_BYTES)
-        return onv_fail(err, ONV_ERR_LIMIT, "has more than %d bytes", ONV_PLAN_CSV_MAX_BYTES);
-    char *text = onv_heap_alloc(bytes + 1);
-    if (text == NULL) return onv_fail_memory(err);
-    if (bytes > 0) memcpy(text, data, bytes);
-    text[bytes] = '\0';
-    return parse_text(text, bytes, table, err);
-}
-
 onv_status onv_plan_csv_read(const char *path, onv_plan_table *table, onv_error *err)
 {
     *table = (onv_plan_table){0};
@@ -208,7 +195,7 @@ onv_status onv_plan_csv_read(const char *path, onv_plan_table *table, onv_error 
     onv_status status = onv_file_read_all(file, ONV_PLAN_CSV_MAX_BYTES, &all, &local);
     close(file);
     if (status == ONV_OK && !onv_vec_push(&all, '\0')) status = onv_fail_memory(&local);
-    if (status == ONV_OK) return parse_text(all.at, all.count - 1, table, err);
+    if (status == ONV_OK) return onv_plan_csv_parse(all.at, all.count - 1, table, err);
     onv_vec_cleanup(&all);
     return onv_fail(err, status, "%s%s",
                     status == ONV_ERR_IO      ? "cannot be read: "

@@ -226,50 +226,32 @@ static uint64_t find_gap(const onv_repair *r, uint64_t size)
     return top + size <= r->ceiling ? top : WAITS;
 }
 
-/* Places that are looked at from the ground up, and what is known of the last one. */
-typedef struct look {
-    uint32_t begun, ended; /* spots below its top, ends at most at its offset */
-    uint64_t cost;         /* the weights of who is in between */
-} look;
-
-typedef struct choice {
-    uint64_t cost, offset;
-    uint32_t equal;
-} choice;
-
-static void look_at(onv_repair *r, look *l, uint64_t offset, uint64_t size, choice *best)
-{
-    for (; l->begun < r->n_spots && r->starts[l->begun].at < offset + size; l->begun++)
-        l->cost += r->starts[l->begun].weight;
-    for (; l->ended < r->n_spots && r->ends[l->ended].at <= offset; l->ended++)
-        l->cost -= r->ends[l->ended].weight;
-    if (l->cost > best->cost) return;
-    if (l->cost < best->cost) best->equal = 0;
-    /* Of equal ones any, each as likely. */
-    if (onv_hash_u64(r->random += 0x9e3779b97f4a7c15u) % ++best->equal == 0)
-        *best = (choice){l->cost, offset, best->equal};
-}
-
-/* The place whose owners weigh least, on the ground or the end of another row, or right below one or the
- * ceiling. */
+/* The place whose owners weigh least: on the ground or the end of another row, for only there owners leave, or as high as the
+ * same owners reach. Of equal ones any, each as likely. */
 static uint64_t find_cheapest(onv_repair *r, uint64_t size)
 {
-    choice best = {.cost = UINT64_MAX};
-    look up = {0}, down = {0};
+    uint64_t least = UINT64_MAX, cheapest = 0, cost = 0, equal = 0;
     for (uint32_t i = 0; i < r->n_spots; i++) {
         spot s = r->starts[i];
         s.at += r->part->size[s.row];
         r->ends[i] = s;
     }
     sort_spots(r, r->ends);
-    look_at(r, &up, 0, size, &best);
-    for (uint32_t i = 0; i < r->n_spots && r->ends[i].at + size <= r->ceiling; i++)
-        look_at(r, &up, r->ends[i].at, size, &best);
-    for (uint32_t i = 0; i < r->n_spots; i++)
-        if (r->starts[i].at >= size) look_at(r, &down, r->starts[i].at - size, size, &best);
-    look_at(r, &down, r->ceiling - size, size, &best);
-    r->work += (uint64_t)r->n_spots * 8;
-    return best.offset;
+    for (uint32_t ended = 0, begun = 0; ended <= r->n_spots; ended++) {
+        uint64_t offset = ended > 0 ? r->ends[ended - 1].at : 0;
+        if (offset + size > r->ceiling) break;
+        if (ended > 0) cost -= r->ends[ended - 1].weight;
+        while (begun < r->n_spots && r->starts[begun].at < offset + size)
+            cost += r->starts[begun++].weight;
+        if (cost > least) continue;
+        uint64_t below = begun < r->n_spots ? r->starts[begun].at : r->ceiling;
+        equal = cost < least ? 1 : equal + 1;
+        uint64_t random = onv_hash_u64(r->random += 0x9e3779b97f4a7c15u);
+        if ((random >> 1) % equal == 0) cheapest = (random & 1) != 0 ? offset : below - size;
+        least = cost;
+    }
+    r->work += (uint64_t)r->n_spots * 4;
+    return cheapest;
 }
 
 /* Who lies where the row is to lie has to wait. */

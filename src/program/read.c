@@ -5,7 +5,7 @@
 
 #include "base/fail.h"
 #include "base/quota.h"
-#include "ir/dim_read.h"
+#include "ir/dim.h"
 #include "load/limits.h"
 #include "program/archive.h"
 #include "program/document.h"

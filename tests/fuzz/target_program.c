@@ -4,7 +4,7 @@
 #include "api/analysis.h"
 #include "base/strings.h"
 #include "fuzz/hold.h"
-#include "ir/dim_read.h"
+#include "ir/dim.h"
 #include "support/program_check.h"
 
 static bool swallow(void *context, const char *text, size_t bytes)

@@ -1,4 +1,5 @@
 #include "fuzz/targets.h"
+#include "base/heap.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -284,7 +285,10 @@ static void run_plan(const uint8_t *data, size_t size)
     onv_error error = {0};
     uint64_t draw = draw_from(data, size, 0);
     onv_plan_options options = {.capacity = (draw & 3) == 0 ? draw >> (draw >> 2 & 63) : 0};
-    onv_status status = onv_plan_csv_parse((const char *)data, size, &table, &error);
+    char *copy = onv_heap_calloc(size + 1, 1);
+    if (copy == NULL) return;
+    if (size > 0) memcpy(copy, data, size);
+    onv_status status = onv_plan_csv_parse(copy, size, &table, &error);
     if (status != ONV_OK) {
         check_failure(status, &error);
         return;

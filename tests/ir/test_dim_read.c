@@ -1,5 +1,5 @@
 /* Sizes as sympy writes them, in both of its forms. */
-#include "ir/dim_read.h"
+#include "ir/dim.h"
 #include "support/capture.h"
 #include "support/test.h"
 

@@ -334,7 +334,7 @@ TEST(large_graphs_of_long_lives_are_near_the_bound)
         onv_plan plan = plan_with(made.at, made.count, NULL);
         assert_int_equal(plan.nodes, 0);
         assert_true(plan.height - plan.max_load <= plan.max_load / 10000 * (convnet ? 6 : 10));
-        assert_true(plan.work < 800000000);
+        assert_true(plan.work < 810000000); /* the effort, and a step of the repair that ends it */
         onv_plan_cleanup(&plan);
         onv_vec_cleanup(&made);
     }
