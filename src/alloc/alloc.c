@@ -237,7 +237,7 @@ static onv_status grant(onv_allocator *a, uint32_t id, uint64_t bytes, uint32_t 
     unsigned pool = pool_of(a, b);
     onv_stats_add(&a->stats, ONV_STAT_ALLOCATED_BYTES, pool, counted_bytes(a, b));
     onv_stats_add(&a->stats, ONV_STAT_REQUESTED_BYTES, pool, bytes);
-    onv_stats_add(&a->stats, ONV_STAT_ALLOCATIONS, pool, 1);
+    if (!a->has_totals_alone) onv_stats_add(&a->stats, ONV_STAT_ALLOCATIONS, pool, 1);
     return record_place(a, id, b, err);
 }
 
@@ -299,7 +299,7 @@ onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err)
     unsigned pool = pool_of(a, b);
     onv_stats_remove(&a->stats, ONV_STAT_ALLOCATED_BYTES, pool, counted_bytes(a, b));
     onv_stats_remove(&a->stats, ONV_STAT_REQUESTED_BYTES, pool, b->requested);
-    onv_stats_remove(&a->stats, ONV_STAT_ALLOCATIONS, pool, 1);
+    if (!a->has_totals_alone) onv_stats_remove(&a->stats, ONV_STAT_ALLOCATIONS, pool, 1);
     if (a->record != NULL && a->model->is_pooled)
         onv_record_return(a, a->record->places.at[id].segment);
     onv_allocator_give(a, block);
@@ -332,7 +332,7 @@ void onv_allocator_figures(const onv_allocator *a, onv_held_figures *figures)
                                   .reserved_end = reserved->current,
                                   .segments = segments->current,
                                   .segments_peak = segments->peak,
-                                  .returned_bytes = reserved->removed,
+                                  .returned_bytes = reserved->added - reserved->current,
                                   .out_of_memory = a->out_of_memory,
                                   .oom_event = a->oom_event,
                                   .oom_bytes = a->oom_bytes};

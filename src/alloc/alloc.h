@@ -133,7 +133,7 @@ void onv_space_merge(onv_space *space, uint32_t low);
 
 typedef struct onv_stat {
     uint64_t current, peak;
-    uint64_t added, removed; /* sums over the whole run */
+    uint64_t added; /* over the whole run; what is not there any more was removed */
 } onv_stat;
 
 /* "Allocated" is meant as the runtime means it: for torch and bfc the sizes of blocks, for raw and
@@ -268,7 +268,8 @@ struct onv_allocator {
     size_t n_events;         /* fed so far */
     uint8_t
         stream; /* of the device, that the next allocation is for, below ONV_N_STREAMS; torch, bfc */
-    bool has_totals_alone; /* statistics by pool, and those of inactive blocks, are not kept */
+    bool
+        has_totals_alone; /* statistics by pool, of inactive blocks and of how many allocations there are, are not kept */
     bool out_of_memory;
     size_t oom_event; /* the event that found no memory, its id and bytes */
     uint64_t oom_bytes;

@@ -71,10 +71,7 @@ static inline void onv_stats_remove(onv_alloc_stats *stats, onv_alloc_metric met
                                     uint64_t n)
 {
     stats->of[metric][ONV_POOL_ALL].current -= n;
-    stats->of[metric][ONV_POOL_ALL].removed += n;
-    if (pool == ONV_POOL_ALL) return;
-    stats->of[metric][pool].current -= n;
-    stats->of[metric][pool].removed += n;
+    if (pool != ONV_POOL_ALL) stats->of[metric][pool].current -= n;
 }
 
 /* As it is now, without its record; to be cleaned up also after a failure. */

@@ -61,7 +61,7 @@ static void put_stat(out *o, const char *name, const onv_stat *s, bool is_count)
     put_number(o, s->current, is_count);
     put_number(o, s->peak, is_count);
     put_number(o, s->added, is_count);
-    put_number(o, s->removed, is_count);
+    put_number(o, s->added - s->current, is_count);
     put(o, "\n");
 }
 
