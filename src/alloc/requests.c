@@ -44,10 +44,11 @@ static bool comes_again(const onv_requests *r, again *g)
     size_t n = r->marks.count;
     *g = (again){.shift = 0};
     if (r->is_pass) return true;
-    if (n < 3) return false;
+    if (n < 3 && r->more == 0) return false;
     const onv_iteration_mark *before = &r->marks.at[n - 2];
     g->last = r->marks.at[n - 1];
     g->shift = r->n_ids - g->last.id;
+    if (r->more > 0) return true;
     size_t count = r->at.count - g->last.request;
     if (g->shift != g->last.id - before->id || count != g->last.request - before->request)
         return false;
@@ -110,7 +111,7 @@ static onv_status serve_up_to(onv_allocator *a, const onv_requests *r, size_t fi
 static onv_status repeat(onv_allocator *a, const onv_requests *r, const again *g, unsigned which,
                          memory_image images[2], uint32_t *served, onv_error *err)
 {
-    for (; *served < a->options.later_iterations && !a->out_of_memory; ++*served) {
+    for (; *served < a->options.later_iterations + r->more && !a->out_of_memory; ++*served) {
         if (!see(a, g, &images[*served % 2])) return onv_fail_memory(err);
         if (is_equal(&images[0], &images[1])) break;
         ONV_WORK(4 * (r->at.count - g->last.request));
@@ -129,7 +130,7 @@ static onv_status serve_rest(onv_allocator *a, const onv_requests *r, size_t fir
 {
     again g;
     *served = 0;
-    if (a->options.later_iterations == 0 || !comes_again(r, &g))
+    if (a->options.later_iterations + r->more == 0 || !comes_again(r, &g))
         return serve_up_to(a, r, first, r->at.count, which, err);
     if (first <= g.last.request) {
         ONV_TRY(serve_up_to(a, r, first, g.last.request, which, err));

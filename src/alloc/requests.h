@@ -35,6 +35,7 @@ typedef struct onv_requests {
     ONV_VEC(onv_passing) passing;
     ONV_VEC(onv_iteration_mark) marks;
     uint32_t n_ids;
+    uint32_t more; /* how often the last iteration, the second one or a later one, comes again */
     /* All is one pass, which frees what it allocates but what comes to stay; no marks. */
     bool is_pass;
 } onv_requests;
@@ -56,7 +57,7 @@ onv_status onv_requests_serve(const onv_requests *requests, const unsigned *whic
                               const onv_alloc_options *options, onv_held_figures *held,
                               onv_error *err);
 
-/* Serves the requests from `first` on, and the last iteration a->options.later_iterations times more: in turns under the ids of
+/* Serves the requests from `first` on, and the last iteration a->options.later_iterations and requests->more times more: in turns under the ids of
  * the one before, which are free by then, and under its own. It ends where an iteration leaves memory as it found it, or where
  * the last two ask for different memory. *served: how often it was. */
 onv_status onv_requests_serve_rest(onv_allocator *a, const onv_requests *requests, size_t first,

@@ -379,17 +379,18 @@ static bool find_staying(const onv_pricing *p, iteration *it)
     return n_lasting == n_asked && p->before.passing.count == 0;
 }
 
+/* Two iterations: all others are like the second one. */
 static bool put_together(const onv_pricing *p, const iteration *it, uint32_t iterations,
                          onv_requests *to)
 {
     const onv_requests *before = &p->before;
     uint32_t first = before->n_ids + it->first_own; /* behind all that stays */
-    to->n_ids = first + iterations * it->n_own;
-    bool fits =
-        onv_vec_reserve(&to->at, before->at.count + it->first_own + iterations * it->asks.at.count);
+    to->n_ids = first + 2 * it->n_own;
+    to->more = iterations - 2;
+    bool fits = onv_vec_reserve(&to->at, before->at.count + it->first_own + 2 * it->asks.at.count);
     for (size_t i = 0; i < before->at.count && fits; i++)
         to->at.at[to->at.count++] = before->at.at[i];
-    for (uint32_t i = 0; i < iterations && fits; i++)
+    for (uint32_t i = 0; i < 2 && fits; i++)
         fits = add_iteration(p, it, i == 0, first + i * it->n_own, to);
     return fits;
 }
