@@ -2,7 +2,7 @@
 
     python problems.py NETWORKS.json SET... > problems     # SET: layers=N, varied=N, near=N, designs=N, patches=N, stems=N,
                                                            # overlapping=N, tubelets=N, large=N, grouped=N, depthwise=N, video=N, dilated=N,
-                                                           # expanding=N, pointwise=N, heads=N, narrow=N, lines=N, upscaling=N, photos=N
+                                                           # expanding=N, pointwise=N, heads=N, narrow=N, lines=N, upscaling=N, photos=N, tight=N
     options: --dtype fp32|fp16|bf16 --channels-last --no-tf32 --passes fdw --depthwise --seed N --batches N
 
 layers=N: each layer of networks.json at N batches drawn from 1 to 128; --batches N: to 2^N. varied=N: N layers of the fitted half with sizes,
@@ -11,7 +11,8 @@ channels) of random sizes. near=N: layers of the fitted half with one or two of 
 sizes that networks are usually made of. Families of random sizes: large=N, images of more than 448 x 448 pixels; grouped=N; depthwise=N,
 kernels of 3 to 13; video=N, three dims, whole or factored kernels; dilated=N, backbones and heads of segmentation; expanding=N, k x k to several
 times the channels; pointwise=N, 1 x 1 of many channels and few pixels; heads=N, to or from few channels; narrow=N, few channels on both sides; lines=N, one dim;
-upscaling=N, what transposed layers have; photos=N, first layers of images that are not square, in small batches.  --depthwise: also those that PyTorch computes without cuDNN.
+upscaling=N, what transposed layers have; photos=N, first layers of images that are not square, in small batches;
+tight=N, kernels of 3 to 13 on images of 4 to 24 pixels.  --depthwise: also those that PyTorch computes without cuDNN.
 
 The first letter of an id says what the row is for: t a layer of TABLES, the networks that docs/accuracy/process.md trains, whatever the
 batch, to which nothing is fitted; f fitted to; h held out (a layer that no fitted network has); v made here, fitted to, and no layer of the two
@@ -400,8 +401,16 @@ def upscaling(rank=2):
     return [False, rank, channels, width, 1, [side] * rank, out_of([side] * rank, *rest), *rest] if fits else None
 
 
+def tight():
+    """Images of a few pixels under kernels of several: heads of poses, relations between places."""
+    side = [random.randint(4, 24)] * 2 if random.random() < .5 else [random.randint(4, 24), random.randint(4, 24)]
+    channels, width = random.choice(USUAL_CHANNELS), random.choice([1, 2, 4, 17, 21, 68, 133, *USUAL_CHANNELS])
+    kernel, stride = random.choice([(3, 1), (3, 1), (3, 2), (5, 1), (5, 1), (7, 1), (7, 1), (9, 1), (11, 1), (13, 1)])
+    return made(channels, width, 1, side, [kernel] * 2, [stride] * 2)
+
+
 FAMILIES = {"patches": patch, "overlapping": overlapping, "tubelets": tubelet, "heads": heads, "narrow": narrow, "lines": line, "columns": column, "volumes": lambda: upscaling(3), "upscaling": upscaling, "stems": stem, "photos": photo, "large": large, "grouped": grouped, "depthwise": depthwise, "video": video, "dilated": dilated,
-            "expanding": expanding, "pointwise": pointwise}
+            "expanding": expanding, "pointwise": pointwise, "tight": tight}
 
 
 def batch_for(name, most):

@@ -340,6 +340,41 @@ TEST(images_of_sessions_have_one_workspace)
     }
 }
 
+/* What cuDNN 9.26 answered in mode B: an FFT for a kernel that is larger than the image, copies for a transposed one in FP16. */
+TEST(a_pose_s_head_and_an_upscaling_are_asked_for_as_such)
+{
+    const onv_conv_problem head = {.dtype = ONV_FLOAT,
+                                   .spatial_rank = 2,
+                                   .batch = 4,
+                                   .in_channels = 384,
+                                   .out_channels = 17,
+                                   .groups = 1,
+                                   .in = {8, 6},
+                                   .out = {8, 6},
+                                   .kernel = {7, 7},
+                                   .stride = {1, 1},
+                                   .pad_begin = {3, 3},
+                                   .pad_end = {3, 3},
+                                   .dilation = {1, 1}};
+    const onv_conv_problem up = {.dtype = ONV_FLOAT16,
+                                 .spatial_rank = 2,
+                                 .batch = 4,
+                                 .in_channels = 64,
+                                 .out_channels = 64,
+                                 .groups = 1,
+                                 .in = {40, 40},
+                                 .out = {80, 80},
+                                 .kernel = {2, 2},
+                                 .stride = {2, 2},
+                                 .dilation = {1, 1},
+                                 .transposed = true};
+    onv_cuda_library_settings s = onv_cuda_library_defaults();
+    onv_conv_workspace w = onv_ort_conv_workspace(&head, ONV_ORT_CONV_EXHAUSTIVE, &s);
+    assert_true(w.low <= 19858944 && w.high >= 19858944);
+    w = onv_ort_conv_workspace(&up, ONV_ORT_CONV_EXHAUSTIVE, &s);
+    assert_true(away(w.low, 4128784) <= 65536 && away(w.high, 4128784) <= 65536);
+}
+
 /* ONNX Runtime asks for one axis as for an image of width 1: what cuDNN 9.26 answered in mode B. */
 TEST(onnx_runtime_makes_images_of_one_axis)
 {
