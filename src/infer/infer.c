@@ -250,19 +250,21 @@ static void close_bindings(onv_driver *driver, onv_status status)
     if (status != ONV_OK) onv_infer_info_cleanup(driver->info);
 }
 
+static onv_driver open_bindings(onv_model *model, const onv_options *options, onv_infer_info *info,
+                                onv_error *err)
+{
+    onv_driver driver = {
+        .model = model, .options = options, .info = info, .failed_node = ONV_NO_NODE, .err = err};
+    *info = (onv_infer_info){0};
+    onv_arena_init(&driver.scratch, model->arena.limit_bytes);
+    return driver;
+}
+
 onv_status onv_infer(onv_model *model, const onv_options *options, onv_infer_info *info,
                      onv_error *err)
 {
     onv_error local = {0}; /* rules need somewhere to fail into */
-    onv_driver driver = {
-        .model = model,
-        .options = options,
-        .info = info,
-        .failed_node = ONV_NO_NODE,
-        .err = err != NULL ? err : &local,
-    };
-    *info = (onv_infer_info){0};
-    onv_arena_init(&driver.scratch, model->arena.limit_bytes);
+    onv_driver driver = open_bindings(model, options, info, err != NULL ? err : &local);
     onv_status status = run(&driver);
     close_bindings(&driver, status);
     return status;
@@ -286,10 +288,7 @@ static onv_status bind_view(onv_driver *driver)
 onv_status onv_infer_bind(onv_model *model, const onv_options *options, onv_infer_info *info,
                           const onv_dim **sizes, onv_error *err)
 {
-    onv_driver driver = {
-        .model = model, .options = options, .info = info, .failed_node = ONV_NO_NODE, .err = err};
-    *info = (onv_infer_info){0};
-    onv_arena_init(&driver.scratch, model->arena.limit_bytes);
+    onv_driver driver = open_bindings(model, options, info, err);
     onv_status status = bind_view(&driver);
     *sizes = driver.symbol_values;
     close_bindings(&driver, status);

@@ -116,25 +116,6 @@ typedef struct onv_op_value {
     bool bound; /* some dims are upper bounds */
 } onv_op_value;
 
-/* Reads the contents of constant input k when a rule first asks for them, so that a weight that no
- * rule looks at is never touched. Provided by the layer above. */
-typedef void (*onv_op_load_known)(onv_op_ctx *c, uint32_t k);
-
-/* The contents of a tensor that an attribute holds; NULL where they are not tracked. Provided by
- * the layer above. */
-typedef const onv_known *(*onv_op_read_tensor)(onv_op_ctx *c, const onv_tensor *tensor);
-
-/* Runs the body of a control-flow operator: gives `n_in` types and contents to the inputs of the
- * subgraph, infers it, and sets `out` (n_out of them) to the types and contents of its outputs.
- * Diagnostics of a run that fails, and of a run that is repeated right away, are forgotten.
- * Provided by the layer above. */
-typedef onv_status (*onv_op_run_subgraph)(onv_op_ctx *c, onv_graph_id graph, const onv_op_value *in,
-                                          uint32_t n_in, onv_op_value *out, uint32_t n_out);
-
-/* What decides input k, for messages: "input 'sr' decides; bind it with --input-value sr=..."; NULL
- * where nothing is found. Provided by the layer above. */
-typedef const char *(*onv_op_deciders)(onv_op_ctx *c, uint32_t k);
-
 /* Loops that are run iteration by iteration: how many are right now, one inside the other, and how
  * many more nodes such runs may infer, of the whole model. */
 typedef struct onv_op_unroll {
@@ -153,15 +134,24 @@ struct onv_op_ctx {
     onv_op_value *in; /* inputs; kind ONV_TYPE_UNKNOWN for absent or unknown ones */
     const bool *in_present;
     onv_op_value *out; /* outputs, to be set */
-    onv_op_run_subgraph run_subgraph;
-    onv_op_load_known load_known;   /* NULL: contents are all in `in` */
-    onv_op_read_tensor read_tensor; /* NULL: none are tracked */
-    onv_op_deciders deciders;       /* NULL: not known */
-    onv_op_unroll *unroll;          /* NULL: never */
-    bool branches_must_fit;         /* a branch that contradicts the shapes is an error */
-    uint32_t n_merged;              /* dims merged so far: the places of what merging makes */
-    onv_dim *said;                  /* the dims that its line names, once its types are inferred */
-    void *driver;                   /* of the layer above */
+    /* Provided by the layer above, as the next three: runs the body of a control-flow operator. Gives `n_in` types and contents to the
+     * inputs of the subgraph, infers it, and sets `out` (n_out of them) to the types and contents of its outputs. Diagnostics of
+     * a run that fails, and of a run that is repeated right away, are forgotten. */
+    onv_status (*run_subgraph)(onv_op_ctx *c, onv_graph_id graph, const onv_op_value *in,
+                               uint32_t n_in, onv_op_value *out, uint32_t n_out);
+    /* Reads the contents of constant input k when a rule first asks for them, so that a weight that no rule looks at is never
+     * touched. NULL: contents are all in `in`. */
+    void (*load_known)(onv_op_ctx *c, uint32_t k);
+    /* The contents of a tensor that an attribute holds; NULL where they are not tracked. NULL: none are. */
+    const onv_known *(*read_tensor)(onv_op_ctx *c, const onv_tensor *tensor);
+    /* What decides input k, for messages: "input 'sr' decides; bind it with --input-value sr=..."; NULL where nothing is found. NULL:
+     * not known. */
+    const char *(*deciders)(onv_op_ctx *c, uint32_t k);
+    onv_op_unroll *unroll;  /* NULL: never */
+    bool branches_must_fit; /* a branch that contradicts the shapes is an error */
+    uint32_t n_merged;      /* dims merged so far: the places of what merging makes */
+    onv_dim *said;          /* the dims that its line names, once its types are inferred */
+    void *driver;           /* of the layer above */
     onv_error *err;
 };
 

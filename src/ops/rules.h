@@ -96,15 +96,22 @@ onv_status onv_fold_move(onv_op_ctx *c, const onv_known *source, onv_place place
 /* Output 0: the elements of input 0 in the same order, under another shape. */
 onv_status onv_fold_same(onv_op_ctx *c);
 
-/* What element offset + sum of at[axis] * strides[axis] of `source` is; not known where there is none. */
-typedef struct onv_strided {
-    int64_t offset;
-    int64_t strides[ONV_MAX_RANK];
+/* Which elements of a source a result has: positions along each axis of the source, in the order of the result's axes. A result that
+ * is longer begins anew. */
+typedef struct onv_picks {
     int rank;
-} onv_strided;
+    int order[ONV_MAX_RANK];    /* by axis of the result: that of the source */
+    int64_t dims[ONV_MAX_RANK]; /* by axis of the source, as what follows: how many positions */
+    const int64_t *list[ONV_MAX_RANK]; /* NULL: all as they are; -1 in it: the filler */
+} onv_picks;
 
-onv_status onv_fold_strided(onv_op_ctx *c, uint32_t k, const onv_known *source,
-                            const onv_strided *how);
+/* All of them. */
+onv_picks onv_pick_all(const onv_known *source);
+/* Room for `n` other positions along an axis; NULL where memory is short. */
+int64_t *onv_pick_along(onv_op_ctx *c, onv_picks *picks, int axis, int64_t n);
+
+onv_status onv_fold_picks(onv_op_ctx *c, uint32_t k, const onv_known *source,
+                          const onv_picks *picks, onv_scalar filler);
 
 /* The sliding window of convolutions and poolings: its attributes, and how many places it takes.
  *

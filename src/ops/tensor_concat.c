@@ -164,11 +164,15 @@ static onv_status fold_split(onv_op_ctx *c)
     onv_dim *parts = ONV_ARENA_ARRAY(c->arena, onv_dim, c->n_out);
     if (parts == NULL) return ONV_OK;
     ONV_TRY(split_parts(c, onv_dim_const(from->dims[axis]), parts));
-    onv_strided how = {.rank = from->rank};
-    onv_tensor_strides(from->dims, from->rank, how.strides);
+    onv_picks picks = onv_pick_all(from);
+    int64_t *list = onv_pick_along(c, &picks, axis, from->dims[axis]), first = 0;
+    if (list == NULL) return ONV_OK;
+    for (int64_t i = 0; i < from->dims[axis]; i++) list[i] = i;
     for (uint32_t k = 0; k < c->n_out && onv_dim_is_const(parts[k]); k++) {
-        ONV_TRY(onv_fold_strided(c, k, from, &how));
-        how.offset += parts[k].raw * how.strides[axis];
+        picks.list[axis] = list + first;
+        picks.dims[axis] = parts[k].raw;
+        ONV_TRY(onv_fold_picks(c, k, from, &picks, onv_scalar_unknown()));
+        first += parts[k].raw;
     }
     return ONV_OK;
 }

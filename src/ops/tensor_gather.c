@@ -41,39 +41,19 @@ static onv_status read_indices(onv_op_ctx *c, const onv_known *indices, int64_t 
     return ONV_OK;
 }
 
-typedef struct gather {
-    const int64_t *indices;
-    int axis, rank, index_rank;
-    int64_t strides[ONV_MAX_RANK], index_strides[ONV_MAX_RANK];
-} gather;
-
-static int64_t place_gather(const void *how, uint32_t i, const int64_t *at)
-{
-    const gather *g = how;
-    int64_t which = 0, index = 0;
-    (void)i;
-    for (int k = 0; k < g->index_rank; k++) which += at[g->axis + k] * g->index_strides[k];
-    if (g->indices[which] < 0) return -1;
-    for (int k = 0; k < g->axis; k++) index += at[k] * g->strides[k];
-    index += g->indices[which] * g->strides[g->axis];
-    for (int k = g->axis + 1; k < g->rank; k++) index += at[k - 1 + g->index_rank] * g->strides[k];
-    return index;
-}
-
+/* The indices stand in the place of the axis, in their order. */
 static onv_status fold_gather(onv_op_ctx *c)
 {
     const onv_known *from = onv_fold_source(c, 0);
     const onv_known *indices = from != NULL ? onv_op_in_known(c, 1) : NULL;
-    gather how = {.indices = NULL};
+    int axis;
     if (from == NULL || indices == NULL) return ONV_OK;
-    how.rank = from->rank;
-    how.index_rank = indices->rank;
-    ONV_TRY(gather_axis(c, from->rank, &how.axis));
-    ONV_TRY(read_indices(c, indices, from->dims[how.axis], &how.indices));
-    if (how.indices == NULL) return ONV_OK;
-    onv_tensor_strides(from->dims, from->rank, how.strides);
-    onv_tensor_strides(indices->dims, indices->rank, how.index_strides);
-    return onv_fold_move(c, from, place_gather, &how, onv_scalar_unknown());
+    ONV_TRY(gather_axis(c, from->rank, &axis));
+    onv_picks picks = onv_pick_all(from);
+    picks.dims[axis] = indices->count;
+    ONV_TRY(read_indices(c, indices, from->dims[axis], &picks.list[axis]));
+    if (picks.list[axis] == NULL) return ONV_OK;
+    return onv_fold_picks(c, 0, from, &picks, onv_scalar_unknown());
 }
 
 /* --- GatherElements ---------------------------------------------------------------------------- */
@@ -90,6 +70,12 @@ static onv_status infer_gather_elements(onv_op_ctx *c)
     if (indices < 0) onv_op_set_out_rank(c, onv_op_in_dtype(c, 0), rank);
     return ONV_OK;
 }
+
+typedef struct gather {
+    const int64_t *indices;
+    int axis, rank;
+    int64_t strides[ONV_MAX_RANK];
+} gather;
 
 static int64_t place_gather_element(const void *how, uint32_t i, const int64_t *at)
 {

@@ -36,14 +36,10 @@ static onv_status infer_transpose(onv_op_ctx *c)
 static onv_status fold_transpose(onv_op_ctx *c)
 {
     const onv_known *from = onv_fold_source(c, 0);
-    int perm[ONV_MAX_RANK];
-    int64_t strides[ONV_MAX_RANK];
-    onv_strided how = {.offset = 0};
     if (from == NULL) return ONV_OK;
-    ONV_TRY(read_perm(c, perm, &how.rank));
-    onv_tensor_strides(from->dims, from->rank, strides);
-    for (int i = 0; i < how.rank; i++) how.strides[i] = strides[perm[i]];
-    return onv_fold_strided(c, 0, from, &how);
+    onv_picks picks = onv_pick_all(from);
+    ONV_TRY(read_perm(c, picks.order, &picks.rank));
+    return onv_fold_picks(c, 0, from, &picks, onv_scalar_unknown());
 }
 
 /* --- Expand ------------------------------------------------------------------------------------ */
@@ -110,29 +106,18 @@ static onv_status infer_tile(onv_op_ctx *c)
 }
 
 /* Of Tile and Expand: an axis begins anew behind its end, one of a single element at each. */
-typedef struct tile {
-    const onv_known *from;
-    int before; /* axes of the result that the source lacks */
-    int64_t strides[ONV_MAX_RANK];
-} tile;
-
-static int64_t place_tile(const void *how, uint32_t i, const int64_t *at)
-{
-    const tile *t = how;
-    int64_t index = 0;
-    (void)i;
-    for (int axis = 0; axis < t->from->rank; axis++)
-        index += at[t->before + axis] % t->from->dims[axis] * t->strides[axis];
-    return index;
-}
-
 static onv_status fold_tile(onv_op_ctx *c)
 {
-    tile how = {.from = onv_fold_source(c, 0)};
-    if (how.from == NULL) return ONV_OK;
-    how.before = c->out[0].type.rank - how.from->rank;
-    onv_tensor_strides(how.from->dims, how.from->rank, how.strides);
-    return onv_fold_move(c, how.from, place_tile, &how, onv_scalar_unknown());
+    const onv_known *from = onv_fold_source(c, 0);
+    if (from == NULL) return ONV_OK;
+    onv_picks picks = onv_pick_all(from);
+    for (int axis = 0; axis < from->rank; axis++) {
+        int64_t n = c->out[0].type.dims[c->out[0].type.rank - from->rank + axis].raw;
+        int64_t *list = onv_pick_along(c, &picks, axis, n);
+        if (list == NULL) return ONV_OK;
+        for (int64_t i = 0; i < n; i++) list[i] = i % from->dims[axis];
+    }
+    return onv_fold_picks(c, 0, from, &picks, onv_scalar_unknown());
 }
 
 /* --- Rows -------------------------------------------------------------------------------------- */

@@ -100,45 +100,31 @@ static onv_status infer_compress(onv_op_ctx *c)
     return onv_op_set_like(c, dims, rank);
 }
 
-typedef struct compress {
-    int64_t *kept; /* position along the axis of each kept slice */
-    int axis, rank;
-    int64_t strides[ONV_MAX_RANK];
-} compress;
-
-static int64_t place_compressed(const void *how, uint32_t i, const int64_t *at)
-{
-    const compress *k = how;
-    int64_t index = 0;
-    if (k->axis < 0) return k->kept[i];
-    for (int axis = 0; axis < k->rank; axis++)
-        index += (axis == k->axis ? k->kept[at[axis]] : at[axis]) * k->strides[axis];
-    return index;
-}
-
 static onv_status fold_compress(onv_op_ctx *c)
 {
     const onv_known *from = onv_fold_source(c, 0);
     const onv_known *condition = from != NULL ? onv_op_in_known(c, 1) : NULL;
-    compress how = {.axis = -1};
-    uint32_t n = 0;
+    int axis = 0;
     if (from == NULL || condition == NULL) return ONV_OK;
-    int64_t size = from->count;
-    if (onv_op_attr(c, "axis") != NULL) {
-        ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), from->rank, &how.axis));
-        size = from->dims[how.axis];
-    }
-    how.kept = ONV_ARENA_ARRAY(c->arena, int64_t, condition->count);
-    if (how.kept == NULL) return ONV_OK;
-    uint32_t length = condition_length(condition, onv_dim_const(size));
+    const int64_t count = from->count;
+    onv_known flat = *from;
+    flat.rank = 1;
+    flat.dims = &count;
+    if (onv_op_attr(c, "axis") == NULL)
+        from = &flat;
+    else
+        ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), from->rank, &axis));
+    onv_picks picks = onv_pick_all(from);
+    int64_t *kept = onv_pick_along(c, &picks, axis, condition->count);
+    if (kept == NULL) return ONV_OK;
+    picks.dims[axis] = 0;
+    uint32_t length = condition_length(condition, onv_dim_const(from->dims[axis]));
     for (uint32_t i = 0; i < length; i++) {
         int is = truth(c, (onv_dtype)condition->dtype, condition->elems[i]);
         if (is < 0) return ONV_OK;
-        if (is > 0) how.kept[n++] = i;
+        if (is > 0) kept[picks.dims[axis]++] = i;
     }
-    how.rank = from->rank;
-    onv_tensor_strides(from->dims, from->rank, how.strides);
-    return onv_fold_move(c, from, place_compressed, &how, onv_scalar_unknown());
+    return onv_fold_picks(c, 0, from, &picks, onv_scalar_unknown());
 }
 
 /* --- Unique ------------------------------------------------------------------------------------ */

@@ -187,23 +187,20 @@ static onv_status fold_slice(onv_op_ctx *c)
 {
     const onv_known *from = onv_fold_source(c, 0);
     cut cuts[ONV_MAX_RANK];
-    int64_t strides[ONV_MAX_RANK];
-    onv_strided how = {.offset = 0};
-    if (from == NULL || !onv_type_is_static(&c->out[0].type)) return ONV_OK;
+    if (from == NULL) return ONV_OK;
     ONV_TRY(read_cuts(c, cuts, from->rank));
-    how.rank = from->rank;
-    onv_tensor_strides(from->dims, from->rank, strides);
-    for (int axis = 0; axis < how.rank; axis++) {
+    onv_picks picks = onv_pick_all(from);
+    for (int axis = 0; axis < from->rank; axis++) {
         const cut *k = &cuts[axis];
-        how.strides[axis] = strides[axis];
         if (!k->sliced) continue;
         bool number = onv_dim_is_const(k->start) || onv_dim_is_infinite(k->start);
-        if (!number || !onv_dim_is_const(k->step)) return ONV_OK;
-        how.offset += first_position(k, from->dims[axis]) * strides[axis];
-        /* An axis of at most one element takes no step, however long. */
-        if (onv_dim_is_const(k->size) && k->size.raw > 1) how.strides[axis] *= k->step.raw;
+        if (!number || !onv_dim_is_const(k->step) || !onv_dim_is_const(k->size)) return ONV_OK;
+        int64_t *list = onv_pick_along(c, &picks, axis, k->size.raw);
+        if (list == NULL) return ONV_OK;
+        int64_t first = first_position(k, from->dims[axis]);
+        for (int64_t i = 0; i < k->size.raw; i++) list[i] = first + i * k->step.raw;
     }
-    return onv_fold_strided(c, 0, from, &how);
+    return onv_fold_picks(c, 0, from, &picks, onv_scalar_unknown());
 }
 
 /* --- Pad --------------------------------------------------------------------------------------- */
@@ -288,12 +285,6 @@ static onv_status infer_pad(onv_op_ctx *c)
     return onv_op_set_like(c, dims, p.rank);
 }
 
-typedef struct padding {
-    const onv_known *from;
-    pad_mode mode;
-    int64_t before[ONV_MAX_RANK], strides[ONV_MAX_RANK];
-} padding;
-
 /* The position along one axis, -1 for the filler. */
 static int64_t unpadded(pad_mode mode, int64_t at, int64_t size)
 {
@@ -304,19 +295,6 @@ static int64_t unpadded(pad_mode mode, int64_t at, int64_t size)
     if (period == 0) return 0;
     at = (at % period + period) % period;
     return at < size ? at : period - at;
-}
-
-static int64_t place_padded(const void *how, uint32_t i, const int64_t *at)
-{
-    const padding *p = how;
-    int64_t index = 0;
-    (void)i;
-    for (int axis = 0; axis < p->from->rank; axis++) {
-        int64_t along = unpadded(p->mode, at[axis] - p->before[axis], p->from->dims[axis]);
-        if (along < 0) return -1;
-        index += along * p->strides[axis];
-    }
-    return index;
 }
 
 static onv_scalar pad_value(onv_op_ctx *c)
@@ -333,15 +311,18 @@ static onv_scalar pad_value(onv_op_ctx *c)
 static onv_status fold_pad(onv_op_ctx *c)
 {
     pads p = {0};
-    padding how = {.from = onv_fold_source(c, 0), .mode = mode_of(c)};
-    if (how.from == NULL) return ONV_OK;
+    const onv_known *from = onv_fold_source(c, 0);
+    if (from == NULL) return ONV_OK;
     ONV_TRY(read_pads(c, &p));
-    for (int axis = 0; axis < how.from->rank; axis++) {
-        if (!onv_dim_is_const(p.before[axis])) return ONV_OK;
-        how.before[axis] = p.before[axis].raw;
+    onv_picks picks = onv_pick_all(from);
+    for (int axis = 0; axis < from->rank; axis++) {
+        int64_t n = c->out[0].type.dims[axis].raw, size = from->dims[axis];
+        int64_t *list = onv_pick_along(c, &picks, axis, n);
+        if (list == NULL || !onv_dim_is_const(p.before[axis])) return ONV_OK;
+        for (int64_t i = 0; i < n; i++)
+            list[i] = unpadded(mode_of(c), i - p.before[axis].raw, size);
     }
-    onv_tensor_strides(how.from->dims, how.from->rank, how.strides);
-    return onv_fold_move(c, how.from, place_padded, &how, pad_value(c));
+    return onv_fold_picks(c, 0, from, &picks, pad_value(c));
 }
 
 /* The gradient of mirrored or repeated borders needs the input (its shape alone does not do). */

@@ -225,22 +225,44 @@ onv_status onv_fold_same(onv_op_ctx *c)
     return ONV_OK;
 }
 
-onv_status onv_fold_strided(onv_op_ctx *c, uint32_t k, const onv_known *source,
-                            const onv_strided *how)
+onv_picks onv_pick_all(const onv_known *source)
+{
+    onv_picks picks = {.rank = source->rank};
+    for (int axis = 0; axis < picks.rank; axis++) {
+        picks.order[axis] = axis;
+        picks.dims[axis] = source->dims[axis];
+    }
+    return picks;
+}
+
+int64_t *onv_pick_along(onv_op_ctx *c, onv_picks *picks, int axis, int64_t n)
+{
+    int64_t *list = ONV_ARENA_ARRAY(c->arena, int64_t, (size_t)n);
+    picks->list[axis] = list;
+    picks->dims[axis] = n;
+    return list;
+}
+
+onv_status onv_fold_picks(onv_op_ctx *c, uint32_t k, const onv_known *source,
+                          const onv_picks *picks, onv_scalar filler)
 {
     onv_known *known = onv_op_new_known(c, k);
-    if (known == NULL || known->rank != how->rank) return ONV_OK;
-    const int last = known->rank - 1;
-    const int64_t row = last >= 0 ? known->dims[last] : 1,
-                  step = last >= 0 ? how->strides[last] : 0;
-    int64_t at[ONV_MAX_RANK] = {0}, begin = how->offset;
-    for (uint32_t i = 0; i < known->count;) {
-        for (int64_t n = 0, from = begin; n < row; n++, from += step, i++)
-            if (from >= 0 && from < (int64_t)source->count) known->elems[i] = source->elems[from];
-        for (int axis = last - 1; axis >= 0; axis--) { /* of the next row */
-            begin += how->strides[axis];
-            if (++at[axis] < known->dims[axis]) break;
-            begin -= known->dims[axis] * how->strides[axis];
+    int64_t at[ONV_MAX_RANK] = {0}, strides[ONV_MAX_RANK];
+    onv_tensor_strides(source->dims, source->rank, strides);
+    for (uint32_t i = 0; known != NULL && i < known->count; i++) {
+        int64_t from = 0;
+        bool is_there = true;
+        for (int axis = 0; axis < picks->rank; axis++) {
+            const int64_t *list = picks->list[axis];
+            int64_t position = list != NULL ? list[at[axis]] : at[axis];
+            is_there &= position >= 0;
+            from += position * strides[axis];
+        }
+        is_there &= from >= 0 && from < (int64_t)source->count;
+        known->elems[i] = is_there ? source->elems[from] : filler;
+        for (int last = picks->rank - 1; last >= 0; last--) {
+            int axis = picks->order[last];
+            if (++at[axis] < picks->dims[axis]) break;
             at[axis] = 0;
         }
     }

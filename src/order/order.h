@@ -25,11 +25,16 @@ typedef struct onv_order_result {
     uint64_t searched;          /* states looked at */
 } onv_order_result;
 
+struct onv_dag;
+struct onv_dag_order;
+
 typedef struct onv_order {
     const char *name;    /* as --order takes it */
     const char *summary; /* one line */
-    onv_status (*compute)(onv_model *model, const onv_order_options *options,
-                          onv_order_result *result, onv_error *err);
+    onv_status (*compute)(onv_model *model, onv_order_result *result, onv_error *err);
+    /* Instead of that: on the dag of the main graph (order_dag.h). */
+    onv_status (*on_dag)(const struct onv_dag *dag, const onv_order_options *options,
+                         struct onv_dag_order *order, onv_error *err);
 } onv_order;
 
 extern const onv_order *const onv_orders[];

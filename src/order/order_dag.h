@@ -91,18 +91,13 @@ typedef struct onv_dag_order {
     uint64_t searched;
 } onv_dag_order;
 
-typedef onv_status (*onv_dag_strategy)(const onv_dag *dag, const onv_order_options *options,
-                                       onv_dag_order *order, onv_error *err);
-
 onv_status onv_dag_order_greedy(const onv_dag *dag, const onv_order_options *options,
                                 onv_dag_order *order, onv_error *err);
 onv_status onv_dag_order_optimal(const onv_dag *dag, const onv_order_options *options,
                                  onv_dag_order *order, onv_error *err);
 
-/* A strategy applied to the main graph, from the order of the file. */
-onv_status onv_order_by_dag(onv_dag_strategy strategy, onv_model *model,
-                            const onv_order_options *options, onv_order_result *result,
-                            onv_error *err);
+/* ONNX Runtime's, of the main graph. */
+onv_status onv_order_compute_ort(onv_model *model, onv_order_result *result, onv_error *err);
 
 /* Quick orders of a dag: always choose what looks best now, in several ways, and keep the best. */
 

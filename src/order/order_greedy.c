@@ -256,15 +256,3 @@ onv_status onv_dag_order_greedy(const onv_dag *dag, const onv_order_options *opt
     (void)options;
     return onv_dag_improve(dag, order->nodes, &order->peak_bytes, err);
 }
-
-static onv_status compute_greedy(onv_model *model, const onv_order_options *options,
-                                 onv_order_result *result, onv_error *err)
-{
-    return onv_order_by_dag(onv_dag_order_greedy, model, options, result, err);
-}
-
-const onv_order onv_order_greedy = {
-    .name = "greedy",
-    .summary = "smallest memory increase first; the best of several such orders",
-    .compute = compute_greedy,
-};

@@ -337,15 +337,3 @@ onv_status onv_dag_order_optimal(const onv_dag *dag, const onv_order_options *op
     order->searched = s.searched;
     return ONV_OK;
 }
-
-static onv_status compute_optimal(onv_model *model, const onv_order_options *options,
-                                  onv_order_result *result, onv_error *err)
-{
-    return onv_order_by_dag(onv_dag_order_optimal, model, options, result, err);
-}
-
-const onv_order onv_order_optimal = {
-    .name = "optimal",
-    .summary = "minimum peak (exact search); says whether that is proven",
-    .compute = compute_optimal,
-};

@@ -2,7 +2,7 @@
 #include "base/fail.h"
 #include "base/heap.h"
 #include "graph/steps.h"
-#include "order/order.h"
+#include "order/order_dag.h"
 
 typedef struct search {
     const onv_model *model;
@@ -61,10 +61,8 @@ static bool list_edges(search *s)
     return good;
 }
 
-static onv_status compute_ort(onv_model *model, const onv_order_options *options,
-                              onv_order_result *result, onv_error *err)
+onv_status onv_order_compute_ort(onv_model *model, onv_order_result *result, onv_error *err)
 {
-    (void)options;
     const onv_graph *graph = onv_model_graph(model, (onv_graph_id){0});
     search s = {.model = model};
     bool good = prepare(&s, graph) && list_edges(&s);
@@ -78,9 +76,3 @@ static onv_status compute_ort(onv_model *model, const onv_order_options *options
     onv_vec_cleanup(&s.edges);
     return status;
 }
-
-const onv_order onv_order_ort = {
-    .name = "ort",
-    .summary = "ONNX Runtime's default: depth first from the results",
-    .compute = compute_ort,
-};
