@@ -22,7 +22,6 @@
 #include "runtime/executions.h"
 #include "runtime/fit.h"
 #include "runtime/gate.h"
-#include "runtime/global_savings.h"
 #include "runtime/ort_advice.h"
 #include "runtime/runtime.h"
 #include "runtime/savings.h"

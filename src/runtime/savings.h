@@ -51,11 +51,34 @@ void onv_savings_add(onv_savings *savings, const onv_live *live, const onv_savin
 onv_status onv_savings_find(onv_model *model, const onv_node_id *order, const onv_live *live,
                             onv_savings *savings, onv_error *err);
 
-/* The peak with 16 bits for that value, for what `op` makes, or, without both (ONV_NO_VALUE, NULL), for all of float32 and
- * float64; lives are as they are. */
-onv_status onv_savings_halve(const onv_model *model, const onv_live *live, onv_value_id id,
-                             const char *op, uint64_t *peak, onv_error *err);
-
 const char *onv_saving_name(onv_saving_kind kind);
+
+/* --- Of the whole graph ------------------------------------------------------------------------ */
+
+/* The same values with other rules, sizes or order; computed, not estimated. */
+typedef enum onv_global_saving_kind {
+    ONV_GLOBAL_SAVING_VIEWS,   /* Reshape and its like share their input's memory */
+    ONV_GLOBAL_SAVING_INPLACE, /* and elementwise operators overwrite an input that dies */
+    ONV_GLOBAL_SAVING_ORDER,   /* another order of execution */
+    ONV_GLOBAL_SAVING_HALF,    /* float tensors of 16 bits */
+    ONV_N_GLOBAL_SAVINGS
+} onv_global_saving_kind;
+
+typedef struct onv_global_saving {
+    bool known;            /* could be computed */
+    uint64_t peak_bytes;   /* with it */
+    uint64_t weight_bytes; /* with it */
+    uint64_t saved_bytes;  /* of weights and peak together; 0: it does not help */
+} onv_global_saving;
+
+typedef struct onv_global_savings {
+    onv_global_saving of[ONV_N_GLOBAL_SAVINGS];
+} onv_global_savings;
+
+/* Requires that every value is sized. `order_peak` is the peak of a better order, if one was looked
+ * for; UINT64_MAX: none. */
+onv_status onv_global_savings_compute(const onv_model *model, const onv_live *live,
+                                      uint64_t order_peak, onv_global_savings *savings,
+                                      onv_error *err);
 
 #endif

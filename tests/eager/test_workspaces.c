@@ -27,29 +27,37 @@ static model *products(void)
 }
 
 typedef struct built {
+    model *m;
     trainer t;
     onv_eager eager;
     onv_train_program program;
 } built;
 
-static void build(built *b, model *m, const onv_train_options *options)
+/* The model goes with what was built of it, at the end of the block. */
+static void end_built(built *b)
+{
+    onv_train_program_cleanup(&b->program);
+    onv_eager_cleanup(&b->eager);
+    trainer_close(&b->t);
+    model_free(b->m);
+}
+#define OWNED_BUILT __attribute__((cleanup(end_built))) built
+
+static void build_with(built *b, model *m, const onv_train_options *options)
 {
     onv_error err = {0};
+    b->m = m;
     trainer_open_model(&b->t, m);
-    assert_int_equal(
-        onv_eager_lower(&b->t.model, &b->t.live, b->t.is_host, &options->lower, &b->eager, &err),
-        ONV_OK);
+    trainer_lower(&b->t, &options->lower, &b->eager);
     assert_int_equal(onv_train_program_build(&b->t.model, &b->eager, options, &b->program, &err),
                      ONV_OK);
     assert_int_equal(onv_train_program_check(&b->program, &err), ONV_OK);
 }
 
-static void clean(built *b, model *m)
+static void build(built *b, model *m, uint32_t pytorch)
 {
-    onv_train_program_cleanup(&b->program);
-    onv_eager_cleanup(&b->eager);
-    trainer_close(&b->t);
-    model_free(m);
+    const onv_train_options options = with(pytorch);
+    build_with(b, m, &options);
 }
 
 /* The kinds and bytes of what is allocated in the last step of that phase and name. */
@@ -67,10 +75,9 @@ static uint32_t allocated(const onv_timeline *t, onv_phase phase, const char *na
 TEST(each_gradient_has_a_workspace_of_its_own)
 {
     model *m = products();
-    onv_train_options options = with(2015);
-    built b;
+    OWNED_BUILT b;
     onv_buffer of[8];
-    build(&b, m, &options);
+    build(&b, m, 2015);
     const onv_timeline *t = &b.program.timeline;
     assert_int_equal(allocated(t, ONV_PHASE_FORWARD, "mm", of), 2);
     assert_int_equal(of[0].kind, ONV_BUFFER_ACTIVATION);
@@ -88,7 +95,6 @@ TEST(each_gradient_has_a_workspace_of_its_own)
                      ONV_OK);
     assert_int_equal(all.bytes, tensors.bytes + LARGE);
     assert_true(b.eager.uses_cublas && !b.eager.uses_cudnn);
-    clean(&b, m);
 }
 
 /* Of batched products, those that sum along a dim of 1 take no workspace from PyTorch 2.13 on: here the gradient of w. */
@@ -98,26 +104,24 @@ TEST(outer_products_have_a_kernel_of_their_own)
     for (int is_new = 0; is_new < 2; is_new++) {
         onv_train_options options = with(releases[is_new]);
         options.lower.pytorch_version = releases[is_new];
-        built b;
+        OWNED_BUILT b;
         model *m = model_read(17, "in x f32[8,1,64]", "weight w f32[8,64,64]", "role w PARAMETER",
                               "y = MatMul(x w) product", "out y f32");
         model_source(m, "layer", "bmm");
-        build(&b, m, &options);
+        build_with(&b, m, &options);
         const onv_eager_op *op = &b.eager.ops.at[0];
         while (strcmp(op->name, "bmm") != 0) op++;
         assert_int_equal(op->workspace.bytes + op->workspace.kept_bytes, LARGE);
         const onv_eager_workspace *of_grad = &op->in[1].workspace;
         assert_int_equal(of_grad->bytes + of_grad->kept_bytes, is_new ? 0 : LARGE);
-        clean(&b, m);
     }
 }
 
 TEST(older_releases_keep_one_for_each_thread)
 {
     model *m = products();
-    onv_train_options options = with(2006);
-    built b;
-    build(&b, m, &options);
+    OWNED_BUILT b;
+    build(&b, m, 2006);
     const onv_timeline *t = &b.program.timeline;
     uint32_t kept = 0, last = (uint32_t)t->steps.count - 1;
     for (size_t i = 0; i < t->buffers.count; i++) {
@@ -130,7 +134,6 @@ TEST(older_releases_keep_one_for_each_thread)
         kept++;
     }
     assert_int_equal(kept, 2);
-    clean(&b, m);
 }
 
 /* The gradient of the bias is summed when both products are done. */
@@ -139,17 +142,15 @@ TEST(a_bias_comes_last)
     model *m = model_read(17, "in x f32[16,256]", "weight w0 f32[256,256]", "weight w f32[256,128]",
                           "weight b f32[128]", "a = MatMul(x w0) first", "y = Gemm(a w b) gemm",
                           "out y f32");
-    onv_train_options options = with(2015);
-    built b;
+    OWNED_BUILT b;
     onv_buffer of[8];
-    build(&b, m, &options);
+    build(&b, m, 2015);
     assert_int_equal(allocated(&b.program.timeline, ONV_PHASE_FORWARD, "addmm", of), 2);
     assert_int_equal(of[1].bytes, 1 << 20);
     assert_string_equal(of[1].label, "cuBLASLt");
     assert_int_equal(allocated(&b.program.timeline, ONV_PHASE_BACKWARD, "addmm", of), 5);
     const uint64_t bytes[] = {16 * 256 * 4, LARGE, 256 * 128 * 4, LARGE, 128 * 4};
     for (uint32_t i = 0; i < 5; i++) assert_int_equal(of[i].bytes, bytes[i]);
-    clean(&b, m);
 }
 
 /* Of so many rows that blocks of threads share a sum: of a bias, of one that is added on its own, and of a factor. Counters of
@@ -159,10 +160,9 @@ TEST(a_sum_over_many_rows_has_two_buffers)
     model *m = model_read(17, "in x f32[25088,96]", "weight w f32[96,384]", "weight b f32[384]",
                           "weight c f32[1,384]", "weight d f32[384]", "a = Gemm(x w b) gemm",
                           "e = Add(a c) add", "y = Mul(e d) mul", "out y f32");
-    onv_train_options options = with(2015);
-    built b;
+    OWNED_BUILT b;
     onv_buffer of[8];
-    build(&b, m, &options);
+    build(&b, m, 2015);
     static const char *const names[] = {"addmm", "add", "mul"};
     for (uint32_t i = 0; i < 3; i++) {
         uint32_t n = allocated(&b.program.timeline, ONV_PHASE_BACKWARD, names[i], of), found = 0;
@@ -170,7 +170,6 @@ TEST(a_sum_over_many_rows_has_two_buffers)
             found += of[k].bytes == 77070336 && of[k + 1].bytes == 12;
         assert_int_equal(found, 1);
     }
-    clean(&b, m);
 }
 
 /* All layers of a module in one call: at the last one, beside the reserve that forward makes. */
@@ -179,10 +178,9 @@ TEST(a_recurrent_module_has_one_workspace)
     model *m =
         model_read(17, "in x f32[64,8,128]", "weight w f32[1,1024,128]", "weight r f32[1,1024,256]",
                    "y = LSTM(x w r) lstm hidden_size=256", "out y f32");
-    onv_train_options options = with(2015);
-    built b;
+    OWNED_BUILT b;
     onv_buffer of[8];
-    build(&b, m, &options);
+    build(&b, m, 2015);
     uint32_t n = allocated(&b.program.timeline, ONV_PHASE_FORWARD, "lstm", of);
     assert_true(n >= 3);
     assert_int_equal(of[n - 2].kind, ONV_BUFFER_WORKSPACE);
@@ -190,7 +188,6 @@ TEST(a_recurrent_module_has_one_workspace)
     assert_false(of[n - 2].is_transient);
     assert_string_equal(of[n - 1].label, "cuDNN's reserve");
     assert_true(b.eager.uses_cudnn);
-    clean(&b, m);
 }
 
 /* Backward runs two kernels. Both copy an input whose batch comes first, the first one the gradient of such a result, too; it
@@ -203,10 +200,9 @@ TEST(a_recurrent_module_copies_what_the_batch_leads)
                    "all = LSTM(turned w r) lstm hidden_size=256", "h = Squeeze(all axis) squeeze",
                    "back = Transpose(h) u perm=[1,0,2]", "y = MatMul(back v) mm", "out y f32");
     enum { X = 64 * 8 * 128 * 4, Y = 64 * 8 * 256 * 4, WEIGHTS = 1024 * (128 + 256) * 4 };
-    onv_train_options options = with(2015);
-    built b;
+    OWNED_BUILT b;
     onv_buffer of[8];
-    build(&b, m, &options);
+    build(&b, m, 2015);
     onv_timeline *t = &b.program.timeline;
     assert_int_equal(allocated(t, ONV_PHASE_BACKWARD, "lstm", of), 3);
     const uint64_t of_weights[] = {X, WEIGHTS, of[2].bytes};
@@ -218,7 +214,6 @@ TEST(a_recurrent_module_copies_what_the_batch_leads)
     for (uint32_t i = 0; i < 5; i++) assert_int_equal(of[i].bytes, of_inputs[i]);
     assert_int_equal(of[1].last, of[1].first);
     assert_int_equal(of[3].last, of[1].first + 1);
-    clean(&b, m);
 }
 
 /* Once a module has moved, its weights are views of one tensor, and what they were is gone. Others stay apart. */
@@ -231,9 +226,9 @@ TEST(weights_of_a_recurrent_module_are_flattened)
                               "all = LSTM(x w r) lstm hidden_size=256",
                               "h = Squeeze(all axis) squeeze", "y = MatMul(h v) mm", "out y f32");
         onv_train_options options = with(2015);
-        built b;
+        OWNED_BUILT b;
         if (!has_device) options.lower.cuda.compute_capability = 0;
-        build(&b, m, &options);
+        build_with(&b, m, &options);
         const onv_timeline *t = &b.program.timeline;
         uint32_t last = (uint32_t)t->steps.count - 1, n_staying = 0;
         uint64_t staying = 0, all = 0;
@@ -247,7 +242,6 @@ TEST(weights_of_a_recurrent_module_are_flattened)
         assert_int_equal(staying, WEIGHTS + OWN);
         assert_int_equal(n_staying, has_device ? 2 : 3);
         assert_int_equal(all, WEIGHTS + OWN);
-        clean(&b, m);
     }
 }
 
@@ -260,9 +254,8 @@ TEST(a_recurrent_module_makes_all_gradients_at_once)
     model_add(m, "ints axis 1", "source rnn lstm", "all = LSTM(x w r) first hidden_size=256",
               "h = Squeeze(all axis) squeeze", "source rnn lstm",
               "y = LSTM(h v s) second hidden_size=256", "out y f32");
-    onv_train_options options = with(2015);
-    built b;
-    build(&b, m, &options);
+    OWNED_BUILT b;
+    build(&b, m, 2015);
     const onv_timeline *t = &b.program.timeline;
     uint32_t gradients = 0;
     for (size_t i = 0; i < t->buffers.count; i++) {
@@ -271,7 +264,6 @@ TEST(a_recurrent_module_makes_all_gradients_at_once)
         gradients += of->kind == ONV_BUFFER_GRADIENT && of->bytes == 4 * 1024 * 256 * 4;
     }
     assert_int_equal(gradients, 3); /* of as many iterations */
-    clean(&b, m);
 }
 
 /* As many bytes for every call of a module as for one, where the file tells calls from layers. */
@@ -285,9 +277,8 @@ TEST(calls_of_a_recurrent_module_have_a_workspace_each)
                        "all = LSTM(x w r) first hidden_size=256", "h = Squeeze(all axis) squeeze");
         model_source(m, "rnn", of_one_call ? "lstm" : "lstm_1");
         model_add(m, "y = LSTM(h w r) second hidden_size=256", "out y f32");
-        onv_train_options options = with(2015);
-        built b;
-        build(&b, m, &options);
+        OWNED_BUILT b;
+        build(&b, m, 2015);
         const onv_timeline *t = &b.program.timeline;
         for (size_t i = 0; i < t->buffers.count; i++) {
             const onv_buffer *of = &t->buffers.at[i];
@@ -298,7 +289,6 @@ TEST(calls_of_a_recurrent_module_have_a_workspace_each)
             if (of->bytes < least[of_one_call]) least[of_one_call] = of->bytes;
             if (of->bytes > most[of_one_call]) most[of_one_call] = of->bytes;
         }
-        clean(&b, m);
     }
     assert_int_equal(least[0], most[0]);
     assert_true(most[0] > 0 && most[0] < most[1]);
@@ -381,15 +371,13 @@ TEST(a_bias_that_the_exporter_dropped_is_added)
         model_call(m, "aten.linear.default", cases[i].arguments);
         model_node(m, "MatMul", "linear", turns ? "t w" : "x w", "y", "");
         model_output(m, "y", "f32");
-        onv_train_options options = with(2015);
-        built b;
-        build(&b, m, &options);
+        OWNED_BUILT b;
+        build(&b, m, 2015);
         uint64_t largest = 0;
         for (size_t k = 0; k < b.eager.ops.count; k++)
             if (b.eager.ops.at[k].workspace.bytes > largest)
                 largest = b.eager.ops.at[k].workspace.bytes;
         assert_int_equal(largest, cases[i].bytes);
-        clean(&b, m);
     }
 }
 
@@ -403,9 +391,8 @@ TEST(biases_of_images_are_summed)
         model_input(m, "x", is_last ? "f32[2,64,64,48]" : "f32[2,48,64,64]");
         model_add(m, is_last ? "t = Transpose(x) turn perm=[0,3,1,2]" : "t = Reshape(x image) open",
                   "y = Conv(t w b) conv", "out y f32");
-        onv_train_options options = with(2015);
-        built b;
-        build(&b, m, &options);
+        OWNED_BUILT b;
+        build(&b, m, 2015);
         uint64_t largest = 0;
         for (size_t k = 0; k < b.eager.ops.count; k++) {
             const onv_eager_op *op = &b.eager.ops.at[k];
@@ -413,7 +400,6 @@ TEST(biases_of_images_are_summed)
                 largest = op->in[2].workspace.bytes;
         }
         assert_int_equal(largest, is_last ? 1048576 : 0);
-        clean(&b, m);
     }
 }
 
@@ -428,13 +414,11 @@ TEST(gradients_of_parts_keep_their_order)
                   "y = Conv(t w) conv");
         model_node(m, "Split", "split", "y", "a b", "axis=1");
         model_add(m, "c = Tanh(a) tanh", "p = Mul(c b) gate", "z = Conv(p v) next", "out z f32");
-        onv_train_options options = with(2015);
-        built b;
-        build(&b, m, &options);
+        OWNED_BUILT b;
+        build(&b, m, 2015);
         size_t k = 0;
         while (b.eager.ops.at[k].aten != ONV_ATEN_conv) k++;
         assert_int_equal(b.eager.ops.at[k].grad_copy_bytes, 0);
-        clean(&b, m);
     }
 }
 
@@ -516,15 +500,13 @@ TEST(norms_of_columns_share_a_buffer)
             model_read(17, "in x f32[8,56,56,384]", "weight w f32[384]", "a = Mul(x w) gate",
                        is_row ? "n = ReduceL2(a) norm axes=[3]" : "n = ReduceL2(a) norm axes=[1,2]",
                        "y = Mul(a n) scaled", "out y f32");
-        onv_train_options options = with(2015);
-        built b;
+        OWNED_BUILT b;
         onv_buffer of[8];
-        build(&b, m, &options);
+        build(&b, m, 2015);
         uint32_t n = allocated(&b.program.timeline, ONV_PHASE_FORWARD, "vector_norm_2", of);
         assert_int_equal(n, is_row ? 1 : 3);
         if (!is_row) assert_int_equal(of[1].bytes, 77070336);
         if (!is_row) assert_int_equal(of[2].bytes, 96);
-        clean(&b, m);
     }
 }
 
@@ -537,9 +519,9 @@ TEST(pixels_are_added_up_in_a_buffer_with_channels_last)
                        "y = ReduceMean(a) mean axes=[2,3]", "out y f32");
         onv_train_options options = with(2015);
         options.lower.cuda.channels_last = turns;
-        built b;
+        OWNED_BUILT b;
         onv_buffer of[8];
-        build(&b, m, &options);
+        build_with(&b, m, &options);
         uint32_t forward = allocated(&b.program.timeline, ONV_PHASE_FORWARD, "mean", of);
         assert_int_equal(forward, turns ? 3 : 1);
         if (turns) assert_int_equal(of[1].bytes, 25690112); /* as measured, for these sizes */
@@ -551,6 +533,5 @@ TEST(pixels_are_added_up_in_a_buffer_with_channels_last)
                      b.program.timeline.steps.at[sum->first].phase == ONV_PHASE_BACKWARD;
         }
         assert_int_equal(parts, turns ? 3 : 0); /* the gate's gradient, in three iterations */
-        clean(&b, m);
     }
 }

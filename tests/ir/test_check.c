@@ -1,91 +1,55 @@
-/* The order of graphs: what is in order stays, what is not is sorted, cycles are named. */
+/* The order of graphs: what is in order stays, what is not is sorted, cycles are named. What is defined twice or out of sight has
+ * no file (tests/load/test_build.c). */
 #include "ir/check.h"
+#include "load/load.h"
+#include "support/onnx_writer.h"
 #include "support/test.h"
 
-/* Models are written as nodes "name:inputs>outputs" with one letter per value, in graph 0 or, with
- * a letter of a node in front ("b/name:..."), in the subgraph of that node. */
+/* Models are nodes "name:inputs>outputs" with one letter per value, in graph 0 or, with a letter of a node in front
+ * ("b/name:..."), in the subgraph of that node. */
 typedef struct fixture {
+    model *file;
     onv_model model;
     onv_error err;
-    uint32_t values[128]; /* by letter: index + 1 */
 } fixture;
 
-static onv_graph_id graph_of_owner(fixture *f, char owner)
+/* "ab" is "a b". */
+static const char *apart(const char *letters, size_t n, char text[64])
 {
-    onv_model *m = &f->model;
-    if (owner == '\0') return (onv_graph_id){0};
-    for (uint32_t g = 1; g < m->graphs.count; g++)
-        if (onv_model_node(m, m->graphs.at[g].owner)->name[0] == owner) return (onv_graph_id){g};
-    onv_graph graph = {.name = "inner", .owner_attr = "body", .owner = ONV_NO_NODE};
-    for (uint32_t n = 0; n < m->nodes.count; n++)
-        if (m->nodes.at[n].name[0] == owner) graph.owner = (onv_node_id){n};
-    assert_true(onv_is_node(graph.owner));
-    assert_true(onv_vec_push(&m->graphs, graph));
-    return (onv_graph_id){(uint32_t)m->graphs.count - 1};
+    for (size_t i = 0; i < n; i++) sprintf(text + 2 * i, i + 1 < n ? "%c " : "%c", letters[i]);
+    if (n == 0) text[0] = '\0';
+    return text;
 }
 
-static onv_value_id value_of(fixture *f, char letter)
+/* The nodes of the graph that `owner` has; '\0': the main one. A subgraph stands before its owner. */
+static void add_nodes(model *m, const char *const *nodes, size_t n, char owner)
 {
-    return (onv_value_id){f->values[(int)letter] - 1}; /* 0 - 1 is no value */
-}
-
-static void define(fixture *f, char letter, onv_graph_id graph, onv_node_id producer, uint32_t k)
-{
-    onv_value value = {.graph = graph, .producer = producer, .output_index = k};
-    value.name = onv_arena_strndup(&f->model.arena, &letter, 1);
-    assert_true(onv_vec_push(&f->model.values, value));
-    f->values[(int)letter] = (uint32_t)f->model.values.count;
-}
-
-/* Adds a node without its inputs, which may be defined later. */
-static void add_node(fixture *f, const char *text)
-{
-    onv_model *m = &f->model;
-    char owner = text[1] == '/' ? text[0] : '\0';
-    const char *name = owner != '\0' ? text + 2 : text, *outputs = strchr(text, '>') + 1;
-    onv_node node = {.op_type = "Op", .domain = "", .graph = graph_of_owner(f, owner)};
-    onv_node_id id = {(uint32_t)m->nodes.count};
-    node.name = onv_arena_strndup(&m->arena, name, 1);
-    node.n_outputs = (uint32_t)strlen(outputs);
-    node.outputs = ONV_ARENA_ARRAY(&m->arena, onv_value_id, node.n_outputs);
-    for (uint32_t k = 0; k < node.n_outputs; k++) {
-        if (f->values[(int)outputs[k]] == 0) define(f, outputs[k], node.graph, id, k);
-        node.outputs[k] = value_of(f, outputs[k]);
-    }
-    assert_true(onv_vec_push(&m->nodes, node));
-}
-
-static void add_inputs(fixture *f, onv_node_id id, const char *text)
-{
-    onv_node *node = onv_model_node(&f->model, id);
-    const char *inputs = strchr(text, ':') + 1;
-    node->n_inputs = (uint32_t)(strchr(text, '>') - inputs);
-    node->inputs = ONV_ARENA_ARRAY(&f->model.arena, onv_value_id, node->n_inputs);
-    for (uint32_t k = 0; k < node->n_inputs; k++) node->inputs[k] = value_of(f, inputs[k]);
-}
-
-static void list_nodes(fixture *f)
-{
-    onv_model *m = &f->model;
-    for (uint32_t g = 0; g < m->graphs.count; g++) {
-        onv_graph *graph = &m->graphs.at[g];
-        graph->nodes = ONV_ARENA_ARRAY(&m->arena, onv_node_id, m->nodes.count);
-        for (uint32_t n = 0; n < m->nodes.count; n++)
-            if (m->nodes.at[n].graph.index == g) graph->nodes[graph->n_nodes++].index = n;
+    for (size_t i = 0; i < n; i++) {
+        bool is_inner = nodes[i][1] == '/';
+        const char *node = is_inner ? nodes[i] + 2 : nodes[i], *end = strchr(node, '>');
+        char in[64], out[64], name[2] = {node[0]}, inner[3] = {node[0], '/'};
+        if ((is_inner ? nodes[i][0] : '\0') != owner) continue;
+        bool owns = false;
+        for (size_t k = 0; k < n; k++) owns |= strncmp(nodes[k], inner, 2) == 0;
+        if (owns) model_begin(m, "body");
+        if (owns) add_nodes(m, nodes, n, node[0]);
+        if (owns && strchr(end, '=') != NULL) model_output(m, strchr(end, '=') + 1, "f32");
+        if (owns) model_end(m);
+        apart(node + 2, (size_t)(end - node - 2), in);
+        model_node(m, "z::F", name, in, apart(end + 1, strcspn(end + 1, "="), out), "");
     }
 }
 
 static fixture *model_of(const char *const *nodes, size_t n)
 {
     fixture *f = calloc(1, sizeof *f);
+    size_t bytes;
     assert_non_null(f);
-    onv_model_init(&f->model, SIZE_MAX);
-    onv_graph main_graph = {.name = "", .owner = ONV_NO_NODE};
-    assert_true(onv_vec_push(&f->model.graphs, main_graph));
-    define(f, 'x', (onv_graph_id){0}, ONV_NO_NODE, 0);
-    for (size_t i = 0; i < n; i++) add_node(f, nodes[i]);
-    for (size_t i = 0; i < n; i++) add_inputs(f, (onv_node_id){(uint32_t)i}, nodes[i]);
-    list_nodes(f);
+    f->file = model_read(17, "import z 1", "in x f32[4]");
+    add_nodes(f->file, nodes, n, '\0');
+    const unsigned char *data = model_bytes(f->file, &bytes);
+    if (onv_load_memory(data, bytes, NULL, NULL, &f->model, &f->err) != ONV_OK)
+        fail_msg("%s", f->err.message);
     return f;
 }
 
@@ -96,6 +60,7 @@ static fixture *model_of(const char *const *nodes, size_t n)
 static void done(fixture *f)
 {
     onv_model_cleanup(&f->model);
+    model_free(f->file);
     free(f);
 }
 
@@ -103,7 +68,7 @@ static const char *order(const fixture *f, uint32_t graph, char text[32])
 {
     const onv_graph *g = &f->model.graphs.at[graph];
     for (uint32_t i = 0; i < g->n_nodes; i++)
-        text[i] = onv_model_node(&f->model, g->nodes[i])->name[0];
+        text[i] = strrchr(onv_model_node(&f->model, g->nodes[i])->name, '\0')[-1];
     text[g->n_nodes] = '\0';
     return text;
 }
@@ -167,11 +132,7 @@ TEST(subgraphs_use_for_their_owner)
 
 TEST(outputs_of_subgraphs_use_too)
 {
-    fixture *f = MODEL("b:x>r", "c:x>q", "b/i:x>s");
-    onv_graph *inner = &f->model.graphs.at[1];
-    inner->outputs = ONV_ARENA_ARRAY(&f->model.arena, onv_value_id, 1);
-    inner->outputs[inner->n_outputs++] = value_of(f, 'q');
-    expect(f, "cb", "i");
+    expect(MODEL("b:x>r=q", "c:x>q", "b/i:x>s"), "cb", "i");
 }
 
 TEST(cycles)
@@ -181,23 +142,11 @@ TEST(cycles)
     refuse(MODEL("a:a>a"), "node 'a' needs its own output", "a");
     refuse(MODEL("b:x>r", "b/i:r>s"), "node 'b' needs its own output", "b");
     refuse(MODEL("b:x>r", "c:r>q", "b/i:q>s"), "a cycle of 2 nodes: 'c' needs 'b' needs 'c'", "c");
-    refuse(MODEL("b:x>y", "b/i:t>s", "b/j:s>t"), "a cycle of 2 nodes: 'j' needs 'i' needs 'j'",
-           "j");
+    refuse(MODEL("b:x>y", "b/i:t>s", "b/j:s>t"),
+           "a cycle of 2 nodes: 'b/body/j' needs 'b/body/i' needs 'b/body/j'", "b/body/j");
     refuse(MODEL("a:g>a", "b:a>b", "c:b>c", "d:c>d", "e:d>e", "f:e>f", "g:f>g"),
            "a cycle of 7 nodes: 'g' needs 'f' needs 'e' needs 'd' needs 'c' needs ... needs 'g'",
            "g");
-}
-
-TEST(values_defined_twice)
-{
-    refuse(MODEL("a:x>p", "b:x>p"), "value 'p' is defined twice: by 'b' and by 'a'", "b");
-    refuse(MODEL("a:x>pp"), "value 'p' is defined twice: by 'a' and by 'a'", "a");
-    refuse(MODEL("a:x>x"), "value 'x' is defined twice: by 'a' and by the graph", "a");
-}
-
-TEST(values_out_of_sight)
-{
-    refuse(MODEL("b:x>r", "b/i:x>s", "c:s>q"), "value 's' is used outside its scope", "");
 }
 
 /* Long chains in the worst order, and against a plain definition of the order that is wanted. */

@@ -1,6 +1,6 @@
 /* The runtimes on models small enough to work out by hand, and what none of them can know. */
 #include "api/analysis.h"
-#include "runtime/global_savings.h"
+#include "runtime/savings.h"
 #include "support/flow.h"
 #include "support/test.h"
 
