@@ -279,14 +279,6 @@ static const char *judge(const hostile *h, onv_status status, const onv_error *e
     return NULL;
 }
 
-static bool has_contradiction(const onv_analysis *analysis)
-{
-    onv_diagnostic diag;
-    for (size_t i = 0; onv_analysis_diagnostic(analysis, i, &diag); i++)
-        if (strcmp(diag.code, "contradiction") == 0) return true;
-    return false;
-}
-
 /* Unless the answer is to be strict, a contradiction of the node is a warning, and every other refusal stays one. */
 static const char *judge_lenient(const hostile *h, model *m)
 {
@@ -294,7 +286,8 @@ static const char *judge_lenient(const hostile *h, model *m)
     onv_error error = {0};
     onv_status status = model_try(m, NULL, &analysis, &error);
     const char *wrong = NULL;
-    if (status == ONV_OK && has_contradiction(analysis) != (h->status == ONV_ERR_MODEL))
+    if (status == ONV_OK &&
+        (message_of(analysis, "contradiction") != NULL) != (h->status == ONV_ERR_MODEL))
         wrong = "the warning is missing";
     else if (status != ONV_OK && status != h->status)
         wrong = "another status without strictness";

@@ -6,6 +6,7 @@
 #include "ckpt/tape.h"
 #include "ckpt/taped.h"
 #include "support/alike.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 typedef struct subject {
@@ -405,13 +406,6 @@ static model *deep_network(int n)
     return m;
 }
 
-static bool has_note(const subject *s, const char *code)
-{
-    for (size_t i = 0; i < s->t.flow.model.diags.count; i++)
-        if (strcmp(s->t.flow.model.diags.at[i].code, code) == 0) return true;
-    return false;
-}
-
 /* The search is bounded, and says so. What it misses then is no plan that the list asks for. */
 TEST(deep_networks_are_searched_in_part)
 {
@@ -420,7 +414,7 @@ TEST(deep_networks_are_searched_in_part)
     OWNED_MODEL m = deep_network(1000);
     taped_open_model(&s.t, m);
     s.optimal = taped_plans(&s.t, list);
-    assert_true(has_note(&s, "optimal-joined"));
+    assert_true(diag_of(&s.t.flow.model, "optimal-joined") != NULL);
     size_t n = s.optimal.at.count;
     onv_ckpt_plan named[3];
     for (uint32_t i = 0; i < 3; i++) {
@@ -594,6 +588,7 @@ TEST(small_searches_are_whole)
     OWNED_MODEL m = deep_network(6);
     taped_open_model(&s.t, m);
     plan(&s, "sgd");
-    assert_false(has_note(&s, "optimal-joined") || has_note(&s, "optimal-thinned"));
+    assert_false(diag_of(&s.t.flow.model, "optimal-joined") != NULL ||
+                 diag_of(&s.t.flow.model, "optimal-thinned") != NULL);
     close(&s);
 }

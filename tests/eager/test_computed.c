@@ -2,6 +2,7 @@
 #include "eager/noted_network.h"
 #include "eager/pass.h"
 #include "eager/trainer.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 typedef struct found {
@@ -17,8 +18,7 @@ static found train(model *m, onv_lower_options how)
     onv_train_options options = {.optimizer = onv_optimizer_find("sgd"), .lower = how};
     onv_training_figures figures = trainer_run(&t, &options).figures;
     found f = {.saved = figures.saved_activation_bytes};
-    for (size_t i = 0; i < t.model.diags.count; i++)
-        f.is_folded |= strcmp(t.model.diags.at[i].code, "folded-layers") == 0;
+    f.is_folded = diag_of(&t.model, "folded-layers") != NULL;
     trainer_close(&t);
     model_free(m);
     return f;

@@ -2,6 +2,7 @@
 #include "eager/noted_network.h"
 #include "eager/pass.h"
 #include "eager/trainer.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 enum { W = 8 * 8 * 4 };
@@ -239,10 +240,7 @@ TEST(buffers_without_a_tensor_are_told)
             .optimizer = onv_optimizer_find("sgd"),
             .lower = {.loss = ONV_LOSS_NONE, .reports = true, .buffers = cases[i].given}};
         assert_int_equal(trainer_run(&t, &options).figures.buffer_bytes, cases[i].given);
-        const onv_diag *told = NULL;
-        for (size_t k = 0; k < t.model.diags.count; k++)
-            if (strcmp(t.model.diags.at[k].code, "missing-buffers") == 0)
-                told = &t.model.diags.at[k];
+        const onv_diag *told = diag_of(&t.model, "missing-buffers");
         assert_int_equal(told != NULL, cases[i].told != NULL);
         if (told != NULL) assert_int_equal(told->severity, cases[i].severity);
         if (told != NULL) assert_non_null(strstr(told->message, cases[i].told));
@@ -315,12 +313,9 @@ TEST(constants_of_layers_are_told)
         onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
                                      .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
         uint64_t parameters = trainer_run(&t, &options).figures.parameter_bytes;
-        const char *told = NULL;
-        for (size_t k = 0; k < t.model.diags.count; k++)
-            if (strcmp(t.model.diags.at[k].code, "folded-layers") == 0)
-                told = t.model.diags.at[k].message;
+        const onv_diag *told = diag_of(&t.model, "folded-layers");
         assert_int_equal(told != NULL, cases[i].told != NULL);
-        if (told != NULL) assert_non_null(strstr(told, cases[i].told));
+        if (told != NULL) assert_non_null(strstr(told->message, cases[i].told));
         if (cases[i].parameters > 0) assert_int_equal(parameters, cases[i].parameters);
     }
 }

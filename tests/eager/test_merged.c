@@ -3,16 +3,14 @@
 #include "eager/pass.h"
 #include "eager/trainer.h"
 #include "ir/notes.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 /* What the warning says; NULL: there is none. */
 static const char *merged_calls(const trainer *t)
 {
-    const char *message = NULL;
-    for (size_t k = 0; k < t->model.diags.count; k++)
-        if (strcmp(t->model.diags.at[k].code, "merged-calls") == 0)
-            message = t->model.diags.at[k].message;
-    return message;
+    const onv_diag *told = diag_of(&t->model, "merged-calls");
+    return told != NULL ? told->message : NULL;
 }
 
 /* An argument stands for the input in its place: a product with 1, which the exporter removed, is none of the one beside it. */

@@ -5,10 +5,8 @@
 
 static bool is_noted(const onv_analysis *a, const char *code, const char *part)
 {
-    onv_diagnostic diagnostic;
-    for (size_t i = 0; onv_analysis_diagnostic(a, i, &diagnostic); i++)
-        if (strcmp(diagnostic.code, code) == 0) return strstr(diagnostic.message, part) != NULL;
-    return false;
+    const char *message = message_of(a, code);
+    return message != NULL && strstr(message, part) != NULL;
 }
 
 /* A value and a weight of these types: which of the two limits is passed. */

@@ -15,12 +15,10 @@ static void expect_note(model *m, const char *part)
 {
     onv_options options = batch_of(8);
     OWNED_ANALYSIS analysis = model_analyse(m, &options);
-    onv_diagnostic diag, found = {0};
-    for (size_t i = 0; onv_analysis_diagnostic(analysis, i, &diag); i++)
-        if (strcmp(diag.code, "batch") == 0 && found.message == NULL) found = diag;
-    if (part == NULL && found.message != NULL) fail_msg("'%s'", found.message);
-    if (part != NULL && (found.message == NULL || strstr(found.message, part) == NULL))
-        fail_msg("'%s' does not say '%s'", found.message, part);
+    const char *found = message_of(analysis, "batch");
+    if (part == NULL && found != NULL) fail_msg("'%s'", found);
+    if (part != NULL && (found == NULL || strstr(found, part) == NULL))
+        fail_msg("'%s' does not say '%s'", found, part);
     model_free(m);
 }
 

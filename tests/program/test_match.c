@@ -44,14 +44,6 @@ static onv_status analyse(const char *name, const onv_options *options, onv_anal
     return onv_analysis_new(name, options, analysis, err);
 }
 
-static const char *message(const onv_analysis *analysis, const char *code)
-{
-    for (size_t i = 0; i < analysis->model.diags.count; i++)
-        if (strcmp(analysis->model.diags.at[i].code, code) == 0)
-            return analysis->model.diags.at[i].message;
-    return NULL;
-}
-
 /* Whether eager PyTorch ran a program, which has one call. */
 static bool runs_program(const onv_analysis *analysis)
 {
@@ -69,10 +61,10 @@ static void expect(const char *name, const onv_options *options, bool with_progr
     onv_error err;
     if (analyse(name, options, &analysis, &err) != ONV_OK) fail_msg("%s", err.message);
     assert_int_equal(runs_program(analysis), with_program);
-    const char *said = code != NULL ? message(analysis, code) : NULL;
+    const char *said = code != NULL ? message_of(analysis, code) : NULL;
     if (code != NULL && (said == NULL || strstr(said, part) == NULL))
         fail_msg("%s is '%s'", code, said != NULL ? said : "not said");
-    if (code == NULL) assert_null(message(analysis, "program"));
+    if (code == NULL) assert_null(message_of(analysis, "program"));
     onv_analysis_destroy(analysis);
 }
 

@@ -33,14 +33,6 @@ static void refuses(packed p, const onv_options *options, const char *part)
         fail_msg("expected '%s', found status %d: %s", part, status, err.message);
 }
 
-static const char *diag(const onv_analysis *analysis, const char *code)
-{
-    for (size_t i = 0; i < analysis->model.diags.count; i++)
-        if (strcmp(analysis->model.diags.at[i].code, code) == 0)
-            return analysis->model.diags.at[i].message;
-    return NULL;
-}
-
 TEST(nodes_are_calls)
 {
     packed p = packed_file("tests/program/flow.json.gz");
@@ -182,7 +174,7 @@ TEST(ranges_are_noted)
         onv_options options = lifetimes_alone();
         options.batch = rows[i].batch;
         OWNED_ANALYSIS analysis = analysed(p, &options);
-        assert_int_equal(diag(analysis, "program-range") != NULL, rows[i].is_noted);
+        assert_int_equal(message_of(analysis, "program-range") != NULL, rows[i].is_noted);
     }
     packed_free(&p);
 }

@@ -5,19 +5,6 @@
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
-/* The message of that code; NULL: there is none. */
-static const char *message_of(const onv_analysis *a, const char *code)
-{
-    static char message[1024];
-    onv_diagnostic diag;
-    for (size_t i = 0; onv_analysis_diagnostic(a, i, &diag); i++) {
-        if (strcmp(diag.code, code) != 0) continue;
-        snprintf(message, sizeof message, "%s", diag.message);
-        return message;
-    }
-    return NULL;
-}
-
 static void expect(const onv_analysis *a, const char *code, const char *part)
 {
     const char *message = message_of(a, code);

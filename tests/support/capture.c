@@ -1,4 +1,5 @@
 #include "support/capture.h"
+#include "ir/model.h"
 #include "support/test.h"
 
 bool capture_write(void *context, const char *text, size_t bytes)
@@ -79,6 +80,21 @@ json_t *report_json(const onv_analysis *analysis)
     json_t *model = json_incref(json_array_get(models, 0));
     json_decref(root);
     return model;
+}
+
+const onv_diag *diag_of(const onv_model *of, const char *code)
+{
+    for (size_t i = 0; i < of->diags.count; i++)
+        if (strcmp(of->diags.at[i].code, code) == 0) return &of->diags.at[i];
+    return NULL;
+}
+
+const char *message_of(const onv_analysis *analysis, const char *code)
+{
+    onv_diagnostic diag;
+    for (size_t i = 0; onv_analysis_diagnostic(analysis, i, &diag); i++)
+        if (strcmp(diag.code, code) == 0) return diag.message;
+    return NULL;
 }
 
 json_int_t json_number(const json_t *object, const char *key)

@@ -42,6 +42,12 @@ char *report_text(const onv_analysis *analysis, onv_format format,
 /* The model's object in its JSON report; fails the test where it is not valid. Release it. */
 json_t *report_json(const onv_analysis *analysis);
 
+struct onv_model;
+
+/* The first diagnostic of that code; of an analysis its message. NULL: there is none. */
+const struct onv_diag *diag_of(const struct onv_model *of, const char *code);
+const char *message_of(const onv_analysis *analysis, const char *code);
+
 /* A member that has to be an integer. */
 json_int_t json_number(const json_t *object, const char *key);
 
