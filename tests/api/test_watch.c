@@ -138,7 +138,7 @@ TEST(larger_budgets_have_larger_batches)
 {
     enum { MOST = 256 };
     int64_t before[MOST] = {0};
-    for (uint64_t mib = 1024; mib <= 1792; mib += 256) {
+    for (uint64_t mib = 1024; mib <= 1792; mib += 768) {
         heard h = {0};
         OWNED_ANALYSIS analysis = analyse_training("sqrt,optimal", 0, mib << 20, &h);
         int64_t largest = analysis->fit.all.max_batch;
