@@ -113,7 +113,7 @@ static uint32_t longest(const onv_chain *chain)
 static uint64_t cost_of(const onv_chain *chain, uint32_t u, uint32_t t)
 {
     const onv_chain_unit *unit = &chain->units[u];
-    return t < chain->n_units && t <= unit->first_reader ? unit->last_cost : unit->cost;
+    return t < chain->n_units && t - u <= unit->reader_after ? unit->last_cost : unit->cost;
 }
 
 /* --- Fronts ------------------------------------------------------------------------------------ */
@@ -345,13 +345,6 @@ static void solve_range(solver *s, uint32_t first, uint32_t t)
 
 /* --- Equal layers ------------------------------------------------------------------------------ */
 
-/* Whether all that counts from `at` on comes `period` units after what counts from the other one on. */
-static bool reads_alike(const solver *s, uint32_t at, uint32_t other, uint32_t period)
-{
-    bool is_late = at == other && (at == 0 || at >= s->chain->n_units);
-    return at == other + period || is_late;
-}
-
 /* Whether a unit is the one `period` units before, with so many bytes more at its turn. */
 static bool is_alike(const solver *s, uint32_t unit, uint32_t period, uint64_t more)
 {
@@ -361,8 +354,7 @@ static bool is_alike(const solver *s, uint32_t unit, uint32_t period, uint64_t m
               a->forward_bytes == b->forward_bytes && a->last_bytes == b->last_bytes &&
               a->passing_bytes == b->passing_bytes && a->own_bytes == b->own_bytes &&
               a->backward_bytes + more == b->backward_bytes && a->no_start == b->no_start &&
-              reads_alike(s, b->first_reader, a->first_reader, period) &&
-              first[1] - first[0] == before[1] - before[0];
+              a->reader_after == b->reader_after && first[1] - first[0] == before[1] - before[0];
     for (uint32_t i = 0; is && i < first[1] - first[0]; i++) {
         const onv_chain_tensor *v = &s->chain->tensors[before[0] + i],
                                *w = &s->chain->tensors[first[0] + i];

@@ -52,8 +52,9 @@ typedef struct onv_chain_unit {
     uint64_t passing_bytes;  /* while it runs in a checkpoint, and keeps nothing */
     uint64_t own_bytes;      /* what it alone keeps for its backward */
     uint64_t backward_bytes; /* all that stands there in its backward but what is held before it */
-    uint32_t first_reader;   /* second runs of ranges that end up to it run it as if nobody did */
-    bool no_start;           /* no checkpoint may begin here */
+    uint32_t
+        reader_after; /* units: second runs of ranges that end up to there run it as if nobody read it */
+    bool no_start; /* no checkpoint may begin here */
 } onv_chain_unit;
 
 typedef struct onv_chain_reader {

@@ -296,22 +296,30 @@ void onv_ckpt_apply(const onv_ckpt_plan *plan, onv_train_options *options)
     options->offload_until = plan->offload_until;
 }
 
+onv_status onv_ckpt_keep(const onv_ckpt_problem *problem, const bool *is_kept_used,
+                         onv_ckpt_plan *plan, onv_error *err)
+{
+    onv_arena *arena = &problem->model->arena;
+    uint32_t n = plan->n_kept_ops;
+    uint32_t *kept = onv_arena_copy(arena, plan->kept_ops, n * sizeof *kept);
+    plan->segments =
+        onv_arena_copy(arena, plan->segments, plan->n_segments * sizeof *plan->segments);
+    plan->kept_ops = kept;
+    plan->n_kept_ops = 0;
+    if (plan->segments == NULL || kept == NULL) return onv_fail_memory(err);
+    for (uint32_t k = 0; k < n; k++)
+        if (is_kept_used[k]) kept[plan->n_kept_ops++] = kept[k];
+    return ONV_OK;
+}
+
 onv_status onv_ckpt_plans_take(const onv_ckpt_problem *problem, const onv_ckpt_plan *from,
                                onv_ckpt_plans *plans, onv_error *err)
 {
-    onv_arena *arena = &problem->model->arena;
     onv_ckpt_plan plan = *from;
-    uint32_t *kept = onv_arena_copy(arena, from->kept_ops, from->n_kept_ops * sizeof *kept);
     bool *is_used = onv_heap_calloc(from->n_kept_ops + 1, sizeof *is_used);
-    plan.segments =
-        onv_arena_copy(arena, from->segments, from->n_segments * sizeof *from->segments);
-    plan.kept_ops = kept;
-    onv_status status = plan.segments == NULL || kept == NULL || is_used == NULL
-                            ? onv_fail_memory(err)
-                            : onv_ckpt_measure(problem, &plan, is_used, err);
-    plan.n_kept_ops = 0;
-    for (uint32_t k = 0; k < from->n_kept_ops && status == ONV_OK; k++)
-        if (is_used[k]) kept[plan.n_kept_ops++] = kept[k];
+    onv_status status =
+        is_used != NULL ? onv_ckpt_measure(problem, &plan, is_used, err) : onv_fail_memory(err);
+    if (status == ONV_OK) status = onv_ckpt_keep(problem, is_used, &plan, err);
     onv_heap_free(is_used);
     if (status != ONV_OK) return status;
     return onv_vec_push(&plans->at, plan) ? ONV_OK : onv_fail_memory(err);

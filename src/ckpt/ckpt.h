@@ -110,7 +110,10 @@ void onv_ckpt_apply(const onv_ckpt_plan *plan, onv_train_options *options);
 /* Plans of torch.compile at budgets from 1 to 0: compiled_plans.c. */
 onv_status onv_ckpt_compile(const onv_ckpt_problem *problem, onv_compiling *compiling,
                             onv_ckpt_plans *plans, onv_error *err);
-/* Copies the plan's lists into the model's arena, measures, and appends. */
+/* Copies the lists of a plan that was measured into the model's arena: of results those alone that were used. */
+onv_status onv_ckpt_keep(const onv_ckpt_problem *problem, const bool *is_kept_used,
+                         onv_ckpt_plan *plan, onv_error *err);
+/* Measures the plan, and appends it with lists in the model's arena. */
 onv_status onv_ckpt_plans_take(const onv_ckpt_problem *problem, const onv_ckpt_plan *from,
                                onv_ckpt_plans *plans, onv_error *err);
 /* The same for segments alone. Where they are rows of whole modules they run again as

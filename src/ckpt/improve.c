@@ -23,7 +23,7 @@ typedef struct search {
     uint64_t few_macs; /* that are no news */
     onv_tape_segment *segments;
     uint32_t *kept;
-    onv_ckpt_plans made;
+    bool *is_used; /* of what the plan at hand keeps */
 } search;
 
 /* --- Single changes ---------------------------------------------------------------------------- */
@@ -140,11 +140,10 @@ static onv_status offer(search *s, onv_ckpt_plan *plan, onv_error *err)
     s->left -= steps < s->left ? steps : s->left;
     plan->prunes = true; /* as borders are applied */
     plan->sequential = plan->loop_from = 0;
-    ONV_TRY(onv_ckpt_measure(s->problem, plan, NULL, err));
+    ONV_TRY(onv_ckpt_measure(s->problem, plan, s->is_used, err));
     if (is_no_news(s, plan)) return ONV_OK;
-    s->made.at.count = 0;
-    ONV_TRY(onv_ckpt_plans_take(s->problem, plan, &s->made, err));
-    return onv_front_offer(s->front, &s->made.at.at[0], err);
+    ONV_TRY(onv_ckpt_keep(s->problem, s->is_used, plan, err));
+    return onv_front_offer(s->front, plan, err);
 }
 
 /* As many of its changes as the steps allow, evenly. */
@@ -234,15 +233,16 @@ onv_status onv_front_improve(const onv_ckpt_problem *problem, const uint32_t *ca
     if (!problem->places->is_told) return ONV_OK;
     if (s.left > MAX_STEPS) s.left = MAX_STEPS;
     s.kept = onv_heap_calloc((size_t)problem->eager->first_loss_op + 1, sizeof *s.kept);
-    onv_status status = s.kept != NULL ? ONV_OK : onv_fail_memory(err);
+    s.is_used = onv_heap_calloc((size_t)problem->eager->first_loss_op + 1, sizeof *s.is_used);
+    onv_status status = s.kept != NULL && s.is_used != NULL ? ONV_OK : onv_fail_memory(err);
     for (bool ends = false; status == ONV_OK && !ends;) {
         if (!begin_round(&s, &old, &fresh)) status = onv_fail_memory(err);
         ends = fresh.at.count == 0 || s.left == 0;
         if (status == ONV_OK && !ends) status = run_round(&s, &fresh, &old, err);
     }
     onv_heap_free(s.kept);
+    onv_heap_free(s.is_used);
     onv_ckpt_plans_cleanup(&old);
     onv_ckpt_plans_cleanup(&fresh);
-    onv_ckpt_plans_cleanup(&s.made);
     return status;
 }

@@ -353,12 +353,12 @@ static onv_status place_tensors(onv_tape_builder *b, tensor_maker *m, uint32_t *
 /* Where plans are pruned, units run again for readers alone. */
 static void find_first_readers(onv_tape_builder *b, const onv_chain *chain)
 {
-    for (uint32_t u = 0; u < b->n_units; u++) b->units[u].first_reader = b->n_units;
+    for (uint32_t u = 0; u < b->n_units; u++) b->units[u].reader_after = b->n_units;
     for (uint32_t i = 0; i < chain->n_tensors; i++) {
         const onv_chain_tensor *v = &chain->tensors[i];
         onv_chain_unit *unit = &b->units[v->maker];
-        if (v->n_readers > 0 && v->readers[0].unit < unit->first_reader)
-            unit->first_reader = v->readers[0].unit;
+        if (v->n_readers > 0 && v->readers[0].unit - v->maker < unit->reader_after)
+            unit->reader_after = v->readers[0].unit - v->maker;
     }
 }
 

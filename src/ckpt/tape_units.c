@@ -4,15 +4,16 @@
 #include "base/fail.h"
 #include "ckpt/tape_builder.h"
 
-/* By unit: what it keeps, and what crosses into it. */
+/* By unit: what it keeps, what crosses into it, and what that says for the border before it. */
 typedef struct weights {
     uint64_t *kept, *crossed;
+    double *worth;
 } weights;
 
-/* What speaks for the border before a unit: the one that has the least goes first. */
-static double worth_of(const weights *w, uint32_t at)
+/* The border that has the least goes first. */
+static void find_worth(const weights *w, uint32_t at)
 {
-    return ((double)w->kept[at - 1] + (double)w->kept[at]) / ((double)w->crossed[at] + 1);
+    w->worth[at] = ((double)w->kept[at - 1] + (double)w->kept[at]) / ((double)w->crossed[at] + 1);
 }
 
 static void remove_border(onv_tape_builder *b, const weights *w, uint32_t at)
@@ -22,7 +23,9 @@ static void remove_border(onv_tape_builder *b, const weights *w, uint32_t at)
     memmove(&b->first_op[at], &b->first_op[at + 1], behind * sizeof *b->first_op);
     memmove(&w->kept[at], &w->kept[at + 1], (behind - 1) * sizeof *w->kept);
     memmove(&w->crossed[at], &w->crossed[at + 1], (behind - 1) * sizeof *w->crossed);
+    memmove(&w->worth[at], &w->worth[at + 1], (behind - 1) * sizeof *w->worth);
     b->n_units--;
+    for (uint32_t i = at > 1 ? at - 1 : 1; i <= at && i < b->n_units; i++) find_worth(w, i);
 }
 
 /* Of the borders every other one goes. The loss, the last unit, stays alone. */
@@ -50,10 +53,11 @@ static void join_units(onv_tape_builder *b, const weights *w, uint32_t max_units
 {
     enum { MANY = 8 };
     while (b->n_units > MANY * max_units) thin_units(b, w);
+    for (uint32_t i = 1; i < b->n_units; i++) find_worth(w, i);
     while (b->n_units > max_units) {
         uint32_t best = 1;
         for (uint32_t i = 2; i + 1 < b->n_units; i++)
-            if (worth_of(w, i) < worth_of(w, best)) best = i;
+            if (w->worth[i] < w->worth[best]) best = i;
         remove_border(b, w, best);
     }
 }
@@ -62,7 +66,8 @@ static void join_units(onv_tape_builder *b, const weights *w, uint32_t max_units
 static onv_status weigh_units(onv_tape_builder *b, weights *w, onv_error *err)
 {
     *w = (weights){.kept = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units),
-                   .crossed = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units + 1)};
+                   .crossed = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units + 1),
+                   .worth = ONV_ARENA_ARRAY(b->arena, double, b->n_units)};
     bool *seen = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
     if (b->arena->failed) return onv_fail_memory(err);
     for (uint32_t i = 0; i < b->n_ops; i++) {
