@@ -19,7 +19,7 @@ typedef struct onv_making {
     bool *contradicts;   /* inference failed: by node, whether it is wrong without sizes, too */
     onv_model wide;      /* of an engine of 16 bits: the model with floats of 32 */
     bool eager_reported; /* what the export hides from eager PyTorch is among the diagnostics */
-    /* Text that was answered, once each; and where it is made (ask.c). */
+    /* Text that was answered, once each; and where it is made (query.c). */
     onv_arena arena, scratch;
     onv_strings text;
 } onv_making;
@@ -109,6 +109,9 @@ onv_status onv_analysis_find_formulas(const onv_request *from, const onv_options
 onv_status onv_analysis_conclude(const onv_options *options, onv_analysis *analysis,
                                  onv_error *err);
 
+/* Computes the formula of the peak where no report or example needed it so far. */
+onv_status onv_analysis_formula(const onv_analysis *analysis, onv_error *err);
+
 /* Where dims are free and an example is asked for: analyses the model once more with usual sizes (batch
  * 1, sequences of 128, images of 224 x 224), as `analysis->example`. Where none fits, a note says why. */
 onv_status onv_analysis_add_example(const onv_request *from, const onv_options *options,
@@ -152,23 +155,5 @@ onv_status onv_analysis_find_remedies(const onv_request *from, const onv_options
 onv_status onv_analysis_find_ends(onv_analysis *analysis, onv_model *model, const onv_live *live,
                                   onv_runtime_options how, onv_runtime_result *result,
                                   onv_error *err);
-
-/* --- Questions: what is computed for the first one that needs it, and text that is made for an answer (ask.c) --- */
-
-/* Computes the formula of the peak where no report or example needed it so far. */
-onv_status onv_ask_formula(const onv_analysis *analysis, onv_error *err);
-
-/* Looks for the best order and for what changes of the whole model save, once, where all sizes are known. */
-onv_status onv_ask_what_if(const onv_analysis *analysis, onv_error *err);
-
-/* Keeps text that was made in the scratch arena, which is empty then; NULL stays NULL, and comes of a lack of
- * memory. */
-const char *onv_ask_keep(const onv_analysis *analysis, const char *text);
-
-/* Rows for ids. */
-static inline size_t onv_ask_value(onv_value_id id)
-{
-    return onv_is_value(id) ? id.index : ONV_NO_INDEX;
-}
 
 #endif

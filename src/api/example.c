@@ -119,6 +119,17 @@ static void rank_pieces(onv_analysis *analysis)
     }
 }
 
+onv_status onv_analysis_formula(const onv_analysis *analysis, onv_error *err)
+{
+    onv_analysis *of = &analysis->making->analysis;
+    if (of->formula != NULL) return ONV_OK;
+    onv_formula *formula = ONV_ARENA_ARRAY(&of->model.arena, onv_formula, 1);
+    if (formula == NULL) return onv_fail_memory(err);
+    ONV_TRY(onv_formula_compute(&of->model, &of->live, formula, err));
+    of->formula = formula;
+    return ONV_OK;
+}
+
 onv_status onv_analysis_add_example(const onv_request *from, const onv_options *options,
                                     onv_analysis *analysis, onv_error *err)
 {
@@ -131,7 +142,7 @@ onv_status onv_analysis_add_example(const onv_request *from, const onv_options *
                        "%zu dims are free; an example is made for up to %d", n, MOST_DIMS);
         return ONV_OK;
     }
-    ONV_TRY(onv_ask_formula(analysis, err)); /* while there is room for it */
+    ONV_TRY(onv_analysis_formula(analysis, err)); /* while there is room for it */
     onv_dim_binding *dims = ONV_ARENA_ARRAY(&analysis->making->arena, onv_dim_binding, n);
     if (dims == NULL) return onv_fail_memory(err);
     for (size_t i = 0; i < n; i++)

@@ -30,11 +30,26 @@ void onv_analysis_summary_get(const onv_analysis *analysis, onv_summary *summary
     onv_give(summary, size, &full, sizeof full);
 }
 
+/* Keeps text that was made in the scratch arena, which is empty then; NULL stays NULL, and comes of a lack of
+ * memory. */
+static const char *keep(const onv_analysis *analysis, const char *text)
+{
+    onv_making *making = analysis->making;
+    const char *kept = text != NULL ? onv_intern(&making->text, text) : NULL;
+    onv_arena_reset(&making->scratch);
+    return kept;
+}
+
 /* --- Tensors: values of the graph, in the order of the file ------------------------------------ */
 
 size_t onv_analysis_tensor_count(const onv_analysis *analysis)
 {
     return analysis->model.values.count;
+}
+
+static size_t row_of(onv_value_id id)
+{
+    return onv_is_value(id) ? id.index : ONV_NO_INDEX;
 }
 
 static void add_lifetime(const onv_analysis *analysis, onv_tensor_info *info, uint32_t row)
@@ -45,7 +60,7 @@ static void add_lifetime(const onv_analysis *analysis, onv_tensor_info *info, ui
     info->first_step = interval->first;
     info->last_step = interval->last;
     if (interval->becomes != ONV_NO_BUFFER)
-        info->alias_of = onv_ask_value(t->buffers.at[interval->becomes].value);
+        info->alias_of = row_of(t->buffers.at[interval->becomes].value);
     if (analysis->plan_offsets != NULL) info->offset = analysis->plan_offsets[row];
 }
 
@@ -61,8 +76,8 @@ bool onv_analysis_tensor_get(const onv_analysis *analysis, size_t index, onv_ten
     onv_tensor_info full = {
         .name = value->name,
         .kind = onv_view_kind(analysis, id),
-        .dtype = onv_ask_keep(analysis, onv_view_dtype(scratch, &value->type)),
-        .shape = onv_ask_keep(analysis, onv_type_shape_text(&model->dims, scratch, &value->type)),
+        .dtype = keep(analysis, onv_view_dtype(scratch, &value->type)),
+        .shape = keep(analysis, onv_type_shape_text(&model->dims, scratch, &value->type)),
         .bytes = onv_view_bytes(analysis, id, &bytes) ? bytes : ONV_SIZE_UNKNOWN,
         .bound = onv_view_is_bound(analysis, id),
         .is_dropped = !onv_view_is_there(analysis, id),
@@ -148,7 +163,7 @@ size_t onv_analysis_peak_tensor(const onv_analysis *analysis, size_t index)
 {
     const onv_live *live = &analysis->live;
     if (index >= live->n_peak_set) return ONV_NO_INDEX;
-    return onv_ask_value(live->timeline.buffers.at[live->peak_set[index]].value);
+    return row_of(live->timeline.buffers.at[live->peak_set[index]].value);
 }
 
 /* --- Diagnostics ------------------------------------------------------------------------------- */

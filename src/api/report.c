@@ -17,14 +17,42 @@ static onv_report_options complete_options(const onv_report_options *given)
     return options;
 }
 
+/* What a short search for the best order reaches; UINT64_MAX where the user chose an order, or the
+ * graph is too large to look for one on the side. */
+static onv_status peak_of_better_order(onv_analysis *analysis, uint64_t *peak, onv_error *err)
+{
+    enum { MOST_NODES = 20000, EFFORT = 50000 /* some 50 ms */ };
+    const onv_order_options how = {.effort = EFFORT};
+    onv_order_result *order = &analysis->best_order;
+    *peak = UINT64_MAX;
+    if (strcmp(analysis->order.name, "model") != 0 ||
+        analysis->live.timeline.steps.count > MOST_NODES)
+        return ONV_OK;
+    ONV_TRY(onv_order_compute(onv_order_find("optimal"), &analysis->model, &how, order, err));
+    *peak = order->peak_bytes;
+    return ONV_OK;
+}
+
+/* Looks for the best order and for what changes of the whole model save, once, where all sizes are known. */
+static onv_status find_what_if(const onv_analysis *analysis, onv_error *err)
+{
+    onv_analysis *of = &analysis->making->analysis;
+    uint64_t better;
+    if (of->has_what_if || of->live.unknown > 0) return ONV_OK;
+    ONV_TRY(peak_of_better_order(of, &better, err));
+    ONV_TRY(onv_global_savings_compute(&of->model, &of->live, better, &of->global_savings, err));
+    of->has_what_if = true;
+    return ONV_OK;
+}
+
 /* The line of a quiet report has no formula, and nothing that could be otherwise. */
 static onv_status prepare(const onv_analysis *analysis, onv_format format,
                           const onv_report_options *options, onv_error *error)
 {
     if (format == ONV_FORMAT_TEXT && options->verbosity < 0) return ONV_OK;
-    ONV_TRY(onv_ask_formula(analysis, error));
-    ONV_TRY(onv_ask_what_if(analysis, error));
-    return analysis->example != NULL ? onv_ask_what_if(analysis->example, error) : ONV_OK;
+    ONV_TRY(onv_analysis_formula(analysis, error));
+    ONV_TRY(find_what_if(analysis, error));
+    return analysis->example != NULL ? find_what_if(analysis->example, error) : ONV_OK;
 }
 
 static onv_status report(const onv_analysis *const *analyses, size_t count, onv_format format,

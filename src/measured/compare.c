@@ -1,10 +1,114 @@
 #include "measured/compare.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "base/quota.h"
+#include "ir/origin.h"
+
+/* --- What a stack tells of an allocation ---------------------------------------------------------- */
+
+typedef struct stack_hint {
+    onv_measured_kind kind; /* ONV_MEASURED_OTHER: nothing */
+    bool is_in_module;      /* it is of a call of a module */
+    onv_snapshot_frame at;  /* the innermost function of Python; its name may be NULL */
+} stack_hint;
+
+static bool contains(const onv_pickled *text, const char *part)
+{
+    size_t n = strlen(part);
+    if (text == NULL || text->type != ONV_PICKLED_TEXT) return false;
+    for (size_t i = 0; i + n <= text->length; i++)
+        if (memcmp(text->text + i, part, n) == 0) return true;
+    return false;
+}
+
+static bool ends(const onv_pickled *text, const char *part)
+{
+    size_t n = strlen(part);
+    return text != NULL && text->type == ONV_PICKLED_TEXT && text->length >= n &&
+           memcmp(text->text + text->length - n, part, n) == 0;
+}
+
+enum { MOST_FRAMES = 256 };
+
+/* Autograd runs backward on threads of its own, which have no frame of Python. */
+static stack_hint read_stack(const onv_pickled *frames)
+{
+    stack_hint hint = {.kind = ONV_MEASURED_OTHER};
+    onv_snapshot_frame frame;
+    bool is_python = false;
+    if (frames == NULL) return hint;
+    for (uint32_t i = 0; i < MOST_FRAMES && onv_snapshot_frame_at(frames, i, &frame); i++) {
+        if (!ends(frame.file, ".py")) continue;
+        if (!is_python) hint.at = frame;
+        is_python = true;
+        hint.is_in_module |= onv_pickled_is_text(frame.name, "_call_impl");
+        if (hint.kind != ONV_MEASURED_OTHER) continue;
+        if (contains(frame.file, "/optim/"))
+            hint.kind = onv_pickled_is_text(frame.name, "_init_group") ? ONV_MEASURED_OPTIMIZER
+                                                                       : ONV_MEASURED_ACTIVATIONS;
+        if (onv_pickled_is_text(frame.name, "_apply") && ends(frame.file, "nn/modules/module.py"))
+            hint.kind = ONV_MEASURED_PARAMETERS;
+    }
+    if (!is_python) hint.kind = ONV_MEASURED_GRADIENTS;
+    return hint;
+}
+
+/* "function file:line", or "backward"; NULL without memory. */
+static const char *stack_text(const onv_pickled *frames, onv_arena *arena)
+{
+    stack_hint hint = read_stack(frames);
+    const onv_pickled *name = hint.at.name, *file = hint.at.file;
+    if (frames == NULL) return "before the history";
+    if (file == NULL || name == NULL || name->type != ONV_PICKLED_TEXT) return "backward";
+    uint32_t from = 0;
+    for (uint32_t i = 0; i < file->length; i++)
+        if (file->text[i] == '/' || file->text[i] == '\\') from = i + 1;
+    return onv_arena_printf(arena, "%.*s %.*s:%" PRIu64,
+                            (int)(name->length < 200 ? name->length : 200), name->text,
+                            (int)(file->length - from < 200 ? file->length - from : 200),
+                            file->text + from, hint.at.line);
+}
+
+/* --- Names of what a step runs; NULL without memory ---------------------------------------------------------------------------- */
+
+static const char *step_text(const onv_kept_execution *kept, uint32_t step, onv_arena *arena)
+{
+    const onv_step *s = &kept->made.timeline.steps.at[step];
+    bool trains = strcmp(kept->runtime, "train") == 0;
+    const char *node = onv_kept_node(kept, s);
+    return onv_arena_printf(arena, "%s%s%s%s%s", trains ? onv_phase_name((onv_phase)s->phase) : "",
+                            trains ? " of " : "", onv_kept_op(kept, s), node[0] != '\0' ? " " : "",
+                            node);
+}
+
+static const char *step_module(const onv_kept_execution *kept, uint32_t step, onv_arena *arena)
+{
+    const onv_step *s = &kept->made.timeline.steps.at[step];
+    if (!onv_is_node(s->node)) return s->phase == ONV_PHASE_OPTIMIZER ? "(optimizer)" : "(loss)";
+    onv_origin origin = onv_node_origin(kept->model, onv_model_node(kept->model, s->node));
+    if (origin.path == NULL || origin.length == 0) return "";
+    size_t skip = origin.path[0] == origin.separator;
+    return onv_arena_strndup(arena, origin.path + skip, origin.length - skip);
+}
+
+static onv_measured_kind kind_of(const onv_buffer *b)
+{
+    switch ((onv_buffer_kind)b->kind) {
+    case ONV_BUFFER_WEIGHT:
+    case ONV_BUFFER_STATISTIC: return ONV_MEASURED_PARAMETERS;
+    case ONV_BUFFER_GRADIENT: return ONV_MEASURED_GRADIENTS;
+    case ONV_BUFFER_STATE: return ONV_MEASURED_OPTIMIZER;
+    case ONV_BUFFER_INPUT: return ONV_MEASURED_INPUTS;
+    case ONV_BUFFER_WORKSPACE: return ONV_MEASURED_WORKSPACES;
+    default: return ONV_MEASURED_ACTIVATIONS;
+    }
+}
+
+/* --- The comparison ------------------------------------------------------------------------------- */
 
 /* What is less than this part of the peak is not told of where orders part. */
 enum { UNIT = 512, PARTS_OF_NEWS = 1000 };
@@ -111,7 +215,7 @@ static onv_status list_measured(compare *c)
                                           .freed = r->freed,
                                           .id = i,
                                           .partner = ONV_NO_PARTNER};
-        c->to->makes_optimizer_state |= onv_stack_read(r->frames).kind == ONV_MEASURED_OPTIMIZER;
+        c->to->makes_optimizer_state |= read_stack(r->frames).kind == ONV_MEASURED_OPTIMIZER;
         ONV_WORK(onv_pickled_count(r->frames));
     }
     return ONV_OK;
@@ -125,9 +229,9 @@ static onv_status name_step(const compare *c, uint32_t step, onv_measured_partin
     to->found = true;
     to->step = step;
     to->phase = onv_phase_name((onv_phase)s->phase);
-    to->operation = onv_step_text(c->kept, step, c->arena);
+    to->operation = step_text(c->kept, step, c->arena);
     to->node = onv_kept_node(c->kept, s);
-    to->module = onv_step_module(c->kept, step, c->arena);
+    to->module = step_module(c->kept, step, c->arena);
     return to->operation != NULL && to->module != NULL ? ONV_OK : onv_fail_memory(c->err);
 }
 
@@ -151,7 +255,7 @@ static onv_status find_missing(const compare *c, uint32_t j, uint32_t i, bool la
     if (!is_news(c, predicted) && !is_news(c, measured)) return ONV_OK;
     ONV_TRY(name_step(c, step_at(c, j), to));
     to->bytes = (onv_measured_pair){predicted, measured};
-    if (adds) to->where = onv_stack_text(c->s->requests.at[i].frames, c->arena);
+    if (adds) to->where = stack_text(c->s->requests.at[i].frames, c->arena);
     return adds && to->where == NULL ? onv_fail_memory(c->err) : ONV_OK;
 }
 
@@ -175,9 +279,9 @@ static onv_status find_lifetime(const compare *c, uint32_t j, onv_measured_parti
     ONV_TRY(name_step(c, step_at(c, j), to));
     to->is_lifetime = true;
     to->bytes = (onv_measured_pair){bytes, c->s->requests.at[a->partner].bytes};
-    to->where = onv_stack_text(c->s->requests.at[a->partner].frames, c->arena);
-    to->predicted_until = onv_step_text(c->kept, step_at(c, a->freed), c->arena);
-    to->measured_until = onv_step_text(c->kept, step_at(c, freed), c->arena);
+    to->where = stack_text(c->s->requests.at[a->partner].frames, c->arena);
+    to->predicted_until = step_text(c->kept, step_at(c, a->freed), c->arena);
+    to->measured_until = step_text(c->kept, step_at(c, freed), c->arena);
     return to->where != NULL && to->predicted_until != NULL && to->measured_until != NULL
                ? ONV_OK
                : onv_fail_memory(c->err);
@@ -188,7 +292,7 @@ static uint32_t go_to_first_call(const compare *c, uint32_t i)
 {
     const onv_order_of *m = &c->measured;
     while (i > 0 && m->at[i - 1].partner == ONV_NO_PARTNER &&
-           onv_stack_read(c->s->requests.at[i - 1].frames).is_in_module)
+           read_stack(c->s->requests.at[i - 1].frames).is_in_module)
         i--;
     return i;
 }
@@ -235,9 +339,9 @@ static onv_status add_module(compare *c, const char *path, uint64_t predicted, u
 static const char *module_of(const compare *c, uint32_t buffer)
 {
     const onv_buffer *b = &c->t->buffers.at[buffer];
-    onv_measured_kind kind = onv_measured_kind_of(b);
+    onv_measured_kind kind = kind_of(b);
     if (kind == ONV_MEASURED_ACTIVATIONS || kind == ONV_MEASURED_WORKSPACES)
-        return onv_step_module(c->kept, b->first, c->arena);
+        return step_module(c->kept, b->first, c->arena);
     const char *dot = b->label != NULL ? strrchr(b->label, '.') : NULL;
     return dot != NULL ? onv_arena_strndup(c->arena, b->label, (size_t)(dot - b->label)) : "";
 }
@@ -251,7 +355,7 @@ static onv_status list_buffers(compare *c, uint8_t *is_there)
         const onv_buffer *buffer = &c->t->buffers.at[b];
         is_there[b] = is_there[b] && is_block(c, b);
         if (!is_there[b]) continue;
-        onv_measured_kind kind = onv_measured_kind_of(buffer);
+        onv_measured_kind kind = kind_of(buffer);
         c->to->kinds[kind].predicted_bytes += buffer->bytes;
         c->to->rounding.predicted_bytes += c->p->places.at[b].counted - buffer->bytes;
         ONV_TRY(add_module(c, module_of(c, b), buffer->bytes, 0));
@@ -263,7 +367,7 @@ static onv_status list_buffers(compare *c, uint8_t *is_there)
 static onv_status take_partner(compare *c, const onv_snapshot_block *block, uint32_t buffer,
                                uint8_t *is_there)
 {
-    c->to->kinds[onv_measured_kind_of(&c->t->buffers.at[buffer])].measured_bytes += block->bytes;
+    c->to->kinds[kind_of(&c->t->buffers.at[buffer])].measured_bytes += block->bytes;
     ONV_TRY(add_module(c, module_of(c, buffer), 0, block->bytes));
     if (is_there[buffer] == 1) is_there[buffer] = 2; /* on both sides */
     return ONV_OK;
@@ -280,7 +384,7 @@ static onv_status list_blocks(compare *c, uint8_t *is_there)
         uint32_t buffer = place != ONV_NO_PARTNER ? c->predicted.at[place].id : ONV_NO_BUFFER;
         if (buffer != ONV_NO_BUFFER) ONV_TRY(take_partner(c, block, buffer, is_there));
         if (buffer != ONV_NO_BUFFER && is_there[buffer] == 2) continue;
-        onv_stack_hint hint = onv_stack_read(block->frames);
+        stack_hint hint = read_stack(block->frames);
         onv_measured_kind kind = buffer == ONV_NO_BUFFER ? hint.kind : ONV_N_MEASURED_KINDS;
         if (!add(&c->blocks, block->bytes, i, kind)) return onv_fail_memory(c->err);
     }
@@ -305,7 +409,7 @@ static onv_status pair(compare *c, entry *block, entry *buffer)
 {
     const onv_buffer *b = &c->t->buffers.at[buffer->id];
     block->is_paired = buffer->is_paired = true;
-    c->to->kinds[onv_measured_kind_of(b)].measured_bytes += block->bytes;
+    c->to->kinds[kind_of(b)].measured_bytes += block->bytes;
     return add_module(c, module_of(c, buffer->id), 0, block->bytes);
 }
 
@@ -339,13 +443,13 @@ static onv_status list_single(compare *c, const entry *e, bool is_measured)
         row.what = e->kind < ONV_N_MEASURED_KINDS
                        ? onv_measured_kind_name((onv_measured_kind)e->kind)
                        : "lives longer than predicted";
-        row.where = onv_stack_text(block->frames, c->arena);
+        row.where = stack_text(block->frames, c->arena);
         if (e->kind < ONV_N_MEASURED_KINDS) c->to->kinds[e->kind].measured_bytes += e->bytes;
         if (e->kind < ONV_N_MEASURED_KINDS) ONV_TRY(add_module(c, "(no partner)", 0, e->bytes));
     } else {
         const onv_buffer *b = &c->t->buffers.at[e->id];
         row.what = b->label != NULL ? b->label : onv_buffer_kind_name((onv_buffer_kind)b->kind);
-        row.where = onv_step_text(c->kept, b->first, c->arena);
+        row.where = step_text(c->kept, b->first, c->arena);
     }
     if (row.where == NULL) return onv_fail_memory(c->err);
     return (is_measured ? onv_vec_push(&c->to->only_measured, row)
@@ -439,8 +543,8 @@ static onv_status name_peaks(compare *c)
         s->peak_requests > 0 ? s->requests.at[s->peak_requests - 1].frames : NULL;
     uint32_t step = c->p->events.count > 0 ? c->p->events.at[c->peak_event].step : 0;
     c->to->measured_peak =
-        s->has_history ? onv_stack_text(frames, c->arena) : "the moment of the snapshot";
-    c->to->predicted_peak = onv_step_text(c->kept, step, c->arena);
+        s->has_history ? stack_text(frames, c->arena) : "the moment of the snapshot";
+    c->to->predicted_peak = step_text(c->kept, step, c->arena);
     return c->to->measured_peak != NULL && c->to->predicted_peak != NULL ? ONV_OK
                                                                          : onv_fail_memory(c->err);
 }

@@ -8,26 +8,6 @@
 onv_status onv_measured_compare(const onv_measured_request *request, const onv_snapshot *snapshot,
                                 onv_measured *measured, onv_error *err);
 
-/* --- Parts of it ------------------------------------------------------------------------------- */
-
-/* What a stack tells of an allocation. */
-typedef struct onv_stack_hint {
-    onv_measured_kind kind; /* ONV_MEASURED_OTHER: nothing */
-    bool is_in_module;      /* it is of a call of a module */
-    onv_snapshot_frame at;  /* the innermost function of Python; its name may be NULL */
-} onv_stack_hint;
-
-onv_stack_hint onv_stack_read(const onv_pickled *frames);
-
-/* "function file:line", or "backward"; NULL without memory. */
-const char *onv_stack_text(const onv_pickled *frames, onv_arena *arena);
-
-/* The predicted side: names of what a step runs. NULL without memory. */
-const char *onv_step_text(const onv_kept_execution *kept, uint32_t step, onv_arena *arena);
-const char *onv_step_module(const onv_kept_execution *kept, uint32_t step, onv_arena *arena);
-
-onv_measured_kind onv_measured_kind_of(const onv_buffer *b);
-
 /* --- Two orders of allocations, laid side by side --------------------------------------------------- */
 
 #define ONV_NO_PARTNER UINT32_MAX

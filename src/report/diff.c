@@ -225,12 +225,9 @@ static const char *peak_node(const onv_view *view)
 
 static void write_peaks(const onv_view *a, const onv_view *b, const onv_page *page)
 {
-    onv_page_item(page);
-    onv_write_text(page->out, "peak: ");
-    const char *text = onv_page_print(page, "at step %lu, %s, before; at step %lu, %s",
-                                      (unsigned long)a->live.peak_step, peak_node(a),
-                                      (unsigned long)b->live.peak_step, peak_node(b));
-    onv_page_wrapped(page, text, 8, 4);
+    onv_page_say(page, "peak: at step %lu, %s, before; at step %lu, %s",
+                 (unsigned long)a->live.peak_step, peak_node(a), (unsigned long)b->live.peak_step,
+                 peak_node(b));
 }
 
 static const char *change_text(const onv_page *page, const onv_diff_row *row, uint64_t before,

@@ -1,4 +1,4 @@
-/* What stands between the passes, as text that other programs take: intervals, offsets, trace. */
+/* What stands between the passes, as text that other programs take: intervals, offsets, traces, replays, bytes by node. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -189,4 +189,58 @@ onv_status onv_format_dump_trace_write(const onv_report_job *job)
         write_event(job->out, t, &events.at[i]);
     onv_vec_cleanup(&events);
     return status;
+}
+
+/* --- Replays: what was held at each step, predicted next to measured --------------------------------- */
+
+static void write_replay(onv_writer *out, const onv_replay_result *r)
+{
+    for (uint32_t s = 0; s < r->n_steps && !out->failed; s++)
+        onv_write_format(
+            out, "%s,%s,%s,%lu,%llu,%llu,%llu,%llu\n", r->runtime, r->plan != NULL ? r->plan : "",
+            r->mode, (unsigned long)s, (unsigned long long)r->predicted_held_at[s],
+            (unsigned long long)r->measured_held_at[s], (unsigned long long)r->predicted_live_at[s],
+            (unsigned long long)r->measured_live_at[s]);
+}
+
+onv_status onv_format_dump_replay_write(const onv_report_job *job)
+{
+    const onv_replays *replays = &job->views[0]->replays;
+    if (job->count > 1)
+        return onv_fail(job->err, ONV_ERR_USAGE, "the replay dump takes one model at a time");
+    if (replays->kind == NULL)
+        return onv_fail(job->err, ONV_ERR_USAGE, "the replay dump needs a replay");
+    onv_write_text(job->out, "runtime,plan,mode,step,predicted_bytes,measured_bytes,"
+                             "predicted_live_bytes,measured_live_bytes\n");
+    for (size_t i = 0; i < replays->results.count; i++)
+        write_replay(job->out, &replays->results.at[i]);
+    return ONV_OK;
+}
+
+/* --- Bytes by node, as ONNX Runtime's partitioning by resources reads them ------------------------ */
+
+onv_status onv_format_ort_partition_write(const onv_report_job *job)
+{
+    const onv_ort_node_stats *stats = &job->views[0]->node_stats;
+    if (job->count > 1)
+        return onv_fail(job->err, ONV_ERR_USAGE, "statistics by node are of one model at a time");
+    if (stats->rows == NULL)
+        return onv_fail(job->err, ONV_ERR_USAGE, "statistics by node were not asked for");
+    onv_write_text(job->out, "#name,input_sizes,initializers_sizes,total_dynamic_sizes,"
+                             "total_temp_allocations\n");
+    for (uint32_t i = 0; i < stats->count && !job->out->failed; i++) {
+        const onv_ort_node_stat *row = &stats->rows[i];
+        /* A name as it is: ONNX Runtime looks it up. One such line and it refuses the file. */
+        if (strpbrk(row->name, ",\r\n") != NULL)
+            return onv_fail(job->err, ONV_ERR_MODEL,
+                            "the name of node '%s' has a comma or a line break, and ONNX Runtime "
+                            "cannot read statistics with such names: rename the node",
+                            row->name);
+        onv_write_text(job->out, row->name);
+        onv_write_format(job->out, "_%llu,%llu,0,%llu,%llu\n", (unsigned long long)row->hash,
+                         (unsigned long long)row->input_bytes,
+                         (unsigned long long)row->dynamic_bytes,
+                         (unsigned long long)row->temporary_bytes);
+    }
+    return ONV_OK;
 }

@@ -93,11 +93,10 @@ onv_format_fn onv_format_text_add, onv_format_text_end, onv_format_json_begin, o
     onv_format_dump_plan_write, onv_format_dump_trace_write, onv_format_dump_replay_write,
     onv_format_checkpoints_write, onv_format_checkpoints_python_write,
     onv_format_ort_partition_write, onv_format_formula_write, onv_format_formula_python_write,
-    onv_format_formula_c_write, onv_format_markdown_add, onv_format_markdown_end,
-    onv_format_diff_write, onv_format_diff_json_write, onv_format_measured_write,
-    onv_format_onnx_write, onv_format_dump_header_write, onv_format_svg_write,
-    onv_format_html_write, onv_format_memory_viz_write, onv_format_perfetto_write,
-    onv_format_model_explorer_write;
+    onv_format_formula_c_write, onv_format_diff_write, onv_format_diff_json_write,
+    onv_format_measured_write, onv_format_onnx_write, onv_format_dump_header_write,
+    onv_format_svg_write, onv_format_html_write, onv_format_memory_viz_write,
+    onv_format_perfetto_write, onv_format_model_explorer_write;
 
 /* onv_page_write, to a writer. */
 onv_status onv_page_around(const char *title, const char *json, const char *still, onv_writer *out,

@@ -142,6 +142,21 @@ static void write_tensors(onv_json *json, const onv_view *view)
                 ONV_JSON_ROW(json, INLINE) write_tensor(json, view, (onv_value_id){i});
 }
 
+/* By step: how many values of unknown size are live. NULL without memory. */
+static uint32_t *count_unsized(const onv_view *view, onv_arena *arena)
+{
+    const onv_timeline *t = &view->live.timeline;
+    uint32_t *counts = ONV_ARENA_ARRAY(arena, uint32_t, t->steps.count + 1);
+    if (counts == NULL) return NULL;
+    for (uint32_t i = 0; i < t->buffers.count; i++) {
+        if (t->buffers.at[i].sized) continue;
+        counts[t->buffers.at[i].first]++;
+        counts[t->buffers.at[i].last + 1]--; /* wraps back in the sums */
+    }
+    for (uint32_t s = 1; s < t->steps.count; s++) counts[s] += counts[s - 1];
+    return counts;
+}
+
 static void write_nodes(onv_json *json, const onv_view *view)
 {
     const onv_live *live = &view->live;
@@ -150,7 +165,7 @@ static void write_nodes(onv_json *json, const onv_view *view)
     onv_arena_init(&arena, SIZE_MAX);
     const uint32_t *unsized = NULL;
     if (live->unknown > 0) {
-        unsized = onv_view_count_unsized(view, &arena);
+        unsized = count_unsized(view, &arena);
         if (unsized == NULL) json->out_of_memory = true;
     }
     ONV_JSON_ROWS(json, "nodes", s, live->timeline.steps.count, INLINE) {
@@ -170,6 +185,37 @@ static void write_nodes(onv_json *json, const onv_view *view)
     onv_arena_cleanup(&arena);
 }
 
+static const char *region_kind(const onv_region *region)
+{
+    static const char *const kinds[] = {[ONV_REGION_SEQUENCE] = "branch",
+                                        [ONV_REGION_ALTERNATIVES] = "alternatives",
+                                        [ONV_REGION_LOOP] = "loop"};
+    return kinds[region->kind];
+}
+
+/* The name of the node that a region is of; where it has none, the path prefix that the values inside carry. NULL
+ * without memory. */
+static const char *region_owner(const onv_view *view, const onv_region *region, onv_arena *arena)
+{
+    const onv_node *node = onv_model_node(&view->model, region->node);
+    const char *path = node->name;
+    for (uint32_t i = 0; path[0] == '\0' && i < node->n_attrs; i++)
+        if (node->attrs[i].kind == ONV_ATTR_GRAPH)
+            path = onv_model_graph(&view->model, node->attrs[i].graph)->name;
+    const char *end = path != node->name ? strrchr(path, '/') : NULL;
+    return end != NULL ? onv_arena_strndup(arena, path, (size_t)(end - path)) : node->name;
+}
+
+/* How often a loop runs. */
+static onv_dim region_trips(const onv_view *view, const onv_region *region)
+{
+    const onv_node *node = onv_model_node(&view->model, region->node);
+    const onv_attr *body = onv_node_attr(node, region->label);
+    /* A node of an unknown operator may have several bodies in one attribute: those say nothing. */
+    if (body == NULL || body->kind != ONV_ATTR_GRAPH) return ONV_DIM_UNKNOWN;
+    return onv_view_dim(view, onv_model_graph(&view->model, body->graph)->trips);
+}
+
 /* Branches and bodies; steps are those of `nodes`. Without control flow the part is absent. */
 static void write_regions(onv_json *json, const onv_view *view)
 {
@@ -178,15 +224,15 @@ static void write_regions(onv_json *json, const onv_view *view)
     ONV_JSON_ROWS(json, "regions", i, t->regions.count, INLINE) {
         const onv_region *r = &t->regions.at[i];
         bool has_steps = r->end > r->first, has_parent = r->parent != ONV_NO_REGION;
-        onv_json_put_string(json, "kind", onv_view_region_kind(r));
-        onv_json_put_string(json, "node", onv_view_region_owner(view, r, json->scratch));
+        onv_json_put_string(json, "kind", region_kind(r));
+        onv_json_put_string(json, "node", region_owner(view, r, json->scratch));
         onv_json_put_string(json, "attribute", r->label);
         onv_json_put_known(json, "first_step", has_steps, r->first);
         onv_json_put_known(json, "last_step", has_steps, has_steps ? r->end - 1 : 0);
         onv_json_put_known(json, "parent", has_parent, has_parent ? r->parent : 0);
         if (r->kind == ONV_REGION_LOOP) {
             onv_json_key(json, "trips");
-            onv_json_dim(json, &view->model.dims, onv_view_region_trips(view, r));
+            onv_json_dim(json, &view->model.dims, region_trips(view, r));
         }
         end_element(json);
     }

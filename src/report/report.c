@@ -24,7 +24,7 @@ static const onv_report_format formats[] = {
     [ONV_FORMAT_FORMULA] = {.end = onv_format_formula_write},
     [ONV_FORMAT_FORMULA_PYTHON] = {.end = onv_format_formula_python_write},
     [ONV_FORMAT_FORMULA_C] = {.end = onv_format_formula_c_write},
-    [ONV_FORMAT_MARKDOWN] = {.add = onv_format_markdown_add, .end = onv_format_markdown_end},
+    [ONV_FORMAT_MARKDOWN] = {.add = onv_format_text_add, .end = onv_format_text_end},
     [ONV_FORMAT_DIFF] = {.end = onv_format_diff_write},
     [ONV_FORMAT_DIFF_MARKDOWN] = {.end = onv_format_diff_write},
     [ONV_FORMAT_DIFF_JSON] = {.end = onv_format_diff_json_write},

@@ -85,7 +85,7 @@ void onv_write_title(const onv_view *view, const onv_page *page)
     onv_page_line(page);
 }
 
-void onv_write_model(const onv_view *view, const onv_page *page)
+static void write_model(const onv_view *view, const onv_page *page)
 {
     const onv_model *model = &view->model;
     const onv_live *live = &view->live;
@@ -121,7 +121,7 @@ const char *onv_macs_text(const onv_view *view, const onv_page *page)
 
 /* --- Memory ------------------------------------------------------------------------------------ */
 
-void onv_write_memory(const onv_view *view, const onv_page *page, const onv_footprint *footprint)
+static void write_memory(const onv_view *view, const onv_page *page, const onv_footprint *footprint)
 {
     const onv_live *live = &view->live;
     onv_page_text(page, ONV_STYLE_TITLE, "Memory of the graph");
@@ -334,21 +334,37 @@ static void write_quiet(const onv_view *view, const onv_page *page)
     onv_write_requests(view, page, false);
 }
 
-/* What the sizes of tensors decide. */
+/* What a comment has room for: at most 25 lines. */
+static void write_comment(const onv_view *view, const onv_page *page)
+{
+    enum { MOST_WARNINGS = 12 };
+    onv_write_text(page->out, "### ");
+    onv_write_title(view, page);
+    onv_page_line(page);
+    onv_write_answer_line(view, page);
+    onv_page_line(page);
+    onv_write_gate(view, page);
+    for (uint32_t i = 0; i < view->answer.n_warnings && i < MOST_WARNINGS; i++)
+        onv_write_format(page->out, "%s%s", i == 0 ? "\nWarnings: " : ", ",
+                         view->answer.warnings[i]);
+    if (view->answer.n_warnings > 0) onv_page_line(page);
+}
+
+/* What the sizes of tensors decide. Of these a summary has what a pull request is about. */
 static void write_sizes(const onv_view *view, const onv_page *page,
-                        const onv_report_options *options)
+                        const onv_report_options *options, bool is_summary)
 {
     onv_footprint footprint;
     if (!onv_footprint_make(&footprint, view, page)) return;
     bool verbose = options->verbosity > 0;
-    onv_page_line(page);
-    onv_write_memory(view, page, &footprint);
+    if (!is_summary) onv_page_line(page);
+    write_memory(view, page, &footprint);
     onv_write_quantized(view, page);
     onv_write_kv_cache(view, page);
     /* While dims are free the peak of what has a size says nothing about the peak to come. */
     bool is_arbitrary =
         footprint.measure == ONV_MEASURE_AT_LEAST && view->infer.free_dims.count > 0;
-    if (footprint.n_peak_set > 0 && !is_arbitrary) {
+    if (footprint.n_peak_set > 0 && !is_arbitrary && !is_summary) {
         onv_page_line(page);
         write_peak(view, page, &footprint, verbose);
         onv_page_line(page);
@@ -357,37 +373,46 @@ static void write_sizes(const onv_view *view, const onv_page *page,
     onv_write_comparison_runtimes(view, page);
     onv_write_gate(view, page);
     onv_write_measured(view, page);
-    onv_write_advice(view, page, verbose);
-    onv_write_replays(view, page, verbose);
-    write_largest(view, page, options->top == 0 ? 10 : options->top);
-    onv_write_global_savings(view, page);
+    if (!is_summary) {
+        onv_write_advice(view, page, verbose);
+        onv_write_replays(view, page, verbose);
+        write_largest(view, page, options->top == 0 ? 10 : options->top);
+        onv_write_global_savings(view, page);
+    }
     onv_write_savings(view, page);
 }
 
 void onv_write_view(const onv_view *view, const onv_page *page, const onv_report_options *options)
 {
+    bool is_summary = onv_page_is_markdown(page);
+    bool verbose = options->verbosity > 0 && !is_summary;
+    if (is_summary) onv_write_text(page->out, "### ");
     onv_write_title(view, page);
     onv_write_answer(view, page);
-    onv_write_training(view, page, options->verbosity > 0);
-    onv_write_model(view, page);
-    onv_write_open(view, page);
+    onv_write_training(view, page, verbose);
+    write_model(view, page);
+    if (!is_summary) onv_write_open(view, page);
     if (view->example != NULL) onv_write_example_title(view->example, page);
     if (view->example != NULL) onv_write_answer(view->example, page);
-    write_sizes(onv_view_sized(view), page, options);
-    onv_write_requests(view, page, options->verbosity > 0);
-    onv_write_notes(onv_view_sized(view), page, options->verbosity > 0);
+    write_sizes(onv_view_sized(view), page, options, is_summary);
+    if (!is_summary) onv_write_requests(view, page, verbose);
+    onv_write_notes(onv_view_sized(view), page, verbose);
 }
 
 onv_status onv_format_text_add(const onv_report_job *job)
 {
     const onv_page page = onv_report_page(job);
-    if (job->options->verbosity < 0) {
+    bool is_markdown = onv_page_is_markdown(&page), is_quiet = job->options->verbosity < 0;
+    if (is_quiet && !is_markdown) {
         write_quiet(job->views[0], &page);
         return ONV_OK;
     }
-    onv_write_between(job, "\n\n");
-    onv_write_view(job->views[0], &page, job->options);
-    return job->expected > 1 ? onv_compare(job, &page) : ONV_OK;
+    onv_write_between(job, is_markdown ? "\n" : "\n\n");
+    if (is_quiet)
+        write_comment(job->views[0], &page);
+    else
+        onv_write_view(job->views[0], &page, job->options);
+    return job->expected > 1 && !is_markdown ? onv_compare(job, &page) : ONV_OK;
 }
 
 onv_status onv_format_text_end(const onv_report_job *job)

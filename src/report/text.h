@@ -6,16 +6,14 @@
 #include "report/footprint.h"
 #include "report/format.h"
 
-/* The text report of a model. */
+/* The text report of a model; on a page of Markdown a summary for a pull request: what the model needs, whether it fits, what grew. */
 void onv_write_view(const onv_view *view, const onv_page *page, const onv_report_options *options);
 
 /* "4.09 G", ">= 1.20 M", "?". */
 const char *onv_macs_text(const onv_view *view, const onv_page *page);
 
-/* The file; what is in it and what was bound; the sums of its memory in the graph's own terms. */
+/* The file. */
 void onv_write_title(const onv_view *view, const onv_page *page);
-void onv_write_model(const onv_view *view, const onv_page *page);
-void onv_write_memory(const onv_view *view, const onv_page *page, const onv_footprint *footprint);
 
 /* The symbols that are free and the options that bind them; where sizes follow from them, the formula of
  * the peak, and the command with sizes for all. */

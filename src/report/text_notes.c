@@ -44,8 +44,7 @@ static void write_loading(const onv_view *view, const onv_page *page)
         if (!is_of_loading(diag)) continue;
         if (!has_heading) write_heading(page, "Will ONNX Runtime load it?");
         has_heading = true;
-        onv_page_item(page);
-        onv_page_wrapped(page, diag->message, 2, 4);
+        onv_page_sentence(page, diag->message);
     }
 }
 

@@ -22,15 +22,9 @@ void onv_write_quantized(const onv_view *view, const onv_page *page)
     uint64_t others = q->bytes_left - q->bytes_tables - q->bytes_convolutions;
     if (others > 0) onv_table_fact(&table, page, "others", others, "as they were: norms, biases");
     onv_table_finish(&table, page);
-    onv_page_item(page);
-    onv_page_wrapped(
-        page,
-        onv_page_print(
-            page,
-            "torch: as bitsandbytes has linear layers but the last one; ort: %s in blocks "
-            "of %lu",
-            q->format->ort_op, (unsigned long)q->format->ort_block),
-        2, 4);
+    onv_page_say(
+        page, "torch: as bitsandbytes has linear layers but the last one; ort: %s in blocks of %lu",
+        q->format->ort_op, (unsigned long)q->format->ort_block);
 }
 
 /* --- The cache --------------------------------------------------------------------------------- */

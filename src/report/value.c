@@ -184,50 +184,6 @@ const char *onv_view_node_name(const onv_view *view, const onv_node *node)
     return "";
 }
 
-/* --- Steps and regions ------------------------------------------------------------------------- */
-
-uint32_t *onv_view_count_unsized(const onv_view *view, onv_arena *arena)
-{
-    const onv_timeline *t = &view->live.timeline;
-    uint32_t *counts = ONV_ARENA_ARRAY(arena, uint32_t, t->steps.count + 1);
-    if (counts == NULL) return NULL;
-    for (uint32_t i = 0; i < t->buffers.count; i++) {
-        if (t->buffers.at[i].sized) continue;
-        counts[t->buffers.at[i].first]++;
-        counts[t->buffers.at[i].last + 1]--; /* wraps back in the sums */
-    }
-    for (uint32_t s = 1; s < t->steps.count; s++) counts[s] += counts[s - 1];
-    return counts;
-}
-
-const char *onv_view_region_kind(const onv_region *region)
-{
-    static const char *const kinds[] = {[ONV_REGION_SEQUENCE] = "branch",
-                                        [ONV_REGION_ALTERNATIVES] = "alternatives",
-                                        [ONV_REGION_LOOP] = "loop"};
-    return kinds[region->kind];
-}
-
-const char *onv_view_region_owner(const onv_view *view, const onv_region *region, onv_arena *arena)
-{
-    const onv_node *node = onv_model_node(&view->model, region->node);
-    const char *path = node->name;
-    for (uint32_t i = 0; path[0] == '\0' && i < node->n_attrs; i++)
-        if (node->attrs[i].kind == ONV_ATTR_GRAPH)
-            path = onv_model_graph(&view->model, node->attrs[i].graph)->name;
-    const char *end = path != node->name ? strrchr(path, '/') : NULL;
-    return end != NULL ? onv_arena_strndup(arena, path, (size_t)(end - path)) : node->name;
-}
-
-onv_dim onv_view_region_trips(const onv_view *view, const onv_region *region)
-{
-    const onv_node *node = onv_model_node(&view->model, region->node);
-    const onv_attr *body = onv_node_attr(node, region->label);
-    /* A node of an unknown operator may have several bodies in one attribute: those say nothing. */
-    if (body == NULL || body->kind != ONV_ATTR_GRAPH) return ONV_DIM_UNKNOWN;
-    return onv_view_dim(view, onv_model_graph(&view->model, body->graph)->trips);
-}
-
 onv_value_id onv_view_bound_input(const onv_view *view, const onv_bound *bound)
 {
     const onv_graph *graph = onv_model_graph(&view->model, (onv_graph_id){0});

@@ -61,19 +61,6 @@ const char *onv_view_size(const onv_view *view, const onv_page *page, onv_value_
 /* A node's name, or that of its first output where it has none. */
 const char *onv_view_node_name(const onv_view *view, const onv_node *node);
 
-/* By step: how many values of unknown size are live. NULL without memory. */
-uint32_t *onv_view_count_unsized(const onv_view *view, onv_arena *arena);
-
-/* "branch", "alternatives", "loop". */
-const char *onv_view_region_kind(const onv_region *region);
-
-/* The name of the node that a region is of; where it has none, the path prefix that the values inside carry. NULL
- * without memory. */
-const char *onv_view_region_owner(const onv_view *view, const onv_region *region, onv_arena *arena);
-
-/* How often a loop runs. */
-onv_dim onv_view_region_trips(const onv_view *view, const onv_region *region);
-
 /* The input whose whole shape was given; ONV_NO_VALUE for a dim. */
 onv_value_id onv_view_bound_input(const onv_view *view, const onv_bound *bound);
 
