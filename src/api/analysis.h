@@ -99,7 +99,7 @@ onv_status onv_fail_unsized(const onv_analysis *analysis, const char *what, onv_
 onv_status onv_analysis_find_context(const onv_request *from, const onv_options *options,
                                      onv_analysis *analysis, onv_error *err);
 
-/* --- On top of the passes, each in a file of its name: example.c, baseline.c, savings.c, sessions.c, unbound.c, remedies.c --- */
+/* --- On top of the passes, each in a file of its name: example.c, baseline.c, savings.c, sessions.c, load_model.c, remedies.c --- */
 
 /* Formulas of what the runtimes that are named hold, where that was asked for and dims are free. Needs the example. */
 onv_status onv_analysis_find_formulas(const onv_request *from, const onv_options *options,

@@ -1,4 +1,5 @@
-/* What can be asked of the model itself: its external files, tensors, the peak, diagnostics. */
+/* What can be asked of an analysis: of the model itself (its external files, tensors, the peak, diagnostics), the answer,
+ * the table of modules. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,6 +7,8 @@
 
 #include "api/analysis.h"
 #include "api/sized.h"
+#include "base/fail.h"
+#include "report/modules.h"
 #include "report/value.h"
 
 void onv_analysis_summary_get(const onv_analysis *analysis, onv_summary *summary, size_t size)
@@ -180,4 +183,150 @@ bool onv_analysis_diagnostic_get(const onv_analysis *analysis, size_t index,
         .message = diag->message,
     };
     return onv_give(diagnostic, size, &full, sizeof full);
+}
+
+/* --- The answer ------------------------------------------------------------------------------- */
+
+bool onv_analysis_answer_get(const onv_analysis *analysis, onv_answer_info *info, size_t size)
+{
+    const onv_answer *a = &analysis->answer;
+    const onv_replays *replays = &analysis->replays;
+    onv_answer_info full = {.gpu = a->gpu,
+                            .gpu_assumed = a->is_assumed,
+                            .has_verdict = a->verdict != ONV_VERDICT_NONE,
+                            .fits = a->verdict == ONV_VERDICT_FITS,
+                            .fits_some = a->fits_some,
+                            .fits_by_release = a->verdict == ONV_VERDICT_FITS_BY_RELEASE,
+                            .runtimes = a->n_rows,
+                            .devices = a->n_devices,
+                            .usual_devices = a->n_usual,
+                            .warnings = a->n_warnings,
+                            .is_contradicted = analysis->measured.is_outside,
+                            .out_of_memory = replays->kind != NULL && replays->out_of_memory};
+    full.is_contradicted |= replays->kind != NULL && !replays->agrees;
+    for (size_t i = 0; i < a->n_rows; i++) full.out_of_memory |= a->rows[i].out_of_memory;
+    if (a->n_rows > 0) {
+        const onv_answer_row *row = &a->rows[a->largest];
+        full.runtime = row->runtime;
+        full.low_bytes = row->total.low;
+        full.high_bytes = row->total.high;
+        full.set_by = row->set_by;
+    }
+    return onv_give(info, size, &full, sizeof full);
+}
+
+bool onv_analysis_answer_runtime_get(const onv_analysis *analysis, size_t index,
+                                     onv_answer_runtime_info *info, size_t size)
+{
+    if (index >= analysis->answer.n_rows) return false;
+    const onv_answer_row *row = &analysis->answer.rows[index];
+    onv_answer_runtime_info full = {.name = row->runtime,
+                                    .low_bytes = row->total.low,
+                                    .high_bytes = row->total.high,
+                                    .weight_bytes = row->weight_bytes,
+                                    .live_low = row->live.low,
+                                    .live_high = row->live.high,
+                                    .reserved_low = row->reserved.low,
+                                    .reserved_high = row->reserved.high,
+                                    .library_bytes = row->library_bytes,
+                                    .context_low = row->context.low,
+                                    .context_high = row->context.high,
+                                    .set_by = row->set_by,
+                                    .out_of_memory = row->out_of_memory};
+    return onv_give(info, size, &full, sizeof full);
+}
+
+static onv_fit_info fit_of(const onv_fit *fit)
+{
+    return (onv_fit_info){.budget = fit->budget_bytes,
+                          .usable = fit->usable_bytes,
+                          .fits = fit->all.fits,
+                          .fits_by_release = fit->all.fits_by_release,
+                          .max_batch = fit->all.max_batch,
+                          .max_batch_by_release = fit->all.max_batch_by_release,
+                          .has_max_batch = fit->has_max_batch,
+                          .max_dim = fit->max_dim,
+                          .margin_percent = fit->margin_percent};
+}
+
+bool onv_analysis_answer_device_get(const onv_analysis *analysis, size_t index,
+                                    onv_answer_device_info *info, size_t size)
+{
+    const onv_answer *a = &analysis->answer;
+    if (index >= a->n_devices + a->n_usual) return false;
+    const onv_answer_device *device = &a->devices[index];
+    onv_answer_device_info full = {.name = device->name,
+                                   .gpu = device->gpu,
+                                   .gpu_assumed = device->is_assumed,
+                                   .runtime = a->rows[device->largest].runtime,
+                                   .low_bytes = device->totals[device->largest].low,
+                                   .high_bytes = device->totals[device->largest].high,
+                                   .fit = fit_of(device->fit)};
+    return onv_give(info, size, &full, sizeof full);
+}
+
+bool onv_analysis_growth_get(const onv_analysis *analysis, size_t index, onv_growth_info *info,
+                             size_t size)
+{
+    if (index >= analysis->gate.n_rows) return false;
+    const onv_gate_row *row = &analysis->gate.rows[index];
+    onv_growth_info full = {row->what, row->before_bytes, row->after_bytes, row->exceeds};
+    return onv_give(info, size, &full, sizeof full);
+}
+
+/* --- The table of modules, which is made for who asks ----------------------------------------- */
+
+struct onv_module_table {
+    onv_arena arena;
+    onv_modules modules;
+};
+
+static bool make(onv_module_table *made, const onv_analysis *analysis, unsigned depth)
+{
+    const onv_report_options options = onv_report_options_default();
+    onv_page page = onv_page_make(NULL, &made->arena, &options);
+    onv_arena_init(&made->arena, SIZE_MAX);
+    return onv_modules_init(&made->modules, analysis, &page, depth) && !made->arena.failed;
+}
+
+onv_status onv_module_table_new(const onv_analysis *analysis, unsigned depth,
+                                onv_module_table **table, onv_error *error)
+{
+    if (error != NULL) *error = (onv_error){0};
+    onv_watch watch = analysis->making->watch;
+    onv_watch_resume(&watch);
+    *table = onv_heap_calloc(1, sizeof **table);
+    if (*table != NULL && !make(*table, analysis, depth)) {
+        onv_module_table_destroy(*table);
+        *table = NULL;
+    }
+    onv_status status = *table != NULL ? ONV_OK : onv_fail_memory(error);
+    status = onv_watch_leave(&watch, status, error);
+    if (status == ONV_OK) return ONV_OK;
+    onv_module_table_destroy(*table);
+    *table = NULL;
+    return status;
+}
+
+void onv_module_table_destroy(onv_module_table *table)
+{
+    if (table == NULL) return;
+    onv_modules_cleanup(&table->modules);
+    onv_arena_cleanup(&table->arena);
+    onv_heap_free(table);
+}
+
+bool onv_module_table_get(const onv_module_table *table, size_t index, onv_module_info *info,
+                          size_t size)
+{
+    if (index >= table->modules.list.count) return false;
+    const onv_module *m = &table->modules.list.at[index];
+    onv_module_info full = {.name = m->name,
+                            .parent = index > 0 ? m->parent : ONV_NO_INDEX,
+                            .depth = m->depth,
+                            .parameters = m->params,
+                            .macs = m->macs_known ? m->macs : ONV_SIZE_UNKNOWN,
+                            .activation_bytes = m->activation.fixed,
+                            .own_steps = m->own_steps};
+    return onv_give(info, size, &full, sizeof full);
 }

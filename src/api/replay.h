@@ -2,7 +2,7 @@
 #ifndef ONV_API_REPLAY_H
 #define ONV_API_REPLAY_H
 
-#include "device/replays.h"
+#include "device/replay.h"
 #include "onnxvram/options.h"
 #include "runtime/runtime.h"
 

@@ -1,26 +1,12 @@
 /* A sweep as a table, CSV, JSON and a picture. Figures are those of the answers. */
 #include <inttypes.h>
 #include <jansson.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/json.h"
 #include "cli/sweep.h"
-
-/* What could not be written stays with the stream, so that its end alone looks. */
-static void put(onv_cli_sink *sink, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void put(onv_cli_sink *sink, const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (n >= 0) onv_cli_write(sink, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
-}
 
 static const char *axis_name(const onv_cli_axis *axis)
 {
@@ -45,7 +31,7 @@ static int padding(const char *text, int width)
 }
 
 /* Where each device ends, along the last axis. */
-static void write_ends(const onv_sweep *sweep, onv_cli_sink *sink)
+static void write_ends(const onv_sweep *sweep, FILE *out)
 {
     const onv_cli_axis *last = &sweep->axes[sweep->n_axes - 1];
     char room[96];
@@ -54,86 +40,87 @@ static void write_ends(const onv_sweep *sweep, onv_cli_sink *sink)
             int64_t most = 0;
             for (size_t i = 0; i < last->n_sizes; i++)
                 if (sweep->points[k + i].fits[d] && last->sizes[i] > most) most = last->sizes[i];
-            put(sink, "  %s: ", shown(sweep->devices[d], room));
+            fprintf(out, "  %s: ", shown(sweep->devices[d], room));
             for (size_t i = 0; i + 1 < sweep->n_axes; i++)
-                put(sink, "%s = %" PRId64 ", ", shown(axis_name(&sweep->axes[i]), room),
-                    sweep->points[k].sizes[i]);
+                fprintf(out, "%s = %" PRId64 ", ", shown(axis_name(&sweep->axes[i]), room),
+                        sweep->points[k].sizes[i]);
             if (most == 0)
-                put(sink, "no %s of these fits\n", shown(axis_name(last), room));
+                fprintf(out, "no %s of these fits\n", shown(axis_name(last), room));
             else
-                put(sink, "%s = %" PRId64 " is the largest of these that fits\n",
-                    shown(axis_name(last), room), most);
+                fprintf(out, "%s = %" PRId64 " is the largest of these that fits\n",
+                        shown(axis_name(last), room), most);
         }
 }
 
-static void write_text(const onv_sweep *sweep, bool unicode, onv_cli_sink *sink)
+static void write_text(const onv_sweep *sweep, bool unicode, FILE *out)
 {
     enum { CELL = 18 };
     char room[96], model[512];
     onv_printable(sweep->model, model, sizeof model);
-    put(sink, "%s%s%s\n\n ", model, sweep->gpu[0] != '\0' ? ", on " : "", sweep->gpu);
+    fprintf(out, "%s%s%s\n\n ", model, sweep->gpu[0] != '\0' ? ", on " : "", sweep->gpu);
     for (size_t i = 0; i < sweep->n_axes; i++)
-        put(sink, " %9s", shown(axis_name(&sweep->axes[i]), room));
-    for (size_t i = 0; i < sweep->n_runtimes; i++) put(sink, " %*s", CELL, sweep->runtimes[i]);
-    for (size_t i = 0; i < sweep->n_devices; i++) put(sink, "  %s", shown(sweep->devices[i], room));
-    put(sink, "\n");
+        fprintf(out, " %9s", shown(axis_name(&sweep->axes[i]), room));
+    for (size_t i = 0; i < sweep->n_runtimes; i++) fprintf(out, " %*s", CELL, sweep->runtimes[i]);
+    for (size_t i = 0; i < sweep->n_devices; i++)
+        fprintf(out, "  %s", shown(sweep->devices[i], room));
+    fputs("\n", out);
     for (size_t k = 0; k < sweep->n_points; k++) {
         const onv_sweep_point *p = &sweep->points[k];
-        put(sink, " ");
+        fputs(" ", out);
         for (size_t i = 0; i < sweep->n_axes; i++) {
             int name = (int)strlen(shown(axis_name(&sweep->axes[i]), room));
-            put(sink, " %*" PRId64, name > 9 ? name : 9, p->sizes[i]);
+            fprintf(out, " %*" PRId64, name > 9 ? name : 9, p->sizes[i]);
         }
-        if (!p->is_answered) put(sink, " %*s", CELL, "not sized");
+        if (!p->is_answered) fprintf(out, " %*s", CELL, "not sized");
         for (size_t i = 0; i < p->n_runtimes; i++) {
             char cell[64];
             onv_size_text(p->runtimes[i].low_bytes, p->runtimes[i].high_bytes, unicode, cell,
                           sizeof cell);
-            put(sink, " %*s%s", padding(cell, CELL), "", cell);
+            fprintf(out, " %*s%s", padding(cell, CELL), "", cell);
         }
         for (size_t i = 0; i < sweep->n_devices && p->is_answered; i++) {
             bool is_last = i + 1 == sweep->n_devices;
-            put(sink, "  %-*s", is_last ? 0 : (int)strlen(shown(sweep->devices[i], room)),
-                p->fits[i] ? "fits" : "no");
+            fprintf(out, "  %-*s", is_last ? 0 : (int)strlen(shown(sweep->devices[i], room)),
+                    p->fits[i] ? "fits" : "no");
         }
-        put(sink, "\n");
+        fputs("\n", out);
     }
-    if (sweep->n_devices > 0) put(sink, "\n");
-    write_ends(sweep, sink);
+    if (sweep->n_devices > 0) fputs("\n", out);
+    write_ends(sweep, out);
 }
 
 /* --- CSV --------------------------------------------------------------------------------------- */
 
 /* A name with a comma or a quote is quoted. */
-static void put_field(onv_cli_sink *sink, const char *name)
+static void put_field(FILE *out, const char *name)
 {
     const char *quote = strpbrk(name, ",\"\n\r") != NULL ? "\"" : "";
-    put(sink, "%s", quote);
-    for (; *name != '\0'; name++) put(sink, *name == '"' ? "\"\"" : "%c", *name);
-    put(sink, "%s", quote);
+    fputs(quote, out);
+    for (; *name != '\0'; name++) fprintf(out, *name == '"' ? "\"\"" : "%c", *name);
+    fputs(quote, out);
 }
 
-static void write_csv(const onv_sweep *sweep, onv_cli_sink *sink)
+static void write_csv(const onv_sweep *sweep, FILE *out)
 {
     for (size_t i = 0; i < sweep->n_axes; i++) {
-        put_field(sink, axis_name(&sweep->axes[i]));
-        put(sink, ",");
+        put_field(out, axis_name(&sweep->axes[i]));
+        fputs(",", out);
     }
-    put(sink, "runtime,low_bytes,high_bytes");
+    fprintf(out, "runtime,low_bytes,high_bytes");
     for (size_t i = 0; i < sweep->n_devices; i++) {
-        put(sink, ",");
-        put_field(sink, sweep->devices[i]);
+        fputs(",", out);
+        put_field(out, sweep->devices[i]);
     }
-    put(sink, "\n");
+    fputs("\n", out);
     for (size_t k = 0; k < sweep->n_points; k++) {
         const onv_sweep_point *p = &sweep->points[k];
         for (size_t r = 0; r < p->n_runtimes; r++) {
-            for (size_t i = 0; i < sweep->n_axes; i++) put(sink, "%" PRId64 ",", p->sizes[i]);
-            put(sink, "%s,%" PRIu64 ",%" PRIu64, sweep->runtimes[r], p->runtimes[r].low_bytes,
-                p->runtimes[r].high_bytes);
+            for (size_t i = 0; i < sweep->n_axes; i++) fprintf(out, "%" PRId64 ",", p->sizes[i]);
+            fprintf(out, "%s,%" PRIu64 ",%" PRIu64, sweep->runtimes[r], p->runtimes[r].low_bytes,
+                    p->runtimes[r].high_bytes);
             for (size_t i = 0; i < sweep->n_devices; i++)
-                put(sink, ",%s", p->fits[i] ? "true" : "false");
-            put(sink, "\n");
+                fprintf(out, ",%s", p->fits[i] ? "true" : "false");
+            fputs("\n", out);
         }
     }
 }
@@ -195,7 +182,7 @@ static bool write_json(const onv_sweep *sweep, onv_cli_sink *sink)
 {
     char *text = json_of(sweep, JSON_INDENT(2));
     bool good = text != NULL && onv_cli_write(sink, text, strlen(text));
-    put(sink, "\n");
+    fputs("\n", sink->stream);
     free(text);
     return good;
 }
@@ -242,31 +229,30 @@ static double column_of(const onv_sweep *sweep, size_t i)
 }
 
 /* The points of a runtime's upper or lower end, in their order or backwards. */
-static void put_points(const onv_sweep *sweep, size_t r, uint64_t most, bool is_low,
-                       onv_cli_sink *sink)
+static void put_points(const onv_sweep *sweep, size_t r, uint64_t most, bool is_low, FILE *out)
 {
     for (size_t i = 0; i < sweep->n_points; i++) {
         size_t k = is_low ? sweep->n_points - 1 - i : i;
         const onv_answer_runtime_info *at = &sweep->points[k].runtimes[r];
         if (sweep->points[k].is_answered)
-            put(sink, "%.1f,%.1f ", column_of(sweep, k),
-                height_of(is_low ? at->low_bytes : at->high_bytes, most));
+            fprintf(out, "%.1f,%.1f ", column_of(sweep, k),
+                    height_of(is_low ? at->low_bytes : at->high_bytes, most));
     }
 }
 
-static void draw_curve(const onv_sweep *sweep, size_t r, uint64_t most, onv_cli_sink *sink)
+static void draw_curve(const onv_sweep *sweep, size_t r, uint64_t most, FILE *out)
 {
     const char *color = colors[r % (sizeof colors / sizeof colors[0])];
-    put(sink, "<polygon fill='%s' fill-opacity='0.2' points='", color);
-    put_points(sweep, r, most, false, sink);
-    put_points(sweep, r, most, true, sink);
-    put(sink, "'/>\n<polyline fill='none' stroke='%s' stroke-width='2' points='", color);
-    put_points(sweep, r, most, false, sink);
-    put(sink, "'/>\n<text x='%d' y='%d' fill='%s'>%s</text>\n", LEFT + 90 * (int)r, TOP - 16, color,
-        sweep->runtimes[r]);
+    fprintf(out, "<polygon fill='%s' fill-opacity='0.2' points='", color);
+    put_points(sweep, r, most, false, out);
+    put_points(sweep, r, most, true, out);
+    fprintf(out, "'/>\n<polyline fill='none' stroke='%s' stroke-width='2' points='", color);
+    put_points(sweep, r, most, false, out);
+    fprintf(out, "'/>\n<text x='%d' y='%d' fill='%s'>%s</text>\n", LEFT + 90 * (int)r, TOP - 16,
+            color, sweep->runtimes[r]);
 }
 
-static void draw_curves(const onv_sweep *sweep, onv_cli_sink *sink)
+static void draw_curves(const onv_sweep *sweep, FILE *out)
 {
     char room[96];
     uint64_t most = largest_of(sweep);
@@ -274,26 +260,26 @@ static void draw_curves(const onv_sweep *sweep, onv_cli_sink *sink)
         if (sweep->usable[d] > most && sweep->usable[d] < 2 * most) most = sweep->usable[d];
     for (int i = 0; i <= 4; i++) {
         uint64_t bytes = most / 4 * (uint64_t)i;
-        put(sink,
-            "<path d='M%d %.1fh%d' stroke='#dddddd'/><text x='%d' y='%.1f' "
-            "text-anchor='end'>%.2f GiB</text>\n",
-            LEFT, height_of(bytes, most), WIDTH, LEFT - 6, height_of(bytes, most) + 4,
-            (double)bytes / (1 << 30));
+        fprintf(out,
+                "<path d='M%d %.1fh%d' stroke='#dddddd'/><text x='%d' y='%.1f' "
+                "text-anchor='end'>%.2f GiB</text>\n",
+                LEFT, height_of(bytes, most), WIDTH, LEFT - 6, height_of(bytes, most) + 4,
+                (double)bytes / (1 << 30));
     }
-    for (size_t r = 0; r < sweep->n_runtimes; r++) draw_curve(sweep, r, most, sink);
+    for (size_t r = 0; r < sweep->n_runtimes; r++) draw_curve(sweep, r, most, out);
     for (size_t d = 0; d < sweep->n_devices; d++)
         if (sweep->usable[d] <= most)
-            put(sink,
-                "<path d='M%d %.1fh%d' stroke='#cc0000' stroke-dasharray='6 4'/><text "
-                "x='%d' y='%.1f' text-anchor='end' fill='#cc0000'>%s</text>\n",
-                LEFT, height_of(sweep->usable[d], most), WIDTH, LEFT + WIDTH,
-                height_of(sweep->usable[d], most) - 4, label(sweep->devices[d], room));
+            fprintf(out,
+                    "<path d='M%d %.1fh%d' stroke='#cc0000' stroke-dasharray='6 4'/><text "
+                    "x='%d' y='%.1f' text-anchor='end' fill='#cc0000'>%s</text>\n",
+                    LEFT, height_of(sweep->usable[d], most), WIDTH, LEFT + WIDTH,
+                    height_of(sweep->usable[d], most) - 4, label(sweep->devices[d], room));
     size_t n = sweep->axes[0].n_sizes, every = n / 16 + 1;
     for (size_t i = 0; i < n; i += every)
-        put(sink, "<text x='%.1f' y='%d' text-anchor='middle'>%" PRId64 "</text>\n",
-            column_of(sweep, i), TOP + HEIGHT + 18, sweep->axes[0].sizes[i]);
-    put(sink, "<text x='%d' y='%d' text-anchor='middle'>%s</text>\n", LEFT + WIDTH / 2,
-        TOP + HEIGHT + 42, label(axis_name(&sweep->axes[0]), room));
+        fprintf(out, "<text x='%.1f' y='%d' text-anchor='middle'>%" PRId64 "</text>\n",
+                column_of(sweep, i), TOP + HEIGHT + 18, sweep->axes[0].sizes[i]);
+    fprintf(out, "<text x='%d' y='%d' text-anchor='middle'>%s</text>\n", LEFT + WIDTH / 2,
+            TOP + HEIGHT + 42, label(axis_name(&sweep->axes[0]), room));
 }
 
 /* Whether a point fits the first budget. */
@@ -304,19 +290,19 @@ static bool fits(const onv_sweep *sweep, size_t k)
 
 /* Where it stops fitting the first budget, a line between cells. */
 static void draw_end(const onv_sweep *sweep, size_t k, double x, double y, double width,
-                     double height, onv_cli_sink *sink)
+                     double height, FILE *out)
 {
     size_t columns = sweep->axes[1].n_sizes;
     if (k % columns + 1 < columns && fits(sweep, k) != fits(sweep, k + 1))
-        put(sink, "<path d='M%.1f %.1fv%.1f' stroke='#cc0000' stroke-width='3'/>\n", x + width, y,
-            height);
+        fprintf(out, "<path d='M%.1f %.1fv%.1f' stroke='#cc0000' stroke-width='3'/>\n", x + width,
+                y, height);
     if (k + columns < sweep->n_points && fits(sweep, k) != fits(sweep, k + columns))
-        put(sink, "<path d='M%.1f %.1fh%.1f' stroke='#cc0000' stroke-width='3'/>\n", x, y + height,
-            width);
+        fprintf(out, "<path d='M%.1f %.1fh%.1f' stroke='#cc0000' stroke-width='3'/>\n", x,
+                y + height, width);
 }
 
 /* The largest upper end at two sizes. */
-static void draw_cell(const onv_sweep *sweep, size_t k, uint64_t most, onv_cli_sink *sink)
+static void draw_cell(const onv_sweep *sweep, size_t k, uint64_t most, FILE *out)
 {
     const onv_sweep_point *p = &sweep->points[k];
     size_t rows = sweep->axes[0].n_sizes, columns = sweep->axes[1].n_sizes;
@@ -324,50 +310,50 @@ static void draw_cell(const onv_sweep *sweep, size_t k, uint64_t most, onv_cli_s
     size_t row = k / columns, column = k % columns;
     double x = LEFT + (double)column * width, y = TOP + (double)row * height;
     uint64_t high = high_of(p);
-    put(sink,
-        "<rect x='%.1f' y='%.1f' width='%.1f' height='%.1f' fill='#0072b2' "
-        "fill-opacity='%.2f'/>\n",
-        x + 1, y + 1, width - 2, height - 2, (double)high / (double)most);
-    draw_end(sweep, k, x, y, width, height, sink);
+    fprintf(out,
+            "<rect x='%.1f' y='%.1f' width='%.1f' height='%.1f' fill='#0072b2' "
+            "fill-opacity='%.2f'/>\n",
+            x + 1, y + 1, width - 2, height - 2, (double)high / (double)most);
+    draw_end(sweep, k, x, y, width, height, out);
     if (width < 60 || height < 14) return;
     if (!p->is_answered)
-        return put(sink, "<text x='%.1f' y='%.1f' text-anchor='middle'>not sized</text>\n",
-                   x + width / 2, y + height / 2 + 4);
-    return put(sink, "<text x='%.1f' y='%.1f' text-anchor='middle'>%.2f</text>\n", x + width / 2,
-               y + height / 2 + 4, (double)high / (1 << 30));
+        return (void)fprintf(out, "<text x='%.1f' y='%.1f' text-anchor='middle'>not sized</text>\n",
+                             x + width / 2, y + height / 2 + 4);
+    return (void)fprintf(out, "<text x='%.1f' y='%.1f' text-anchor='middle'>%.2f</text>\n",
+                         x + width / 2, y + height / 2 + 4, (double)high / (1 << 30));
 }
 
-static void draw_map(const onv_sweep *sweep, onv_cli_sink *sink)
+static void draw_map(const onv_sweep *sweep, FILE *out)
 {
     char room[96];
     uint64_t most = largest_of(sweep);
     const onv_cli_axis *down = &sweep->axes[0], *across = &sweep->axes[1];
-    for (size_t k = 0; k < sweep->n_points; k++) draw_cell(sweep, k, most, sink);
+    for (size_t k = 0; k < sweep->n_points; k++) draw_cell(sweep, k, most, out);
     for (size_t i = 0; i < down->n_sizes; i++)
-        put(sink, "<text x='%d' y='%.1f' text-anchor='end'>%" PRId64 "</text>\n", LEFT - 6,
-            TOP + ((double)i + 0.5) * HEIGHT / (double)down->n_sizes + 4, down->sizes[i]);
+        fprintf(out, "<text x='%d' y='%.1f' text-anchor='end'>%" PRId64 "</text>\n", LEFT - 6,
+                TOP + ((double)i + 0.5) * HEIGHT / (double)down->n_sizes + 4, down->sizes[i]);
     for (size_t i = 0; i < across->n_sizes; i++)
-        put(sink, "<text x='%.1f' y='%d' text-anchor='middle'>%" PRId64 "</text>\n",
-            LEFT + ((double)i + 0.5) * WIDTH / (double)across->n_sizes, TOP + HEIGHT + 18,
-            across->sizes[i]);
-    put(sink, "<text x='%d' y='%d'>%s, GiB at most</text>\n", 4, TOP - 16,
-        label(axis_name(down), room));
-    put(sink, "<text x='%d' y='%d' text-anchor='middle'>%s</text>\n", LEFT + WIDTH / 2,
-        TOP + HEIGHT + 42, label(axis_name(across), room));
+        fprintf(out, "<text x='%.1f' y='%d' text-anchor='middle'>%" PRId64 "</text>\n",
+                LEFT + ((double)i + 0.5) * WIDTH / (double)across->n_sizes, TOP + HEIGHT + 18,
+                across->sizes[i]);
+    fprintf(out, "<text x='%d' y='%d'>%s, GiB at most</text>\n", 4, TOP - 16,
+            label(axis_name(down), room));
+    fprintf(out, "<text x='%d' y='%d' text-anchor='middle'>%s</text>\n", LEFT + WIDTH / 2,
+            TOP + HEIGHT + 42, label(axis_name(across), room));
 }
 
-static void write_svg(const onv_sweep *sweep, onv_cli_sink *sink)
+static void write_svg(const onv_sweep *sweep, FILE *out)
 {
-    put(sink,
-        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %d %d' "
-        "font-family='sans-serif' font-size='12'>\n<rect width='100%%' height='100%%' "
-        "fill='#ffffff'/>\n",
-        LEFT + WIDTH + 30, TOP + HEIGHT + BELOW);
+    fprintf(out,
+            "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %d %d' "
+            "font-family='sans-serif' font-size='12'>\n<rect width='100%%' height='100%%' "
+            "fill='#ffffff'/>\n",
+            LEFT + WIDTH + 30, TOP + HEIGHT + BELOW);
     if (sweep->n_axes == 1)
-        draw_curves(sweep, sink);
+        draw_curves(sweep, out);
     else
-        draw_map(sweep, sink);
-    put(sink, "</svg>\n");
+        draw_map(sweep, out);
+    fputs("</svg>\n", out);
 }
 
 /* --- A page ------------------------------------------------------------------------------------ */
@@ -377,9 +363,9 @@ static bool write_html(const onv_sweep *sweep, onv_cli_sink *sink)
     char *picture = NULL, *json = json_of(sweep, JSON_COMPACT | JSON_ENSURE_ASCII);
     size_t bytes = 0;
     onv_error error;
-    onv_cli_sink to = {.stream = open_memstream(&picture, &bytes), .file = "-"};
-    if (to.stream != NULL && sweep->n_axes <= 2) write_svg(sweep, &to);
-    bool good = to.stream != NULL && fclose(to.stream) == 0 && json != NULL &&
+    FILE *out = open_memstream(&picture, &bytes);
+    if (out != NULL && sweep->n_axes <= 2) write_svg(sweep, out);
+    bool good = out != NULL && fclose(out) == 0 && json != NULL &&
                 onv_page_write(sweep->model, json, picture, onv_cli_write, sink, &error) == ONV_OK;
     free(picture);
     free(json);
@@ -391,9 +377,9 @@ bool onv_sweep_write(const onv_sweep *sweep, onv_format format, bool unicode, on
     switch (format) {
     case ONV_FORMAT_JSON: return write_json(sweep, sink);
     case ONV_FORMAT_HTML: return write_html(sweep, sink);
-    case ONV_FORMAT_CSV: write_csv(sweep, sink); break;
-    case ONV_FORMAT_SVG: write_svg(sweep, sink); break;
-    default: write_text(sweep, unicode, sink);
+    case ONV_FORMAT_CSV: write_csv(sweep, sink->stream); break;
+    case ONV_FORMAT_SVG: write_svg(sweep, sink->stream); break;
+    default: write_text(sweep, unicode, sink->stream);
     }
     return true;
 }

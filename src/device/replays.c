@@ -1,4 +1,4 @@
-#include "device/replays.h"
+#include "device/replay.h"
 
 #include "base/fail.h"
 #include "base/heap.h"

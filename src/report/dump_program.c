@@ -105,6 +105,15 @@ static void put_value(const dump *d, uint32_t id)
     put_lifetime(d, &d->program->values.at[id]);
 }
 
+static void put_each(const dump *d, const uint32_t *ids, uint32_t n,
+                     void put_one(const dump *d, uint32_t id))
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (i > 0) onv_write_text(d->job->out, ", ");
+        put_one(d, ids[i]);
+    }
+}
+
 /* --- Calls --------------------------------------------------------------------------------------- */
 
 static void put_element(const dump *d, const onv_argument *a, uint32_t i)
@@ -154,10 +163,7 @@ static void put_call(const dump *d, uint32_t index)
     onv_writer *out = d->job->out;
     const onv_program_call *call = &d->program->calls.at[index];
     onv_write_format(out, "%5" PRIu32 "  ", index);
-    for (uint32_t i = 0; i < call->n_results; i++) {
-        if (i > 0) onv_write_text(out, ", ");
-        put_value(d, call->results[i]);
-    }
+    put_each(d, call->results, call->n_results, put_value);
     onv_write_text(out, call->n_results > 0 ? " = " : "");
     put(d, call->op_name);
     onv_write_char(out, '(');
@@ -222,15 +228,9 @@ static void put_graph(const dump *d, const onv_program_graph *graph)
         onv_write_format(out, " of call %" PRIu32 " ", graph->call);
     }
     onv_write_char(out, '(');
-    for (uint32_t i = 0; i < graph->n_inputs; i++) {
-        if (i > 0) onv_write_text(out, ", ");
-        put_value(d, graph->inputs[i]);
-    }
+    put_each(d, graph->inputs, graph->n_inputs, put_value);
     onv_write_text(out, ") -> (");
-    for (uint32_t i = 0; i < graph->n_outputs; i++) {
-        if (i > 0) onv_write_text(out, ", ");
-        put_name(d, graph->outputs[i]);
-    }
+    put_each(d, graph->outputs, graph->n_outputs, put_name);
     onv_write_text(out, ")\n");
 }
 

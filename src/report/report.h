@@ -9,7 +9,7 @@
 
 #include "answer/answer.h"
 #include "ckpt/training.h"
-#include "device/replays.h"
+#include "device/replay.h"
 #include "graph/formula.h"
 #include "graph/kv_cache.h"
 #include "graph/liveness.h"

@@ -4,7 +4,7 @@
 
 #include "device/cuda_driver.h"
 #include "device/make_replay.h"
-#include "device/replays.h"
+#include "device/replay.h"
 #include "runtime/runtime.h"
 #include "support/test.h"
 
