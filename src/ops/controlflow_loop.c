@@ -30,14 +30,12 @@ typedef struct carried_dim {
 
 /* A state: its dims (of a tensor), or its length (of a sequence). */
 typedef struct onv_carried {
-    onv_op_value initial;
     int n_dims;
     carried_dim *dims;
 } onv_carried;
 
-static bool carry(onv_op_ctx *c, onv_carried *state)
+static bool carry(onv_op_ctx *c, onv_carried *state, const onv_type *type)
 {
-    const onv_type *type = &state->initial.type;
     bool sequence = type->kind == ONV_TYPE_SEQUENCE;
     state->n_dims = sequence ? 1 : onv_type_has_rank(type) ? type->rank : 0;
     state->dims = ONV_ARENA_ARRAY(c->arena, carried_dim, (size_t)state->n_dims);
@@ -216,7 +214,7 @@ static onv_status update_state(onv_op_ctx *c, onv_loop *loop, uint32_t k, bool *
     if (!onv_type_same(&merged, &now->type) || known != now->known) *news = true;
     now->type = merged;
     now->known = known;
-    now->bound = state->initial.bound || has_bounds(c, state);
+    now->bound = loop->initial[k].bound || has_bounds(c, state);
     return ONV_OK;
 }
 
@@ -250,8 +248,8 @@ onv_status onv_loop_settle(onv_op_ctx *c, onv_loop *loop)
 {
     bool news = true;
     for (uint32_t k = 0; k < loop->n_states; k++) {
-        loop->initial[k] = loop->carried[k].initial = loop->in[loop->in_first + k];
-        if (!carry(c, &loop->carried[k])) return onv_fail_memory(c->err);
+        loop->initial[k] = loop->in[loop->in_first + k];
+        if (!carry(c, &loop->carried[k], &loop->initial[k].type)) return onv_fail_memory(c->err);
     }
     for (int round = 0; news; round++) {
         news = false;
@@ -284,8 +282,8 @@ onv_op_value onv_loop_result(onv_op_ctx *c, const onv_loop *loop, uint32_t k, on
     onv_op_value result = loop->in[loop->in_first + k];
     onv_dim dims[ONV_MAX_RANK];
     if (loop->final != NULL) return loop->final[k];
-    if (onv_dim_is(trips, 0)) return state->initial;
-    result.bound = state->initial.bound;
+    if (onv_dim_is(trips, 0)) return loop->initial[k];
+    result.bound = loop->initial[k].bound;
     bool ran = onv_dim_always_lt(c->dims, onv_dim_const(0), trips);
     for (int i = 0; i < state->n_dims; i++) {
         dims[i] = final_dim(c, &state->dims[i], trips);

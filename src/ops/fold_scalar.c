@@ -68,17 +68,24 @@ static bool both_const(onv_scalar a, onv_scalar b)
     return onv_dim_is_const(a.i) && onv_dim_is_const(b.i);
 }
 
+void onv_scalar_range(onv_dtype dtype, int64_t *low, int64_t *high)
+{
+    uint32_t bits = onv_dtype_bits(dtype);
+    bool is_unsigned = dtype == ONV_UINT8 || dtype == ONV_UINT16 || dtype == ONV_UINT32 ||
+                       dtype == ONV_UINT64 || dtype == ONV_UINT4 || dtype == ONV_UINT2;
+    *low = is_unsigned ? 0 : bits == 64 ? INT64_MIN : -((int64_t)1 << (bits - 1));
+    *high = bits == 64 ? INT64_MAX : ((int64_t)1 << (is_unsigned ? bits : bits - 1)) - 1;
+}
+
 onv_scalar onv_scalar_fit(onv_dims *pool, onv_dtype dtype, onv_scalar s)
 {
     if (unknown(s)) return onv_scalar_unknown();
     if (onv_dtype_is_float(dtype)) return is_real_type(dtype) ? s : onv_scalar_unknown();
     if (dtype == ONV_BOOL) return s;
     if (!onv_dtype_is_integer(dtype)) return onv_scalar_unknown();
-    uint32_t bits = onv_dtype_bits(dtype);
-    bool is_unsigned = dtype == ONV_UINT8 || dtype == ONV_UINT16 || dtype == ONV_UINT32 ||
-                       dtype == ONV_UINT64 || dtype == ONV_UINT4 || dtype == ONV_UINT2;
-    int64_t low = is_unsigned ? 0 : bits == 64 ? INT64_MIN : -((int64_t)1 << (bits - 1));
-    int64_t high = bits == 64 ? INT64_MAX : ((int64_t)1 << (is_unsigned ? bits : bits - 1)) - 1;
+    const uint32_t bits = onv_dtype_bits(dtype);
+    int64_t low, high;
+    onv_scalar_range(dtype, &low, &high);
     if (onv_dim_is_const(s.i)) {
         if (s.i.raw >= low && s.i.raw <= high) return s;
         if (bits == 64) return onv_scalar_unknown();
@@ -88,7 +95,7 @@ onv_scalar onv_scalar_fit(onv_dims *pool, onv_dtype dtype, onv_scalar s)
         return onv_scalar_int(onv_dim_const(wrapped));
     }
     /* Sizes are taken to fit 32 bits, as the models that compute with them do. */
-    if (is_unsigned && onv_dim_lower(pool, s.i).raw < 0) return onv_scalar_unknown();
+    if (low == 0 && onv_dim_lower(pool, s.i).raw < 0) return onv_scalar_unknown();
     if (bits < 32 && (onv_dim_lower(pool, s.i).raw < low || onv_dim_upper(pool, s.i).raw > high))
         return onv_scalar_unknown();
     return s;

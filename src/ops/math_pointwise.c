@@ -54,7 +54,7 @@ static onv_status legacy_as(onv_op_ctx *c, onv_dtype dtype)
     return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
-onv_status onv_infer_legacy(onv_op_ctx *c)
+static onv_status infer_legacy(onv_op_ctx *c)
 {
     return legacy_as(c, onv_rule_dtype(c, 0, 2));
 }
@@ -257,13 +257,13 @@ static const onv_op rows[] = {
     ONV_SAYS("IsNaN", 9, 1, 1, 1, 1, "(x): like x bool", .fold = fold_isnan),
     ONV_SAYS("IsInf", 10, 1, 1, 1, 1, "(x): like x bool", .fold = fold_isinf),
 
-    BINARY("Add", 1, onv_infer_legacy, fold_add),
+    BINARY("Add", 1, infer_legacy, fold_add),
     BINARY("Add", 7, onv_infer_broadcast, fold_add),
-    BINARY("Sub", 1, onv_infer_legacy, fold_sub),
+    BINARY("Sub", 1, infer_legacy, fold_sub),
     BINARY("Sub", 7, onv_infer_broadcast, fold_sub),
-    BINARY("Mul", 1, onv_infer_legacy, fold_mul),
+    BINARY("Mul", 1, infer_legacy, fold_mul),
     BINARY("Mul", 7, onv_infer_broadcast, fold_mul),
-    BINARY("Div", 1, onv_infer_legacy, fold_div),
+    BINARY("Div", 1, infer_legacy, fold_div),
     BINARY("Div", 7, onv_infer_broadcast, fold_div),
     BINARY("Mod", 10, onv_infer_broadcast, fold_mod),
     POW(1, infer_legacy_pow),

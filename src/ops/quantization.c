@@ -58,27 +58,6 @@ static onv_status infer_dequantize(onv_op_ctx *c)
 
 /* --- Contents ---------------------------------------------------------------------------------- */
 
-static bool integer_range(onv_dtype dtype, double *low, double *high)
-{
-    switch (dtype) {
-    case ONV_UINT2:
-    case ONV_UINT4:
-    case ONV_UINT8:
-    case ONV_UINT16:
-        *low = 0;
-        *high = ldexp(1, (int)onv_dtype_bits(dtype)) - 1;
-        return true;
-    case ONV_INT2:
-    case ONV_INT4:
-    case ONV_INT8:
-    case ONV_INT16:
-        *high = ldexp(1, (int)onv_dtype_bits(dtype) - 1) - 1;
-        *low = -*high - 1;
-        return true;
-    default: return false;
-    }
-}
-
 /* Input 2, 0 where it is absent. */
 static bool zero_point(const onv_op_ctx *c, const onv_scalar *in, double *zero)
 {
@@ -90,13 +69,16 @@ static bool zero_point(const onv_op_ctx *c, const onv_scalar *in, double *zero)
 
 static onv_scalar quantize(onv_op_ctx *c, onv_dtype dtype, const onv_scalar *in, uint32_t n)
 {
-    double low, high, zero;
+    const onv_dtype to = (onv_dtype)c->out[0].type.dtype;
+    double zero;
+    int64_t low, high;
     (void)n;
     if (!onv_scalar_is_real(in[0]) || !onv_scalar_is_real(in[1]) || !(in[1].f > 0) ||
-        !zero_point(c, in, &zero) || !integer_range((onv_dtype)c->out[0].type.dtype, &low, &high))
+        !zero_point(c, in, &zero) || !onv_dtype_is_integer(to) || onv_dtype_bits(to) > 16)
         return onv_scalar_unknown();
+    onv_scalar_range(to, &low, &high);
     double value = nearbyint(onv_dtype_round(dtype, in[0].f / in[1].f)) + zero;
-    return onv_scalar_int(onv_dim_const((int64_t)fmax(low, fmin(high, value))));
+    return onv_scalar_int(onv_dim_const((int64_t)fmax((double)low, fmin((double)high, value))));
 }
 
 static onv_scalar dequantize(onv_op_ctx *c, onv_dtype dtype, const onv_scalar *in, uint32_t n)

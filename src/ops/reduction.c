@@ -114,15 +114,10 @@ static onv_scalar find_extreme(onv_op_ctx *c, const onv_known *in, uint32_t firs
     for (uint32_t i = 1; i < length; i++) {
         onv_scalar a = onv_scalar_canonical(in->dtype, in->elems[first + best * stride]);
         onv_scalar b = onv_scalar_canonical(in->dtype, in->elems[first + i * stride]);
+        onv_scalar low = largest ? a : b, high = largest ? b : a;
         /* Whether b beats a; at equality the later one wins where the last index is wanted. */
-        onv_truth beats;
-        if (largest) {
-            beats = last ? onv_scalar_less_equal(c->dims, in->dtype, a, b)
-                         : onv_scalar_less(c->dims, in->dtype, a, b);
-        } else {
-            beats = last ? onv_scalar_less_equal(c->dims, in->dtype, b, a)
-                         : onv_scalar_less(c->dims, in->dtype, b, a);
-        }
+        onv_truth beats = last ? onv_scalar_less_equal(c->dims, in->dtype, low, high)
+                               : onv_scalar_less(c->dims, in->dtype, low, high);
         if (beats == ONV_MAYBE) return onv_scalar_unknown();
         if (beats == ONV_ALWAYS) best = i;
     }

@@ -177,6 +177,9 @@ onv_scalar onv_scalar_canonical(onv_dtype dtype, onv_scalar s);
 /* A number in the form of the type. */
 onv_scalar onv_scalar_number(onv_dtype dtype, int value);
 
+/* The range of an integer type; of unsigned 64 bits as far as 63 hold it. */
+void onv_scalar_range(onv_dtype dtype, int64_t *low, int64_t *high);
+
 /* A result put into the range of its type. Integers wrap; unknown where that cannot be told. */
 onv_scalar onv_scalar_fit(onv_dims *pool, onv_dtype dtype, onv_scalar s);
 
@@ -232,9 +235,8 @@ bool onv_fold_wanted(const onv_op_ctx *c);
 /* What the families of pointwise operators share: shapes that must agree, and which inputs have the
  * output's shape. */
 
-/* Broadcasting before opset 7. */
-onv_status onv_infer_legacy(onv_op_ctx *c);         /* with the inputs' dtype */
-onv_status onv_infer_legacy_compare(onv_op_ctx *c); /* bool */
+/* Broadcasting before opset 7, to bool. */
+onv_status onv_infer_legacy_compare(onv_op_ctx *c);
 
 /* The row's traits, `inplace` reduced to the inputs that have the shape of the broadcast result. */
 onv_op_traits onv_math_broadcast_traits(onv_op_ctx *c);

@@ -143,9 +143,9 @@ static onv_status infer_gather_nd(onv_op_ctx *c)
 }
 
 typedef struct gather_nd {
-    const onv_known *indices;
-    int rank, batch, tuple;
-    int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
+    const onv_known *from, *indices;
+    int batch, tuple;
+    int64_t strides[ONV_MAX_RANK];
     int64_t slice; /* elements that one tuple picks */
 } gather_nd;
 
@@ -157,7 +157,7 @@ static int64_t place_gather_nd(const void *how, uint32_t i, const int64_t *at)
     for (int k = 0; k < g->batch; k++) index += at[k] * g->strides[k];
     for (int k = 0; k < g->tuple; k++) {
         onv_dim along = g->indices->elems[which + (uint32_t)k].i;
-        int64_t size = g->dims[g->batch + k];
+        int64_t size = g->from->dims[g->batch + k];
         if (!onv_dim_is_const(along)) return -1;
         index += (along.raw < 0 ? along.raw + size : along.raw) * g->strides[g->batch + k];
     }
@@ -167,17 +167,16 @@ static int64_t place_gather_nd(const void *how, uint32_t i, const int64_t *at)
 static onv_status fold_gather_nd(onv_op_ctx *c)
 {
     const onv_known *from = onv_fold_source(c, 0);
-    gather_nd how = {.indices = from != NULL ? onv_op_in_known(c, 1) : NULL, .slice = 1};
-    if (from == NULL || how.indices == NULL) return ONV_OK;
-    how.rank = from->rank;
-    ONV_TRY(read_tuples(c, how.rank, how.indices->rank, &how.batch, &how.tuple));
+    gather_nd how = {
+        .from = from, .indices = from != NULL ? onv_op_in_known(c, 1) : NULL, .slice = 1};
+    if (how.indices == NULL) return ONV_OK;
+    ONV_TRY(read_tuples(c, from->rank, how.indices->rank, &how.batch, &how.tuple));
     if (how.tuple < 0 || from->count == 0) return ONV_OK;
     onv_tensor_strides(from->dims, from->rank, how.strides);
-    for (int k = 0; k < how.rank; k++) how.dims[k] = from->dims[k];
-    for (int k = how.batch + how.tuple; k < how.rank; k++) how.slice *= how.dims[k];
+    for (int k = how.batch + how.tuple; k < from->rank; k++) how.slice *= from->dims[k];
     for (uint32_t i = 0; i < how.indices->count; i++) {
         int64_t checked;
-        int64_t size = how.dims[how.batch + (int)(i % (uint32_t)how.tuple)];
+        int64_t size = from->dims[how.batch + (int)(i % (uint32_t)how.tuple)];
         ONV_TRY(onv_tensor_index(c, how.indices->elems[i].i, size, &checked));
     }
     return onv_fold_move(c, from, place_gather_nd, &how, onv_scalar_unknown());

@@ -122,8 +122,6 @@ static onv_status fold_tile(onv_op_ctx *c)
 
 /* --- Rows -------------------------------------------------------------------------------------- */
 
-#define ONE .out = {1, 1}
-
 static const onv_op rows[] = {
     ONV_OP("Transpose", 1, 1, 1, 1, 1, infer_transpose, .fold = fold_transpose),
     ONV_OP("Expand", 8, 2, 2, 1, 1, infer_expand, .fold = fold_tile),

@@ -86,13 +86,12 @@ void onv_layout_offer(onv_layout *layout, onv_effort *effort, const onv_part *pa
 
 struct onv_planner {
     const char *name;
-    /* Lowers the layout to its target, or as far as effort allows. */
-    onv_status (*run)(const onv_planner *self, const onv_part *part, onv_layout *layout,
-                      onv_effort *effort, onv_error *err);
-    bool improves;  /* a plan that is there; the others make one */
+    bool
+        improves; /* a plan that is there, by onv_tighten_run; the others make one, by onv_greedy_run */
     int order, fit; /* of the greedy ones */
 };
 
+/* Lower the layout to its target, or as far as effort allows. */
 onv_status onv_greedy_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
                           onv_effort *effort, onv_error *err);
 onv_status onv_tighten_run(const onv_planner *self, const onv_part *part, onv_layout *layout,

@@ -28,7 +28,7 @@ enum {
 
 #define GREEDY(id, label, order_, fit_)                                                            \
     static const onv_planner id = {                                                                \
-        .name = label, .run = onv_greedy_run, .order = ONV_ORDER_##order_, .fit = ONV_FIT_##fit_}
+        .name = label, .order = ONV_ORDER_##order_, .fit = ONV_FIT_##fit_}
 
 /* By size, lifetime, size x lifetime, load of their steps, time, or all of these; each in the lowest gap, or in the tightest. */
 GREEDY(size_first, "size-first", SIZE, FIRST);
@@ -42,7 +42,7 @@ GREEDY(pressure, "pressure", PRESSURE, FIRST);
 GREEDY(steep, "steep", STEEP, FIRST);
 
 /* Repairs a large plan, then proves it optimal if the effort suffices. */
-static const onv_planner exact = {.name = "exact", .run = onv_tighten_run, .improves = true};
+static const onv_planner exact = {.name = "exact", .improves = true};
 
 const onv_planner *const onv_planners[] = {
     &size_first, &width_first, &area_first, &load_first, &load_best,
@@ -115,7 +115,8 @@ static onv_status plan_part(run *r, size_t index, bool improve)
         if (layout->height <= layout->target || layout->height == layout->lower) break;
         if (planner->improves != improve) continue;
         if (only != NULL && strcmp(only, planner->name) != 0) continue;
-        ONV_TRY(planner->run(planner, &r->parts.list.at[index], layout, &r->effort, r->err));
+        ONV_TRY((improve ? onv_tighten_run : onv_greedy_run)(planner, &r->parts.list.at[index],
+                                                             layout, &r->effort, r->err));
     }
     /* Where only improvement was asked for, it starts from a plan that never costs much. */
     if (layout->height != UINT64_MAX) return ONV_OK;
