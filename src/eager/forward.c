@@ -80,6 +80,21 @@ static void keep_input(onv_simulation *s, const onv_eager_op *op)
     if (!onv_vec_push(&s->lingering, s->row_of[in])) s->failed = true;
 }
 
+/* What forward returns. */
+static bool is_result(const onv_simulation *s, uint32_t index)
+{
+    return s->eager->storages.at[index].is_output && s->made_by[index] < s->eager->first_loss_op;
+}
+
+/* The name that held the last iteration's result or loss, or a module's weight, now has this one's. */
+static void bind_anew(onv_simulation *s, uint32_t index)
+{
+    bool is_last = s->eager->loss == ONV_NO_TENSOR || onv_sim_storage(s, s->eager->loss) == index;
+    if (s->eager->storages.at[index].is_output && is_last) drop_lingering(s);
+    onv_sim_release(s, s->output_row[index]);
+    s->output_row[index] = s->made_row[index];
+}
+
 /* `again`: nobody outside waits for the result. */
 static void produce(onv_simulation *s, uint32_t index, bool again)
 {
@@ -94,13 +109,8 @@ static void produce(onv_simulation *s, uint32_t index, bool again)
     if (!again && s->noted.until != NULL && s->noted.until[index] > 0)
         s->noted.row[index] = s->row_of[index];
     if ((!storage->is_output && !storage->is_attribute) || again) return;
-    if (storage->is_output &&
-        (s->eager->loss == ONV_NO_TENSOR || onv_sim_storage(s, s->eager->loss) == index))
-        drop_lingering(s);
-    /* The name that held the last iteration's output, or a module's weight, is bound anew. */
-    onv_sim_release(s, s->output_row[index]);
-    s->output_row[index] = s->row_of[index];
     onv_sim_hold(s, s->row_of[index]);
+    if (!is_result(s, index)) bind_anew(s, index);
 }
 
 /* An extra one is made for who keeps it, and is gone at once where nobody does. */
@@ -232,9 +242,15 @@ static void hold_loop_input(onv_simulation *s, uint32_t op)
         s->loop_row = onv_sim_is_permanent(s, storage) ? ONV_NO_ROW : s->row_of[storage];
         onv_sim_hold(s, s->loop_row);
     }
-    if (op + 1 != s->eager->first_loss_op) return;
+}
+
+/* The loop of checkpoint_sequential is over, and the caller's names get the results: until then they hold those of before. */
+static void return_results(onv_simulation *s)
+{
     onv_sim_release(s, s->loop_row);
     s->loop_row = ONV_NO_ROW;
+    for (uint32_t i = 0; i < s->eager->storages.count; i++)
+        if (!onv_sim_is_permanent(s, i) && is_result(s, i)) bind_anew(s, i);
 }
 
 /* No tensor is left to which operations lead that lead to no loss and no output: nothing holds them. */
@@ -274,6 +290,7 @@ void onv_sim_forward(onv_simulation *s)
         end_holds(s, i);
         drop_unreached(s, i);
         hold_loop_input(s, i);
+        if (i + 1 == s->eager->first_loss_op) return_results(s);
         if (s->sharding != NULL) onv_shard_after(s, i);
     }
     for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
