@@ -12,13 +12,13 @@ static const char prefix[] = "torch.ops.";
 /* --- Inputs and outputs -------------------------------------------------------------------------- */
 
 /* The name in {"as_tensor": {"name": ...}}; NULL where it is no tensor. */
-static onv_status tensor_of(const onv_program_reader *r, const onv_doc *argument,
+static onv_status tensor_of(const onv_program_reader *r, const char *at, const onv_doc *argument,
                             const onv_doc **name)
 {
     const char *kind;
     const onv_doc *value;
     *name = NULL;
-    ONV_TRY(onv_program_variant(r, "an argument", argument, &kind, &value));
+    ONV_TRY(onv_program_variant(r, at, argument, &kind, &value));
     if (strcmp(kind, "as_tensor") != 0) return ONV_OK;
     return onv_program_member(r, value, "name", ONV_DOC_STRING, name);
 }
@@ -29,7 +29,7 @@ static onv_status read_inputs(onv_program_reader *r, const onv_doc *inputs)
         const onv_doc *name;
         uint32_t id;
         ONV_WORK(1);
-        ONV_TRY(tensor_of(r, &inputs->items[i], &name));
+        ONV_TRY(tensor_of(r, "an argument", &inputs->items[i], &name));
         if (name == NULL) continue;
         ONV_TRY(onv_program_add_value(r, name, ONV_PROGRAM_INPUT, ONV_NO_CALL_INDEX, &id));
         if (!onv_vec_push(&r->ids, id)) return onv_fail_memory(r->err);
@@ -50,7 +50,7 @@ static onv_status add_named_output(onv_program_reader *r, const onv_doc *name)
 static onv_status add_output(onv_program_reader *r, const onv_doc *argument)
 {
     const onv_doc *name;
-    ONV_TRY(tensor_of(r, argument, &name));
+    ONV_TRY(tensor_of(r, "an argument", argument, &name));
     return add_named_output(r, name);
 }
 
@@ -126,23 +126,19 @@ static onv_status module_of(onv_program_reader *r, const char *stack, uint32_t *
 
 /* --- Calls --------------------------------------------------------------------------------------- */
 
-static onv_status add_result(onv_program_reader *r, const onv_doc *tensor)
+/* NULL: None. */
+static onv_status add_result(onv_program_reader *r, const onv_doc *name)
 {
-    const onv_doc *name;
-    uint32_t id;
-    ONV_TRY(onv_program_member(r, tensor, "name", ONV_DOC_STRING, &name));
-    ONV_TRY(
-        onv_program_add_value(r, name, ONV_PROGRAM_RESULT, (uint32_t)r->program->calls.count, &id));
+    uint32_t id = ONV_NO_PROGRAM_VALUE, call = (uint32_t)r->program->calls.count;
+    if (name != NULL) ONV_TRY(onv_program_add_value(r, name, ONV_PROGRAM_RESULT, call, &id));
     return onv_vec_push(&r->ids, id) ? ONV_OK : onv_fail_memory(r->err);
 }
 
 static onv_status add_optional_result(onv_program_reader *r, const onv_doc *result)
 {
-    const char *kind;
-    const onv_doc *value;
-    ONV_TRY(onv_program_variant(r, "a result", result, &kind, &value));
-    if (strcmp(kind, "as_tensor") == 0) return add_result(r, value);
-    return onv_vec_push(&r->ids, ONV_NO_PROGRAM_VALUE) ? ONV_OK : onv_fail_memory(r->err);
+    const onv_doc *name;
+    ONV_TRY(tensor_of(r, "a result", result, &name));
+    return add_result(r, name);
 }
 
 static onv_status read_result(onv_program_reader *r, const onv_doc *output)
@@ -156,9 +152,10 @@ static onv_status read_result(onv_program_reader *r, const onv_doc *output)
     bool is_optional = strcmp(kind, "as_optional_tensors") == 0;
     if (!is_optional && strcmp(kind, "as_tensors") != 0) return ONV_OK;
     for (size_t i = 0; i < onv_doc_count(value); i++) {
-        const onv_doc *item = &value->items[i];
+        const onv_doc *item = &value->items[i], *name;
         ONV_WORK(1);
-        ONV_TRY(is_optional ? add_optional_result(r, item) : add_result(r, item));
+        if (!is_optional) ONV_TRY(onv_program_member(r, item, "name", ONV_DOC_STRING, &name));
+        ONV_TRY(is_optional ? add_optional_result(r, item) : add_result(r, name));
     }
     return ONV_OK;
 }

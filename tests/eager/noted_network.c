@@ -28,11 +28,7 @@ outcome run_with(const network *n, uint64_t parameters)
     outcome o = {0};
     trainer t;
     model *m = network_model(n);
-    trainer_open_model(&t, m);
-    onv_train_options options = {
-        .optimizer = onv_optimizer_find("sgd"),
-        .lower = {.loss = ONV_LOSS_NONE, .reports = true, .parameters = parameters}};
-    o.figures = trainer_run(&t, &options).figures;
+    o.figures = TRAINED(&t, m, .loss = ONV_LOSS_NONE, .reports = true, .parameters = parameters);
     for (size_t i = 0; i < t.model.diags.count; i++) {
         if (strcmp(t.model.diags.at[i].code, "computed-factors") == 0)
             snprintf(o.factors, sizeof o.factors, "%s", t.model.diags.at[i].message);

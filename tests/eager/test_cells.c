@@ -96,10 +96,7 @@ TEST(programs_of_cells_are_whole)
     for (int is_lstm = 0; is_lstm < 2; is_lstm++) {
         OWNED_TRAINER t;
         OWNED_MODEL m = is_lstm ? lstm(LSTM) : gru(GRU, false);
-        trainer_open_model(&t, m);
-        onv_train_options how = {.optimizer = onv_optimizer_find("sgd")};
-        how.lower.loss = ONV_LOSS_MSE;
-        assert_true(trainer_run(&t, &how).figures.peak_bytes > 0);
+        assert_true(TRAINED(&t, m, .loss = ONV_LOSS_MSE).peak_bytes > 0);
     }
 }
 

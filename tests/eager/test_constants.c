@@ -60,10 +60,8 @@ TEST(constants_have_the_names_that_calls_give)
         }
         model_output(m, "y", "f32");
         OWNED_TRAINER t;
-        trainer_open_model(&t, m);
-        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                                 .lower = {.loss = ONV_LOSS_NONE}};
-        assert_int_equal(trainer_run(&t, &how).figures.gradient_bytes, W + cases[i].trained);
+        assert_int_equal(TRAINED(&t, m, .loss = ONV_LOSS_NONE).gradient_bytes,
+                         W + cases[i].trained);
     }
 }
 
@@ -235,11 +233,10 @@ TEST(buffers_without_a_tensor_are_told)
                      {FC, {"Mul", inputs, "y", "", "net", "mul", "zoo.Net", "aten.mul.Tensor"}}};
         OWNED_TRAINER t;
         OWNED_MODEL m = network_model(&n);
-        trainer_open_model(&t, m);
-        onv_train_options options = {
-            .optimizer = onv_optimizer_find("sgd"),
-            .lower = {.loss = ONV_LOSS_NONE, .reports = true, .buffers = cases[i].given}};
-        assert_int_equal(trainer_run(&t, &options).figures.buffer_bytes, cases[i].given);
+        assert_int_equal(
+            TRAINED(&t, m, .loss = ONV_LOSS_NONE, .reports = true, .buffers = cases[i].given)
+                .buffer_bytes,
+            cases[i].given);
         const onv_diag *told = diag_of(&t.model, "missing-buffers");
         assert_int_equal(told != NULL, cases[i].told != NULL);
         if (told != NULL) assert_int_equal(told->severity, cases[i].severity);
@@ -262,10 +259,8 @@ TEST(tied_weights_are_told)
         model_source(m, is_tied ? "embed" : "fc", "linear");
         model_class(m, LINEAR, "aten.linear.default");
         model_add(m, "y = MatMul(h val_1) y", "out y f32");
-        trainer_open_model(&t, m);
-        onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
-                                     .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
-        assert_int_equal(trainer_run(&t, &options).figures.parameter_bytes, 2 * 16 * 8 * 4);
+        assert_int_equal(TRAINED(&t, m, .loss = ONV_LOSS_NONE, .reports = true).parameter_bytes,
+                         2 * 16 * 8 * 4);
         for (size_t k = 0; k < t.model.diags.count; k++)
             told |= strcmp(t.model.diags.at[k].code, "tied-weights") == 0 &&
                     strstr(t.model.diags.at[k].message, "512 bytes") != NULL;
@@ -309,10 +304,8 @@ TEST(constants_of_layers_are_told)
         model_add(m, "source a.1 mul", "class Net aten.mul.Tensor");
         model_node(m, "Mul", "y", inputs, "y", "");
         model_output(m, "y", "f32");
-        trainer_open_model(&t, m);
-        onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
-                                     .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
-        uint64_t parameters = trainer_run(&t, &options).figures.parameter_bytes;
+        uint64_t parameters =
+            TRAINED(&t, m, .loss = ONV_LOSS_NONE, .reports = true).parameter_bytes;
         const onv_diag *told = diag_of(&t.model, "folded-layers");
         assert_int_equal(told != NULL, cases[i].told != NULL);
         if (told != NULL) assert_non_null(strstr(told->message, cases[i].told));

@@ -25,6 +25,16 @@ static uint32_t gradients_of(const onv_train_program *program, uint64_t bytes)
     return count / 2;
 }
 
+/* Takes the model over. */
+static uint64_t backward_peak(model *m)
+{
+    trainer t;
+    uint64_t peak = TRAINED(&t, m, .loss = ONV_LOSS_MSE).phase_peak_bytes[ONV_PHASE_BACKWARD];
+    trainer_close(&t);
+    model_free(m);
+    return peak;
+}
+
 /* Gradients of two readers meet: a sum hands the same gradient to both, so the first product adds
  * into it once the second has let go of it. No third tensor is made. */
 TEST(gradients_of_readers_add_in_place)
@@ -51,8 +61,7 @@ TEST(gradients_of_readers_add_in_place)
 TEST(gradients_of_a_shared_layer_make_a_sum)
 {
     for (int is_linear = 0; is_linear < 2; is_linear++) {
-        OWNED_MODEL m =
-            model_read(17, "in x f32[16,256]", "weight w f32[256,256]", "role w PARAMETER");
+        model *m = model_read(17, "in x f32[16,256]", "weight w f32[256,256]", "role w PARAMETER");
         for (int k = 0; k < 2; k++) {
             model_source(m, "layer", k == 0 ? "linear" : "linear_1");
             model_class(m, "Layer", is_linear ? "aten.linear.default" : "aten.mm.default");
@@ -60,11 +69,7 @@ TEST(gradients_of_a_shared_layer_make_a_sum)
                        "");
         }
         model_output(m, "y", "f32");
-        OWNED_TRAINER t;
-        trainer_open_model(&t, m);
-        onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
-        options.lower.loss = ONV_LOSS_MSE;
-        uint64_t peak = trainer_run(&t, &options).figures.phase_peak_bytes[ONV_PHASE_BACKWARD];
+        uint64_t peak = backward_peak(m);
         enum { W = 256 * 256 * 4, ROW = 16 * 256 * 4 };
         /* The weight, its first gradient, the second, their sum; the batch, the output and targets. */
         assert_int_equal(peak / W, is_linear ? 4 : 3);
@@ -77,8 +82,8 @@ TEST(norms_copy_swapped_gradients)
 {
     uint64_t peak[2];
     for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
-        OWNED_MODEL m = model_read(17, "in x f32[4,64,64]", "weight w f32[64,64]",
-                                   "h = MatMul(x w) first", "a = Transpose(h) swap perm=[0,2,1]");
+        model *m = model_read(17, "in x f32[4,64,64]", "weight w f32[64,64]",
+                              "h = MatMul(x w) first", "a = Transpose(h) swap perm=[0,2,1]");
         static const char *const vectors[] = {"scale", "bias", "mean", "var"};
         for (int k = 0; k < 4; k++) model_weight(m, vectors[k], "f32[64]");
         model_node(m, "BatchNormalization", "norm", "a scale bias mean var", "b",
@@ -86,11 +91,7 @@ TEST(norms_copy_swapped_gradients)
         model_node(m, "Transpose", "back", "b", is_swapped ? "y" : "c", "perm=[0,2,1]");
         if (!is_swapped) model_node(m, "Transpose", "again", "c", "y", "perm=[0,2,1]");
         model_output(m, "y", "f32");
-        OWNED_TRAINER t;
-        trainer_open_model(&t, m);
-        onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
-        options.lower.loss = ONV_LOSS_MSE;
-        peak[is_swapped] = trainer_run(&t, &options).figures.phase_peak_bytes[ONV_PHASE_BACKWARD];
+        peak[is_swapped] = backward_peak(m);
     }
     assert_int_equal(peak[1] - peak[0], 4 * 64 * 64 * 4);
 }
@@ -100,32 +101,15 @@ TEST(layer_norms_copy_swapped_gradients)
 {
     uint64_t peak[2];
     for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
-        OWNED_MODEL m =
-            model_read(17, "in x f32[4,64,64]", "weight w f32[64,64]", "weight scale f32[64]",
-                       "weight bias f32[64]", "h = MatMul(x w) first",
-                       "a = LayerNormalization(h scale bias) norm");
+        model *m = model_read(17, "in x f32[4,64,64]", "weight w f32[64,64]",
+                              "weight scale f32[64]", "weight bias f32[64]",
+                              "h = MatMul(x w) first", "a = LayerNormalization(h scale bias) norm");
         model_node(m, "Transpose", "swap", "a", is_swapped ? "y" : "b", "perm=[0,2,1]");
         if (!is_swapped) model_node(m, "Transpose", "again", "b", "y", "perm=[0,2,1]");
         model_output(m, "y", "f32");
-        OWNED_TRAINER t;
-        trainer_open_model(&t, m);
-        onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
-        options.lower.loss = ONV_LOSS_MSE;
-        peak[is_swapped] = trainer_run(&t, &options).figures.phase_peak_bytes[ONV_PHASE_BACKWARD];
+        peak[is_swapped] = backward_peak(m);
     }
     assert_int_equal(peak[1] - peak[0], 4 * 64 * 64 * 4);
-}
-
-static uint64_t backward_peak(model *m)
-{
-    trainer t;
-    trainer_open_model(&t, m);
-    onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
-    options.lower.loss = ONV_LOSS_MSE;
-    uint64_t peak = trainer_run(&t, &options).figures.phase_peak_bytes[ONV_PHASE_BACKWARD];
-    trainer_close(&t);
-    model_free(m);
-    return peak;
 }
 
 /* Formulas make one tensor after the other: grad * (exponent * x^(exponent - 1)) has two of x's size before the gradient, and that of

@@ -94,10 +94,7 @@ TEST(readings_that_matter_are_warnings)
         model_add(m, "role w PARAMETER", "h = MatMul(x w) product", "a = Sigmoid(h) /act/Sigmoid",
                   "y = Mul(h a) /act/Mul", "out y f32");
         OWNED_TRAINER t;
-        trainer_open_model(&t, m);
-        onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
-                                     .lower = {.loss = ONV_LOSS_MSE, .reports = true}};
-        trainer_run(&t, &options);
+        TRAINED(&t, m, .loss = ONV_LOSS_MSE, .reports = true);
         const onv_diag *told = diag_of(&t.model, "silu");
         if (told != NULL) assert_int_equal(told->severity, i == 0 ? ONV_WARNING : ONV_NOTE);
     }

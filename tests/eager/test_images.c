@@ -26,10 +26,7 @@ TEST(weights_that_are_buffers_are_not_trained)
         }
         model_output(m, "y", "f32");
         OWNED_TRAINER t;
-        trainer_open_model(&t, m);
-        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                                 .lower = {.loss = ONV_LOSS_NONE}};
-        onv_training_figures f = trainer_run(&t, &how).figures;
+        onv_training_figures f = TRAINED(&t, m, .loss = ONV_LOSS_NONE);
         enum { W = 8 * 8 * 4, H = 4 * 8 * 4 };
         assert_int_equal(f.gradient_bytes, cases[i].trains ? 2 * W : W);
         assert_int_equal(f.parameter_bytes, cases[i].trains ? 2 * W : W);
@@ -79,10 +76,7 @@ TEST(tables_are_as_small_as_their_windows)
                    "weight permute f32[2,9,9]", "source net add",
                    "class zoo.Attention aten.add.Tensor", "y = Add(x permute) add", "out y f32");
     OWNED_TRAINER t;
-    trainer_open_model(&t, m);
-    onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                             .lower = {.loss = ONV_LOSS_NONE}};
-    onv_training_figures f = trainer_run(&t, &how).figures;
+    onv_training_figures f = TRAINED(&t, m, .loss = ONV_LOSS_NONE);
     assert_int_equal(f.parameter_bytes, ROWS * HEADS * 4);
     assert_int_equal(f.gradient_bytes, ROWS * HEADS * 4);
 }
@@ -101,10 +95,7 @@ TEST(parts_that_are_copied_lead_back)
                    is_cloned ? "%clone, %p_second_weight" : "%part, %p_second_weight");
         model_add(m, "y = MatMul(part second.weight) linear", "out y f32");
         OWNED_TRAINER t;
-        trainer_open_model(&t, m);
-        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                                 .lower = {.loss = ONV_LOSS_NONE}};
-        onv_training_figures f = trainer_run(&t, &how).figures;
+        onv_training_figures f = TRAINED(&t, m, .loss = ONV_LOSS_NONE);
         assert_int_equal(f.gradient_bytes, FIRST + SECOND);
         assert_int_equal(f.saved_activation_bytes, X + (is_cloned ? PART : 2 * PART));
         model_free(m);

@@ -108,10 +108,7 @@ static uint64_t saved_of(model *m)
 {
     trainer t;
     model_output(m, "y", "f32");
-    trainer_open_model(&t, m);
-    onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                             .lower = {.loss = ONV_LOSS_NONE}};
-    uint64_t saved = trainer_run(&t, &how).figures.saved_activation_bytes;
+    uint64_t saved = TRAINED(&t, m, .loss = ONV_LOSS_NONE).saved_activation_bytes;
     trainer_close(&t);
     model_free(m);
     return saved;

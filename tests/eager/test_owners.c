@@ -28,10 +28,7 @@ TEST(numbers_are_trained)
         }
         model_output(m, "y", "f32");
         OWNED_TRAINER t;
-        trainer_open_model(&t, m);
-        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                                 .lower = {.loss = ONV_LOSS_NONE}};
-        onv_training_figures f = trainer_run(&t, &how).figures;
+        onv_training_figures f = TRAINED(&t, m, .loss = ONV_LOSS_NONE);
         assert_int_equal(f.gradient_bytes, W + (i == 0 ? 2 * 4 : 0));
         assert_int_equal(f.saved_activation_bytes, (i == 0 ? 3 : 1) * 4 * 8 * 4);
     }

@@ -172,10 +172,7 @@ TEST(norms_that_share_all_have_their_own)
                        is_last ? "y" : "h", "training_mode=0");
         }
         model_output(m, "y", "f32");
-        trainer_open_model(&t, m);
-        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                                 .lower = {.loss = ONV_LOSS_NONE}};
-        onv_training_figures f = trainer_run(&t, &how).figures;
+        onv_training_figures f = TRAINED(&t, m, .loss = ONV_LOSS_NONE);
         assert_int_equal(f.parameter_bytes, n_norms * 2 * N);
         assert_int_equal(f.gradient_bytes, n_norms * 2 * N);
         assert_int_equal(f.buffer_bytes, n_norms * (2 * N + 8));

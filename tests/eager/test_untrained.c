@@ -12,10 +12,7 @@ enum { C = 8 * 4, IMAGE = 2 * 8 * 6 * 6 * 4, CONV_BYTES = 8 * 8 * 4 };
 static onv_training_figures train(model *m)
 {
     trainer t;
-    trainer_open_model(&t, m);
-    onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                             .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
-    onv_training_figures f = trainer_run(&t, &how).figures;
+    onv_training_figures f = TRAINED(&t, m, .loss = ONV_LOSS_NONE, .reports = true);
     trainer_close(&t);
     model_free(m);
     return f;

@@ -210,9 +210,7 @@ TEST(writes_are_told)
         model *m = begin();
         add_slice_scatter(m, lines[i]);
         model_add(m, "y = Neg(c) last", "out y f32");
-        trainer_open_model(&t, m);
-        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"), .lower.reports = true};
-        trainer_run(&t, &how);
+        TRAINED(&t, m, .reports = true);
         const onv_diag *told = diag_of(&t.model, "parts-written");
         assert_int_equal(told != NULL && told->severity == ONV_WARNING, i == 0);
         trainer_close(&t);

@@ -99,3 +99,10 @@ onv_training trainer_compute(trainer *t, const onv_training_options *options)
         fail_msg("%s (%s)", err.message, err.node);
     return result;
 }
+
+onv_training_figures trainer_sgd(trainer *t, model *m, const onv_lower_options *options)
+{
+    const onv_train_options how = {.optimizer = onv_optimizer_find("sgd"), .lower = *options};
+    trainer_open_model(t, m);
+    return trainer_run(t, &how).figures;
+}

@@ -31,6 +31,10 @@ uint64_t trainer_saved(trainer *t, const onv_lower_options *options);
 /* The same of a model that is used for nothing else: frees it. */
 uint64_t trainer_kept(model *m, const onv_lower_options *options);
 
+/* Opens the model, and trains it by SGD. */
+onv_training_figures trainer_sgd(trainer *t, model *m, const onv_lower_options *options);
+#define TRAINED(t, m, ...) trainer_sgd((t), (m), &(onv_lower_options){__VA_ARGS__})
+
 /* The whole result; fails the test where there is none. */
 onv_training trainer_run(trainer *t, const onv_train_options *options);
 onv_training trainer_compute(trainer *t, const onv_training_options *options);

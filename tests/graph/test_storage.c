@@ -41,104 +41,69 @@ static uint32_t storage_of(const shared *s, const char *name)
     return s->s.of_row[flow_row(&s->f, name)];
 }
 
-static bool are_shared(const shared *s, const char *a, const char *b)
+/* --- Who shares with whom ------------------------------------------------------------------------ */
+
+#define VIEWS                                                                                      \
+    "in x f32[16]; ints shape 2 1 8; ints axis 1; a = Neg(x) 0; b = Reshape(a shape) 1; "          \
+    "c = Squeeze(b axis) 2; d = Unsqueeze(c axis) 3; e = Flatten(d) 4; g = Identity(e) 5; "        \
+    "y = Neg(g) 6; out y f32"
+
+/* b reads a, which is read again; c is the first of two that end; small is too small for d; e has half the bytes; y is a result. */
+#define IN_PLACE                                                                                   \
+    "in x f32[8]; in one f32[1]; a = Relu(x) 0; b = Relu(a) 1; c = Add(a b) 2; "                   \
+    "small = Neg(one) 3; d = Add(small c) 4; e = Cast(d) 5 to=10; y = Cast(e) 6 to=1; "            \
+    "z = Relu(y) 7; out y f32; out z f32"
+
+/* "a=b": one storage; "a!b": two; "a@0-6": its storage lives from step 0 to step 6. */
+static const struct {
+    const onv_storage_rules *rules;
+    const char *lines, *words;
+    size_t count; /* of storages; 0: any */
+} rows[] = {
+    {&views, VIEWS, "a=b a=c a=d a=e a=g x!a a!y a@0-6", 3},
+    {&apart, VIEWS, "a!b", 8},
+    /* A view of an output is an output: not in place, as a is what the caller gets. */
+    {&inplace,
+     "in x f32[16]; ints shape 4 4; a = Neg(x) 0; y = Reshape(a shape) 1; b = Abs(a) 2; "
+     "z = Neg(b) 3; out y f32; out z f32",
+     "a=y y@0-3 a!b", 0},
+    {&inplace, IN_PLACE, "x!a a!b a=c small!d c=d d!e y!z a@0-5", 0},
+    {&views, IN_PLACE, "a!c", 0},
+    /* A view that is read later keeps it: 2 is the last use of a, and not of its memory, which v joins before b asks for it. */
+    {&inplace,
+     "in x f32[8]; ints shape 4 2; a = Neg(x) 0; v = Reshape(a shape) 1; b = Relu(a) 2; "
+     "c = Neg(v) 3; d = Concat(b b) 4 axis=0; e = Flatten(c) 5 axis=0; y = Concat(d d) 6 axis=0; "
+     "out y f32; out e f32",
+     "a!b", 0},
+};
+
+static bool holds(const shared *s, const char *word)
 {
-    return storage_of(s, a) != ONV_NO_STORAGE && storage_of(s, a) == storage_of(s, b);
+    char a[32], b[32], what;
+    unsigned first, last;
+    if (sscanf(word, "%31[^@]@%u-%u", a, &first, &last) == 3) {
+        const onv_buffer *storage = &s->s.timeline.buffers.at[storage_of(s, a)];
+        return storage->first == first && storage->last == last;
+    }
+    assert_int_equal(sscanf(word, "%31[^=!]%c%31s", a, &what, b), 3);
+    bool is_one = storage_of(s, a) == storage_of(s, b);
+    return what == '=' ? is_one && storage_of(s, a) != ONV_NO_STORAGE : !is_one;
 }
 
-/* --- Views ------------------------------------------------------------------------------------- */
-
-TEST(views_share_from_first_to_last)
+TEST(values_share_by_rules)
 {
-    static const int64_t shape[] = {2, 1, 8}, axis = 1;
-    static const char *const names[] = {"b", "c", "d", "e", "g"};
-    shared s;
-    model *m = model_read(17, "in x f32[16]");
-    model_ints(m, "shape", 3, shape);
-    model_ints(m, "axis", 1, &axis);
-    model_add(m, "a = Neg(x) 0", "b = Reshape(a shape) 1", "c = Squeeze(b axis) 2",
-              "d = Unsqueeze(c axis) 3", "e = Flatten(d) 4", "g = Identity(e) 5", "y = Neg(g) 6",
-              "out y f32");
-    share(&s, m, &views);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        assert_true(are_shared(&s, "a", names[i]));
-    assert_false(are_shared(&s, "x", "a"));
-    assert_false(are_shared(&s, "a", "y"));
-    const onv_buffer *a = &s.s.timeline.buffers.at[storage_of(&s, "a")];
-    assert_int_equal(a->first, 0);
-    assert_int_equal(a->last, 6);
-    assert_int_equal(a->bytes, 64);
-    assert_int_equal(s.s.timeline.buffers.count, 3);
-    share_again(&s, &apart);
-    assert_false(are_shared(&s, "a", "b"));
-    assert_int_equal(s.s.timeline.buffers.count, 8);
-    assert_int_equal(s.s.peak.bytes, s.f.live.peak_bytes);
-    drop(&s);
-}
-
-TEST(a_view_of_an_output_is_an_output)
-{
-    static const int64_t shape[] = {4, 4};
-    shared s;
-    model *m = model_read(17, "in x f32[16]");
-    model_ints(m, "shape", 2, shape);
-    model_add(m, "a = Neg(x) 0", "y = Reshape(a shape) 1");
-    model_node(m, "Abs", "2", "a", "b", ""); /* not in place: a is what the caller gets */
-    model_node(m, "Neg", "3", "b", "z", "");
-    model_add(m, "out y f32", "out z f32");
-    share(&s, m, &inplace);
-    assert_true(are_shared(&s, "a", "y"));
-    assert_int_equal(s.s.timeline.buffers.at[storage_of(&s, "y")].kind, ONV_BUFFER_OUTPUT);
-    assert_int_equal(s.s.timeline.buffers.at[storage_of(&s, "y")].last, 3);
-    assert_false(are_shared(&s, "a", "b"));
-    drop(&s);
-}
-
-/* --- In place ---------------------------------------------------------------------------------- */
-
-TEST(in_place_only_where_the_input_dies)
-{
-    shared s;
-    model *m = model_read(17, "in x f32[8]", "in one f32[1]");
-    model_node(m, "Relu", "0", "x", "a", "");  /* the caller's */
-    model_node(m, "Relu", "1", "a", "b", "");  /* a is read again */
-    model_node(m, "Add", "2", "a b", "c", ""); /* both die: the first is taken */
-    model_node(m, "Neg", "3", "one", "small", "");
-    model_node(m, "Add", "4", "small c", "d", ""); /* small is too small, c is not */
-    model_node(m, "Cast", "5", "d", "e", "to=10"); /* half the bytes */
-    model_node(m, "Cast", "6", "e", "y", "to=1");
-    model_node(m, "Relu", "7", "y", "z", ""); /* y is a result */
-    model_output(m, "y", "f32");
-    model_output(m, "z", "f32");
-    share(&s, m, &inplace);
-    assert_false(are_shared(&s, "x", "a"));
-    assert_false(are_shared(&s, "a", "b"));
-    assert_true(are_shared(&s, "a", "c"));
-    assert_false(are_shared(&s, "small", "d"));
-    assert_true(are_shared(&s, "c", "d"));
-    assert_false(are_shared(&s, "d", "e"));
-    assert_false(are_shared(&s, "y", "z"));
-    assert_int_equal(s.s.timeline.buffers.at[storage_of(&s, "a")].last, 5);
-    share_again(&s, &views);
-    assert_false(are_shared(&s, "a", "c"));
-    drop(&s);
-}
-
-TEST(a_view_that_is_read_later_keeps_it)
-{
-    static const int64_t shape[] = {4, 2};
-    shared s;
-    model *m = model_read(17, "in x f32[8]");
-    model_ints(m, "shape", 2, shape);
-    model_add(m, "a = Neg(x) 0", "v = Reshape(a shape) 1");
-    model_node(m, "Relu", "2", "a", "b", ""); /* a's last use, not that of its memory */
-    model_node(m, "Neg", "3", "v", "c", "");
-    model_add(m, "d = Concat(b b) 4 axis=0", "e = Flatten(c) 5 axis=0", "y = Concat(d d) 6 axis=0",
-              "out y f32", "out e f32");
-    share(&s, m, &inplace);
-    /* Rows are placed in order: v joins a before b asks for it. */
-    assert_false(are_shared(&s, "a", "b"));
-    drop(&s);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        shared s;
+        model *m = model_new(17);
+        model_add_text(m, rows[i].lines);
+        share(&s, m, rows[i].rules);
+        char *words = strdup(rows[i].words), *rest = words;
+        for (char *word; (word = strtok_r(rest, " ", &rest)) != NULL;)
+            if (!holds(&s, word)) fail_msg("%s: not %s", rows[i].lines, word);
+        free(words);
+        if (rows[i].count > 0) assert_int_equal(s.s.timeline.buffers.count, rows[i].count);
+        drop(&s);
+    }
 }
 
 /* --- The host, inputs, copies ------------------------------------------------------------------ */
