@@ -172,31 +172,31 @@ static void lower_cross_entropy(onv_lowering *l, const onv_node *node)
 
 onv_lower_fn onv_lower_math(onv_op_name op)
 {
-    static const onv_lower_fn rules[ONV_N_OP_NAMES] = {
-        [ONV_OP_Reciprocal] = onv_lower_reciprocal,
-        [ONV_OP_ReduceMax] = lower_maximum,
-        [ONV_OP_ReduceMin] = lower_maximum,
-        [ONV_OP_MatMul] = onv_lower_matmul,
-        [ONV_OP_Gemm] = onv_lower_gemm,
-        [ONV_OP_Det] = lower_single,
-        [ONV_OP_Einsum] = onv_lower_einsum,
-        [ONV_OP_SoftmaxCrossEntropyLoss] = lower_cross_entropy,
-        [ONV_OP_ReduceMean] = lower_reduce,
-        [ONV_OP_ReduceSum] = lower_reduce,
-        [ONV_OP_ReduceProd] = lower_reduce,
-        [ONV_OP_ReduceLogSumExp] = lower_reduce,
-        [ONV_OP_GlobalAveragePool] = lower_reduce,
-        [ONV_OP_ReduceL1] = lower_norm,
-        [ONV_OP_ReduceL2] = lower_norm,
-        [ONV_OP_ReduceSumSquare] = lower_sum_and,
-        [ONV_OP_ReduceLogSum] = lower_sum_and,
-        [ONV_OP_CumSum] = lower_single,
-        [ONV_OP_CumProd] = lower_single,
-        [ONV_OP_Softmax] = lower_softmax,
-        [ONV_OP_LogSoftmax] = lower_softmax,
-        [ONV_OP_ArgMax] = lower_single,
-        [ONV_OP_ArgMin] = lower_single,
-        [ONV_OP_TopK] = lower_top,
-    };
-    return rules[op];
+    switch (op) {
+    case ONV_OP_Reciprocal: return onv_lower_reciprocal;
+    case ONV_OP_ReduceMax: return lower_maximum;
+    case ONV_OP_ReduceMin: return lower_maximum;
+    case ONV_OP_MatMul: return onv_lower_matmul;
+    case ONV_OP_Gemm: return onv_lower_gemm;
+    case ONV_OP_Det: return lower_single;
+    case ONV_OP_Einsum: return onv_lower_einsum;
+    case ONV_OP_SoftmaxCrossEntropyLoss: return lower_cross_entropy;
+    case ONV_OP_ReduceMean: return lower_reduce;
+    case ONV_OP_ReduceSum: return lower_reduce;
+    case ONV_OP_ReduceProd: return lower_reduce;
+    case ONV_OP_ReduceLogSumExp: return lower_reduce;
+    case ONV_OP_GlobalAveragePool: return lower_reduce;
+    case ONV_OP_ReduceL1: return lower_norm;
+    case ONV_OP_ReduceL2: return lower_norm;
+    case ONV_OP_ReduceSumSquare: return lower_sum_and;
+    case ONV_OP_ReduceLogSum: return lower_sum_and;
+    case ONV_OP_CumSum: return lower_single;
+    case ONV_OP_CumProd: return lower_single;
+    case ONV_OP_Softmax: return lower_softmax;
+    case ONV_OP_LogSoftmax: return lower_softmax;
+    case ONV_OP_ArgMax: return lower_single;
+    case ONV_OP_ArgMin: return lower_single;
+    case ONV_OP_TopK: return lower_top;
+    default: return NULL;
+    }
 }

@@ -177,22 +177,22 @@ static void lower_fold(onv_lowering *l, const onv_node *node)
 
 onv_lower_fn onv_lower_nn(onv_op_name op)
 {
-    static const onv_lower_fn rules[ONV_N_OP_NAMES] = {
-        [ONV_OP_Conv] = onv_lower_conv,
-        [ONV_OP_ConvTranspose] = onv_lower_conv,
-        [ONV_OP_BatchNormalization] = lower_batch_norm,
-        [ONV_OP_InstanceNormalization] = lower_instance_norm,
-        [ONV_OP_LayerNormalization] = lower_layer_norm,
-        [ONV_OP_GroupNormalization] = lower_group_norm,
-        [ONV_OP_RMSNormalization] = lower_rms_norm,
-        [ONV_OP_MaxPool] = lower_max_pool,
-        [ONV_OP_Dropout] = lower_dropout,
-        [ONV_OP_Col2Im] = lower_fold,
-        [ONV_OP_LSTM] = onv_lower_recurrent,
-        [ONV_OP_GRU] = onv_lower_recurrent,
-        [ONV_OP_RNN] = onv_lower_recurrent,
-    };
-    return rules[op];
+    switch (op) {
+    case ONV_OP_Conv: return onv_lower_conv;
+    case ONV_OP_ConvTranspose: return onv_lower_conv;
+    case ONV_OP_BatchNormalization: return lower_batch_norm;
+    case ONV_OP_InstanceNormalization: return lower_instance_norm;
+    case ONV_OP_LayerNormalization: return lower_layer_norm;
+    case ONV_OP_GroupNormalization: return lower_group_norm;
+    case ONV_OP_RMSNormalization: return lower_rms_norm;
+    case ONV_OP_MaxPool: return lower_max_pool;
+    case ONV_OP_Dropout: return lower_dropout;
+    case ONV_OP_Col2Im: return lower_fold;
+    case ONV_OP_LSTM: return onv_lower_recurrent;
+    case ONV_OP_GRU: return onv_lower_recurrent;
+    case ONV_OP_RNN: return onv_lower_recurrent;
+    default: return NULL;
+    }
 }
 
 /* --- What was fused ---------------------------------------------------------------------------- */

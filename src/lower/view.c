@@ -282,24 +282,24 @@ static void lower_concat(onv_lowering *l, const onv_node *node)
 
 onv_lower_fn onv_lower_view(onv_op_name op)
 {
-    static const onv_lower_fn rules[ONV_N_OP_NAMES] = {
-        [ONV_OP_Reshape] = lower_reshape,
-        [ONV_OP_Flatten] = lower_reshape,
-        [ONV_OP_Squeeze] = lower_reshape,
-        [ONV_OP_Unsqueeze] = lower_reshape,
-        [ONV_OP_Identity] = lower_identity,
-        [ONV_OP_Cast] = lower_cast,
-        [ONV_OP_Transpose] = lower_transpose,
-        [ONV_OP_Expand] = lower_expand,
-        [ONV_OP_Slice] = lower_slice,
-        [ONV_OP_Split] = lower_split,
-        [ONV_OP_Gather] = lower_gather,
-        [ONV_OP_GatherND] = lower_gather_nd,
-        [ONV_OP_Concat] = lower_concat,
-        [ONV_OP_ScatterND] = onv_lower_scatter_nd,
-        [ONV_OP_ScatterElements] = onv_lower_scatter_elements,
-        [ONV_OP_SplitToSequence] = lower_split_to_sequence,
-        [ONV_OP_SequenceAt] = lower_sequence_at,
-    };
-    return rules[op];
+    switch (op) {
+    case ONV_OP_Reshape: return lower_reshape;
+    case ONV_OP_Flatten: return lower_reshape;
+    case ONV_OP_Squeeze: return lower_reshape;
+    case ONV_OP_Unsqueeze: return lower_reshape;
+    case ONV_OP_Identity: return lower_identity;
+    case ONV_OP_Cast: return lower_cast;
+    case ONV_OP_Transpose: return lower_transpose;
+    case ONV_OP_Expand: return lower_expand;
+    case ONV_OP_Slice: return lower_slice;
+    case ONV_OP_Split: return lower_split;
+    case ONV_OP_Gather: return lower_gather;
+    case ONV_OP_GatherND: return lower_gather_nd;
+    case ONV_OP_Concat: return lower_concat;
+    case ONV_OP_ScatterND: return onv_lower_scatter_nd;
+    case ONV_OP_ScatterElements: return onv_lower_scatter_elements;
+    case ONV_OP_SplitToSequence: return lower_split_to_sequence;
+    case ONV_OP_SequenceAt: return lower_sequence_at;
+    default: return NULL;
+    }
 }

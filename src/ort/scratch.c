@@ -501,57 +501,64 @@ static void packed_scratch(kernel *k)
 
 /* --- All --------------------------------------------------------------------------------------- */
 
-static const struct kernel_row {
+typedef struct kernel_row {
     const char *domain; /* NULL: any */
     void (*cuda)(kernel *k), (*cpu)(kernel *k);
-} kernels[ONV_N_OP_NAMES] = {
-    [ONV_OP_Concat] = {"", concat_scratch, NULL},
-    [ONV_OP_Split] = {"", split_scratch, NULL},
-    [ONV_OP_Softmax] = {"", softmax_scratch, NULL},
-    [ONV_OP_LogSoftmax] = {"", softmax_scratch, NULL},
-    [ONV_OP_ReduceSum] = {"", reduce_scratch, NULL},
-    [ONV_OP_ReduceMean] = {"", reduce_scratch, NULL},
-    [ONV_OP_ReduceLogSum] = {"", reduce_scratch, NULL},
-    [ONV_OP_ReduceLogSumExp] = {"", reduce_scratch, NULL},
-    [ONV_OP_ReduceSumSquare] = {"", reduce_scratch, NULL},
-    [ONV_OP_ReduceMax] = {"", reduce_scratch, NULL},
-    [ONV_OP_ReduceMin] = {"", reduce_scratch, NULL},
-    [ONV_OP_ReduceProd] = {"", reduce_scratch, NULL},
-    [ONV_OP_ReduceL1] = {"", reduce_scratch, NULL},
-    [ONV_OP_ReduceL2] = {"", reduce_scratch, NULL},
-    [ONV_OP_ArgMax] = {"", arg_scratch, NULL},
-    [ONV_OP_ArgMin] = {"", arg_scratch, NULL},
-    [ONV_OP_NonZero] = {"", counts_scratch, NULL},
-    [ONV_OP_Compress] = {"", counts_scratch, NULL},
-    [ONV_OP_GatherND] = {"", gather_nd_scratch, NULL},
-    [ONV_OP_MatMul] = {"", matmul_scratch, NULL},
-    [ONV_OP_FusedMatMul] = {"com.microsoft", matmul_scratch, NULL},
-    [ONV_OP_Resize] = {"", resize_scratch, NULL},
-    [ONV_OP_InstanceNormalization] = {"", norm_scratch, NULL},
-    [ONV_OP_BatchNormalization] = {"", norm_scratch, NULL},
-    [ONV_OP_Einsum] = {"", onv_ort_einsum, NULL},
-    [ONV_OP_Conv] = {"", conv_scratch, onv_ort_cpu_conv},
-    [ONV_OP_ConvTranspose] = {"", conv_scratch, onv_ort_cpu_transposed},
-    [ONV_OP_FusedConv] = {"com.microsoft", conv_scratch, onv_ort_cpu_conv},
-    [ONV_OP_QLinearConv] = {NULL, NULL, onv_ort_cpu_integer_conv},
-    [ONV_OP_NhwcMaxPool] = {"com.microsoft", NULL, onv_ort_cpu_integer_pool},
-    [ONV_OP_QLinearMatMul] = {"", NULL, onv_ort_cpu_integer_sums},
-    [ONV_OP_QGemm] = {"com.microsoft", NULL, onv_ort_cpu_integer_sums},
-    [ONV_OP_LSTM] = {"", rnn_scratch, onv_ort_cpu_recurrent},
-    [ONV_OP_GRU] = {"", rnn_scratch, onv_ort_cpu_recurrent},
-    [ONV_OP_RNN] = {"", rnn_scratch, NULL},
-    [ONV_OP_MatMulNBits] = {"com.microsoft", packed_scratch, NULL},
-    [ONV_OP_MatMulBnb4] = {"com.microsoft", packed_scratch, NULL},
-    [ONV_OP_TopK] = {"", onv_ort_top_k, NULL},
-    [ONV_OP_NonMaxSuppression] = {"", onv_ort_suppression, NULL},
-    [ONV_OP_Inverse] = {"com.microsoft", inverse_scratch, NULL},
-    [ONV_OP_GroupQueryAttention] = {"com.microsoft", onv_ort_grouped_attention, NULL},
-    [ONV_OP_MultiHeadAttention] = {"com.microsoft", onv_ort_attention, NULL},
-    [ONV_OP_Attention] = {"com.microsoft", onv_ort_attention, NULL},
-    [ONV_OP_BiasGelu] = {"com.microsoft", NULL, onv_ort_cpu_gelu},
-    [ONV_OP_FastGelu] = {"com.microsoft", NULL, onv_ort_cpu_gelu},
-    [ONV_OP_Where] = {"", NULL, onv_ort_cpu_where},
-};
+} kernel_row;
+
+static kernel_row kernel_of(onv_op_name op)
+{
+    switch (op) {
+    case ONV_OP_Concat: return (kernel_row){"", concat_scratch, NULL};
+    case ONV_OP_Split: return (kernel_row){"", split_scratch, NULL};
+    case ONV_OP_Softmax:
+    case ONV_OP_LogSoftmax: return (kernel_row){"", softmax_scratch, NULL};
+    case ONV_OP_ReduceSum:
+    case ONV_OP_ReduceMean:
+    case ONV_OP_ReduceLogSum:
+    case ONV_OP_ReduceLogSumExp:
+    case ONV_OP_ReduceSumSquare:
+    case ONV_OP_ReduceMax:
+    case ONV_OP_ReduceMin:
+    case ONV_OP_ReduceProd:
+    case ONV_OP_ReduceL1:
+    case ONV_OP_ReduceL2: return (kernel_row){"", reduce_scratch, NULL};
+    case ONV_OP_ArgMax:
+    case ONV_OP_ArgMin: return (kernel_row){"", arg_scratch, NULL};
+    case ONV_OP_NonZero:
+    case ONV_OP_Compress: return (kernel_row){"", counts_scratch, NULL};
+    case ONV_OP_GatherND: return (kernel_row){"", gather_nd_scratch, NULL};
+    case ONV_OP_MatMul: return (kernel_row){"", matmul_scratch, NULL};
+    case ONV_OP_FusedMatMul: return (kernel_row){"com.microsoft", matmul_scratch, NULL};
+    case ONV_OP_Resize: return (kernel_row){"", resize_scratch, NULL};
+    case ONV_OP_InstanceNormalization:
+    case ONV_OP_BatchNormalization: return (kernel_row){"", norm_scratch, NULL};
+    case ONV_OP_Einsum: return (kernel_row){"", onv_ort_einsum, NULL};
+    case ONV_OP_Conv: return (kernel_row){"", conv_scratch, onv_ort_cpu_conv};
+    case ONV_OP_ConvTranspose: return (kernel_row){"", conv_scratch, onv_ort_cpu_transposed};
+    case ONV_OP_FusedConv: return (kernel_row){"com.microsoft", conv_scratch, onv_ort_cpu_conv};
+    case ONV_OP_QLinearConv: return (kernel_row){NULL, NULL, onv_ort_cpu_integer_conv};
+    case ONV_OP_NhwcMaxPool: return (kernel_row){"com.microsoft", NULL, onv_ort_cpu_integer_pool};
+    case ONV_OP_QLinearMatMul: return (kernel_row){"", NULL, onv_ort_cpu_integer_sums};
+    case ONV_OP_QGemm: return (kernel_row){"com.microsoft", NULL, onv_ort_cpu_integer_sums};
+    case ONV_OP_LSTM:
+    case ONV_OP_GRU: return (kernel_row){"", rnn_scratch, onv_ort_cpu_recurrent};
+    case ONV_OP_RNN: return (kernel_row){"", rnn_scratch, NULL};
+    case ONV_OP_MatMulNBits:
+    case ONV_OP_MatMulBnb4: return (kernel_row){"com.microsoft", packed_scratch, NULL};
+    case ONV_OP_TopK: return (kernel_row){"", onv_ort_top_k, NULL};
+    case ONV_OP_NonMaxSuppression: return (kernel_row){"", onv_ort_suppression, NULL};
+    case ONV_OP_Inverse: return (kernel_row){"com.microsoft", inverse_scratch, NULL};
+    case ONV_OP_GroupQueryAttention:
+        return (kernel_row){"com.microsoft", onv_ort_grouped_attention, NULL};
+    case ONV_OP_MultiHeadAttention:
+    case ONV_OP_Attention: return (kernel_row){"com.microsoft", onv_ort_attention, NULL};
+    case ONV_OP_BiasGelu:
+    case ONV_OP_FastGelu: return (kernel_row){"com.microsoft", NULL, onv_ort_cpu_gelu};
+    case ONV_OP_Where: return (kernel_row){"", NULL, onv_ort_cpu_where};
+    default: return (kernel_row){0};
+    }
+}
 
 void onv_ort_find_scratch(const onv_model *model, const onv_node *node, const bool *is_host,
                           const onv_ort_session *session, onv_ort_scratch *scratch)
@@ -559,8 +566,8 @@ void onv_ort_find_scratch(const onv_model *model, const onv_node *node, const bo
     kernel k = {model, node, session, scratch};
     if (node->n_outputs == 0 || !onv_is_value(node->outputs[0]) || is_host[node->outputs[0].index])
         return;
-    const struct kernel_row *row = &kernels[node->code];
-    void (*find)(kernel * k) = session->provider == ONV_ORT_CUDA ? row->cuda : row->cpu;
-    bool is_here = row->domain == NULL || strcmp(row->domain, node->domain) == 0;
+    const kernel_row row = kernel_of((onv_op_name)node->code);
+    void (*find)(kernel * k) = session->provider == ONV_ORT_CUDA ? row.cuda : row.cpu;
+    bool is_here = row.domain == NULL || strcmp(row.domain, node->domain) == 0;
     if (find != NULL && is_here) find(&k);
 }

@@ -122,13 +122,19 @@ static void inline_group_norm(const function *f)
     ONV_MAKE(e, f->node, "Reshape", ONV_INPUTS(y, shape), ONV_OUTPUTS(f->out));
 }
 
-static void (*const functions[ONV_N_OP_NAMES])(const function *f) = {
-    [ONV_OP_Mish] = inline_mish,
-    [ONV_OP_Swish] = inline_swish,
-    [ONV_OP_Bernoulli] = inline_bernoulli,
-    [ONV_OP_CenterCropPad] = inline_center_crop_pad,
-    [ONV_OP_GroupNormalization] = inline_group_norm,
-};
+typedef void (*inline_fn)(const function *f);
+
+static inline_fn inline_of(onv_op_name op)
+{
+    switch (op) {
+    case ONV_OP_Mish: return inline_mish;
+    case ONV_OP_Swish: return inline_swish;
+    case ONV_OP_Bernoulli: return inline_bernoulli;
+    case ONV_OP_CenterCropPad: return inline_center_crop_pad;
+    case ONV_OP_GroupNormalization: return inline_group_norm;
+    default: return NULL;
+    }
+}
 
 void onv_rewrite_inline(onv_edit *e)
 {
@@ -136,10 +142,11 @@ void onv_rewrite_inline(onv_edit *e)
     for (uint32_t i = 0; i < n_nodes && e->status == ONV_OK; i++) {
         function f = {.e = e, .node = {i}};
         const onv_op_name op = (onv_op_name)onv_edit_node_at(e, f.node)->code;
-        if (functions[op] == NULL || !onv_edit_is(e, f.node, op)) continue;
+        const inline_fn write = inline_of(op);
+        if (write == NULL || !onv_edit_is(e, f.node, op)) continue;
         for (uint32_t k = 0; k < 3; k++) f.in[k] = onv_edit_in(e, f.node, k);
         f.out = onv_edit_out(e, f.node, 0);
-        functions[op](&f);
+        write(&f);
         onv_edit_remove(e, f.node);
     }
 }

@@ -7,10 +7,10 @@
 #include "rewrite/edit.h"
 
 typedef struct onv_kernel {
-    int32_t since;     /* of the domain's opset; until that of the next one; 0: none */
-    uint32_t types;    /* bit d: input 0 may be of dtype d; 0: no kernel */
-    uint32_t host_in;  /* bit k: input k lies in the host's memory */
-    uint32_t host_out; /* likewise */
+    uint32_t types;   /* bit d: input 0 may be of dtype d; 0: no kernel */
+    uint8_t since;    /* of the domain's opset; until that of the next one; 0: none */
+    uint8_t host_out; /* bit k: output k is in the host's memory */
+    uint16_t host_in; /* likewise, input k */
 } onv_kernel;
 
 /* Of the first of several words, behind which *words is then; that is NULL where there is none. */

@@ -15,8 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ONV_GPU_ALIASES = 6 };
-
 /* As published, dense. 0: it has no such units. */
 typedef struct onv_gpu_rates {
     double fp32; /* TFLOP/s of float32 outside of tensor cores */
@@ -39,8 +37,8 @@ typedef struct onv_gpu {
     uint64_t usable_bytes;
     unsigned char cc_major, cc_minor; /* compute capability */
     const char *source;               /* of usable_bytes */
-    onv_gpu_speed speed;
-    const char *aliases[ONV_GPU_ALIASES + 1]; /* NULL ends the list; no two rows share one */
+    const onv_gpu_speed *speed;
+    const char *const *aliases; /* NULL ends the list; no two rows share one */
 } onv_gpu;
 
 extern const onv_gpu onv_gpus[];

@@ -33,15 +33,16 @@
 
 // clang-format off
 #define RATES(fp32, tf32, half, bandwidth) {fp32, tf32, half, bandwidth}
-#define TWO(fastest, slowest, pcie, source) {RATES fastest, RATES slowest, pcie, source}
+#define TWO(fastest, slowest, pcie, source) &(const onv_gpu_speed){RATES fastest, RATES slowest, pcie, source}
 #define ONE(card, pcie, source) TWO(card, card, pcie, source)
-#define UNKNOWN {{0, 0, 0, 0}, {0, 0, 0, 0}, 0, NULL}
+#define UNKNOWN &unknown
+#define GPU(name, model, nominal, usable, major, minor, source, speed, ...) \
+    {name, model, UINT64_C(nominal) << 30, UINT64_C(usable) << 20, major, minor, source, speed, (const char *const[]){__VA_ARGS__, NULL}},
 // clang-format on
 
+static const onv_gpu_speed unknown;
+
 const onv_gpu onv_gpus[] = {
-#define GPU(name, model, nominal, usable, major, minor, source, speed, ...)                        \
-    {name,  model,        UINT64_C(nominal) << 30, UINT64_C(usable) << 20, major, minor, source,   \
-     speed, {__VA_ARGS__}},
 #include "speed/gpus.def"
 };
 

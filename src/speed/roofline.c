@@ -44,7 +44,7 @@ static units units_of(const onv_speed *speed, const onv_eager *eager, const onv_
     bool by_cudnn = op->aten == ONV_ATEN_conv || is_recurrent(op);
     switch (eager->tensors.at[op->out[0]].dtype) {
     case ONV_FLOAT:
-        if (gpu->speed.fastest.tf32 > 0 &&
+        if (gpu->speed->fastest.tf32 > 0 &&
             ((by_cudnn && speed->tf32) || (is_attention(op) && fastest)))
             return UNITS_TF32;
         return UNITS_FP32;
@@ -71,8 +71,8 @@ static double peak(const onv_gpu_rates *rates, units of)
 static void add(work *to, const onv_speed *speed, double macs, double bytes, double n,
                 const double peaks[2])
 {
-    const onv_gpu_rates *fastest = &speed->gpu->speed.fastest,
-                        *slowest = &speed->gpu->speed.slowest;
+    const onv_gpu_rates *fastest = &speed->gpu->speed->fastest,
+                        *slowest = &speed->gpu->speed->slowest;
     const double giga = 1e9, flops = 2 * macs;
     double low = bytes / (fastest->bandwidth * giga);
     double high = fmax(host_seconds, bytes / (slowest->bandwidth * giga * memory_reached));
@@ -107,8 +107,8 @@ static taped taped_at(const onv_speed *speed, const onv_eager *eager, uint32_t i
 {
     taped t = {speed, eager, &eager->ops.at[index], {0, 0}};
     if (t.op->macs == 0 || t.op->n_out == 0) return t;
-    t.peaks[0] = peak(&speed->gpu->speed.fastest, units_of(speed, eager, t.op, true));
-    t.peaks[1] = peak(&speed->gpu->speed.slowest, units_of(speed, eager, t.op, false));
+    t.peaks[0] = peak(&speed->gpu->speed->fastest, units_of(speed, eager, t.op, true));
+    t.peaks[1] = peak(&speed->gpu->speed->slowest, units_of(speed, eager, t.op, false));
     return t;
 }
 
@@ -238,7 +238,7 @@ static void run_backward(const taped *t, double n, work *to)
 static const char *why_not_on(const onv_speed *speed, const onv_eager *eager)
 {
     onv_work(eager->ops.count);
-    if (speed->gpu->speed.source == NULL) return "the table of GPUs has no published speed of it";
+    if (speed->gpu->speed->source == NULL) return "the table of GPUs has no published speed of it";
     if (eager->opaque > 0) return "the model has unknown operators";
     for (size_t i = 0; i < eager->ops.count; i++)
         if (strcmp(eager->ops.at[i].name, "fused_linear_cross_entropy") == 0)
@@ -339,7 +339,7 @@ static void add_optimizer(work *to, const onv_speed *speed, const onv_eager *eag
 static void add_moved(const onv_speed *speed, double bytes, step *s)
 {
     const double giga = 1e9;
-    double least = bytes / (speed->gpu->speed.pcie * giga);
+    double least = bytes / (speed->gpu->speed->pcie * giga);
     s->more.low += fmax(0, least - s->all.low);
     s->more.high += least / memory_reached;
 }
