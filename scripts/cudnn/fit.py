@@ -16,26 +16,21 @@ embeddings) have a tree of their own under a common top.  Held-out rows are neve
 """
 import math
 import os
-import struct
 import sys
 from collections import Counter
 
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
+from trees import ARCHS, MODES, Tree, shape_of, trees_of, write
+
 MIB = 1 << 20
 PATCHES = 32  # the feature that tells them
 RANK, WIDTH = 9, 22
-# The layout of the file: see src/kernels/conv_trees.h.
-HEAD, KIND, PART, PAIR = (struct.Struct(f) for f in ("<6I4B", "<HHBB", "<BBHI", "<HH"))
-LIMIT, ROOT = struct.Struct("<f"), struct.Struct("<II")
-LOW_IS_LEAF, LOW_IS_SHORT, LOW_IS_LONG = range(3)
-LONG, TABLED = 32, 3  # bytes of what has a skip; how often a leaf is met that has a row
 FORMS = ["none", "x+y+w", "x+w", "y+w", "x+y", "x", "y", "w", "X+Y+W", "X+W", "Y+W", "X+Y", "X", "Y", "W", "N*w", "2x", "2y",
          "winograd", "fft", "2N*w", "winograd's weights", "8 groups' x+y", "8 groups' x+y+w", "2^n x+y+w", "table", "16 images' winograd",
          "fft of 32 x 32", "float x+y+w", "8 groups' X+Y+W", "even groups' x+y+w", "64 channels' x+y+w", "64 channels' x+y"]
 NONE, XYW, XY, W, PAD_XYW, PAD_XY, PAD_W, POWER_XYW = 0, 1, 4, 7, 8, 11, 14, 24
-ARCHS, MODES = ["90", "80", "86", "89"], ["tf32", "ieee", "nhwc", "half", "half-nhwc", "B-tf32", "B-ieee", "B-half", "most", "E-ieee"]
 LEAVES = {"90-tf32": 5000, "80-tf32": 2500, "86-tf32": 2500, "89-tf32": 2500, "90-half": 3000, "90-ieee": 600, "90-nhwc": 3000,
           "90-half-nhwc": 3000, "90-B-tf32": 2000, "86-E-ieee": 1000}  # others: 60; before pruning
 # Tiles of kernels that divide sums on compute capability 9.0, by their knob 2; knobs 27 and 28 are the blocks of a cluster.
@@ -463,58 +458,6 @@ def fit(job, tree):
     return Tree(made.nodes, made.leaves, made.most)
 
 
-class Tree:
-    def __init__(self, nodes, leaves, most):
-        self.nodes, self.leaves, self.most = nodes, leaves, most
-
-
-def trees_of(data):
-    """The trees that `write` wrote, by arch, mode and pass."""
-    *places, one_limit, one_pair, pair_firsts, one_part = HEAD.unpack_from(data)
-    kinds, parts, pairs, limits, roots = (
-        list(layout.iter_unpack(data[at:end])) for layout, at, end in zip((KIND, PART, PAIR, LIMIT, ROOT), places, places[1:]))
-    forms = [(form, splits, rest, kinds[kind] if kind else None) for form, kind, splits, rest in parts]
-
-    def node_at(tree, here, is_leaf):
-        """Adds the node and those under it; what follows them."""
-        index = len(tree.nodes)
-        tree.nodes.append((-1, -1, 0, 0))
-        if is_leaf:
-            is_pair = data[here] < pair_firsts
-            number, here = number_at(data, here, one_pair if is_pair else pair_firsts)
-            if not is_pair:
-                other, here = number_at(data, here, one_part)
-            tree.leaves[index] = tuple(forms[part] for part in (pairs[number] if is_pair else (number - pair_firsts, other)))
-            return here
-        (feature, low), high_is_leaf = divmod(data[here] // 2, 3), data[here] % 2
-        limit, here = number_at(data, here + 1, one_limit)
-        high = node_at(tree, here + 2 * (low == LOW_IS_LONG), low == LOW_IS_LEAF)
-        tree.nodes[index] = (index + 1, len(tree.nodes), feature, limits[limit][0])
-        return node_at(tree, high, high_is_leaf)
-
-    trees = {}
-    for job, (root, most) in zip(((a, m, p) for a in ARCHS for m in MODES for p in "fdw"), roots):
-        trees[job] = Tree([], {}, most)
-        if root:
-            node_at(trees[job], places[-1] + root - 1, False)
-    return trees
-
-
-def number_at(data, at, alone):
-    """See src/kernels/conv_trees.h; `alone`: how many first bytes are a number. Also what follows it."""
-    first = data[at]
-    return (first, at + 1) if first < alone else (alone + (first - alone << 8 | data[at + 1]), at + 2)
-
-
-def number_of(number, alone):
-    return bytes((number,)) if number < alone else bytes((alone + (number - alone >> 8), (number - alone) & 255))
-
-
-def alone_of(numbers, firsts=256):
-    """How many of so many first bytes can stand alone."""
-    return min(firsts, (256 * firsts - len(numbers)) // 255)
-
-
 def rounded(rests):
     """The middle one; in blocks of 512 bytes, as PyTorch's allocator has, and to 1 / 16 where it is not what most have."""
     rest = int(rests[len(rests) // 2])
@@ -522,65 +465,6 @@ def rounded(rests):
         return 256 if rest else 0
     block = 512 if 2 * (rests == rest).sum() > len(rests) else 1 << max(9, rest.bit_length() - 4)
     return rest if rest <= 4096 else round(rest / block) * block
-
-
-def shape_of(tree, at=0):
-    """(pair of parts) or (feature, limit, low, high), without what makes no difference."""
-    left, right, feature, limit = tree.nodes[at]
-    if left < 0:
-        return tree.leaves[at]
-    low, high = shape_of(tree, left), shape_of(tree, right)
-    return low if low == high else (feature, float(np.float32(math.floor(limit))), low, high)
-
-
-def nodes_of(shape):
-    return [shape] + [node for under in shape[2:] for node in nodes_of(under)]
-
-
-def emit(shape, pairs, parts, limits, firsts):
-    """The tree as bytes: see src/kernels/conv_trees.h."""
-    one_limit, one_pair, pair_firsts, one_part = firsts
-    if len(shape) == 2:
-        if shape in pairs:
-            return number_of(pairs[shape], one_pair)
-        return number_of(pair_firsts + parts[shape[0]], pair_firsts) + number_of(parts[shape[1]], one_part)
-    feature, limit, low, high = shape
-    first, last = (emit(under, pairs, parts, limits, firsts) for under in (low, high))
-    kind = LOW_IS_LEAF if len(low) == 2 else LOW_IS_LONG if len(first) >= LONG else LOW_IS_SHORT
-    head = bytes(((len(high) == 2) + 2 * kind + 6 * feature,)) + number_of(limits[limit], one_limit)
-    return head + (struct.pack("<H", len(first)) if kind == LOW_IS_LONG else b"") + first + last
-
-
-def numbered(counts):
-    """Each by its place among the commonest."""
-    return {what: number for number, what in enumerate(sorted(counts, key=lambda what: (-counts[what], str(what))))}
-
-
-def write(out, trees):
-    """Says how many bytes of nodes, leaves and parts there are."""
-    shapes = {job: shape_of(tree) for job, tree in trees.items() if tree.nodes}
-    shapes = {job: shape if len(shape) > 2 else (0, 0, shape, shape) for job, shape in shapes.items()}
-    everything = [node for shape in shapes.values() for node in nodes_of(shape)]
-    counts, part_counts = Counter(node for node in everything if len(node) == 2), Counter()
-    for pair, count in counts.items():
-        for part in pair:
-            part_counts[part] += count if count < TABLED else 0
-    pairs = numbered({pair: count for pair, count in counts.items() if count >= TABLED})
-    limits, parts = numbered(Counter(node[1] for node in everything if len(node) > 2)), numbered(part_counts)
-    pair_firsts = 256 - math.ceil(len(parts) / 256)
-    firsts = alone_of(limits), alone_of(pairs, pair_firsts), pair_firsts, alone_of(parts)
-    nodes, roots = b"", []
-    for job, tree in trees.items():
-        roots.append((len(nodes) + 1 if job in shapes else 0, tree.most))
-        nodes += emit(shapes[job], pairs, parts, limits, firsts) if job in shapes else b""
-    kinds = {(0, 0, 0, 0): 0}
-    part_rows = [(form, kinds.setdefault(tiles or (0, 0, 0, 0), len(kinds)), splits, rest) for form, splits, rest, tiles in parts]
-    pair_rows = ((parts[one], parts[other]) for one, other in pairs)
-    rows = (KIND, kinds), (PART, part_rows), (PAIR, pair_rows), (LIMIT, zip(limits)), (ROOT, roots)
-    tables = [b"".join(layout.pack(*row) for row in table) for layout, table in rows] + [nodes]
-    places = [HEAD.size + sum(map(len, tables[:i])) for i in range(len(tables))]
-    out.write(HEAD.pack(*places, *firsts) + b"".join(tables))
-    return f"{len(nodes)} bytes of nodes, {len(counts)} different leaves of {len(parts)} parts"
 
 
 def main(folder, table=None):

@@ -6,13 +6,14 @@
 /* share/cudnn/conv.trees: cmake/embed.cmake makes it C. */
 extern const unsigned char onv_cudnn_conv_trees[];
 
-enum { KINDS, PARTS, PAIRS, LIMITS, ROOTS, NODES, N_TABLES };
+enum { KINDS, TAILS, PARTS, PAIRS, LIMITS, ROOTS, NODES, N_TABLES };
 /* First bytes that are a number, and those of leaves that are pairs: they follow the places of tables. */
 enum { ONE_LIMIT = N_TABLES * 4, ONE_PAIR, PAIR, ONE_PART };
 enum { LOW_IS_LEAF, LOW_IS_SHORT, LOW_IS_LONG, LOW_KINDS };
+enum { ONE_SKIP = 128 };
 
 static const uint8_t row_bytes[N_TABLES] = {
-    [KINDS] = 6, [PARTS] = 8, [PAIRS] = 4, [LIMITS] = 4, [ROOTS] = 8, [NODES] = 1};
+    [KINDS] = 7, [TAILS] = 4, [PARTS] = 4, [PAIRS] = 4, [LIMITS] = 4, [ROOTS] = 8, [NODES] = 1};
 
 static uint32_t u16(const unsigned char *at)
 {
@@ -37,12 +38,24 @@ static uint32_t first_bytes(uint32_t which)
 
 static onv_conv_form form_of(uint32_t part)
 {
-    const unsigned char *row = row_at(PARTS, part), *kind = row_at(KINDS, row[1]);
+    uint32_t row = u32(row_at(PARTS, part));
+    const unsigned char *kind = row_at(KINDS, row % 1024);
     return (onv_conv_form){
-        .base = row[0],
-        .splits = (uint16_t)u16(row + 2),
-        .tail = u32(row + 4),
+        .base = kind[6],
+        .splits = row >> 10 & 2047,
+        .tail = u32(row_at(TAILS, row >> 21)),
         .tiles = {(uint16_t)u16(kind), (uint16_t)u16(kind + 2), kind[4], kind[5]}};
+}
+
+static float limit_of(uint32_t number)
+{
+    static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10};
+    enum { ROUND = 1000 * sizeof powers / sizeof powers[0] };
+    if (number < ROUND) return (float)(number % 1000 * powers[number / 1000]);
+    uint32_t bits = u32(row_at(LIMITS, number - ROUND));
+    float limit;
+    memcpy(&limit, &bits, sizeof limit);
+    return limit;
 }
 
 /* `at` goes behind it. */
@@ -61,9 +74,10 @@ static const unsigned char *behind_number(const unsigned char *at, uint32_t of_o
 static const unsigned char *behind(const unsigned char *at, bool is_leaf)
 {
     while (!is_leaf) {
-        uint32_t head = *at, low = head / 2 % LOW_KINDS;
+        uint32_t head = *at, low = head / 2 % LOW_KINDS, skip = 0;
         at = behind_number(at + 1, first_bytes(ONE_LIMIT));
-        at = low == LOW_IS_LONG ? at + sizeof(uint16_t) + u16(at) : behind(at, low == LOW_IS_LEAF);
+        if (low == LOW_IS_LONG) skip = number_at(&at, ONE_SKIP);
+        at = skip > 0 ? at + skip : behind(at, low == LOW_IS_LEAF);
         is_leaf = head % 2 != 0;
     }
     bool is_pair = *at < first_bytes(PAIR);
@@ -100,14 +114,13 @@ static void walk(const onv_conv_question *q, const unsigned char *at, bool is_le
 {
     while (!is_leaf) {
         uint32_t head = *at++, low_is = head / 2 % LOW_KINDS, which = head / 2 / LOW_KINDS;
-        uint32_t bits = u32(row_at(LIMITS, number_at(&at, first_bytes(ONE_LIMIT))));
-        float size = (float)q->feature(q->context, which), limit;
-        memcpy(&limit, &bits, sizeof limit);
+        float limit = limit_of(number_at(&at, first_bytes(ONE_LIMIT)));
+        float size = (float)q->feature(q->context, which);
         bool is_low = size <= limit, low_is_leaf = low_is == LOW_IS_LEAF, high_is_leaf = head % 2;
         bool is_near = is_own && (q->sizes >> which & 1) != 0 &&
                        (is_low ? limit + 1 < q->reach * size : size < q->reach * limit);
-        uint32_t skip = low_is == LOW_IS_LONG ? u16(at) : 0;
-        const unsigned char *low = skip > 0 ? at + sizeof(uint16_t) : at, *high = low + skip;
+        uint32_t skip = low_is == LOW_IS_LONG ? number_at(&at, ONE_SKIP) : 0;
+        const unsigned char *low = at, *high = at + skip;
         if (skip == 0 && (is_near || !is_low)) high = behind(low, low_is_leaf);
         if (is_near) walk(q, is_low ? high : low, is_low ? high_is_leaf : low_is_leaf, false);
         at = is_low ? low : high;

@@ -3,21 +3,23 @@
  * They are data, share/cudnn/conv.trees, which scripts/cudnn/fit.py writes and the build makes part of the program; they
  * are walked where they lie. Little-endian, without padding:
  *
- *     u32 place of kinds, of parts, of pairs, of limits, of roots, of nodes
+ *     u32 place of kinds, of tails, of parts, of pairs, of limits, of roots, of nodes
  *     u8  one_limit, one_pair, pair, one_part              how many first bytes: see below
- *     kinds   u16 height, width, u8 down, across           tiles of kernels
- *     parts   u8 base, tiles, u16 splits, u32 tail         forms
+ *     kinds   u16 height, width, u8 down, across, base     tiles of kernels, and what a form begins with
+ *     tails   u32
+ *     parts   u32 kind + 2^10 * splits + 2^21 * tail       forms, by the numbers of their kinds and tails
  *     pairs   u16 part, u16 other                          the commonest leaves: the likeliest form and the second, or the same one
- *     limits  f32
+ *     limits  f32                                          those of more than three digits
  *     roots   u32 place, u32 most_mib                      by architecture, mode and pass; place 0: no tree, else 1 +
  *                                                          the first byte among the nodes
- *     nodes   inner  u8 high is a leaf + 2 * (low: 0 a leaf, 1 short, 2 long) + 6 * feature, limit, u16 skip if low is long
+ *     nodes   inner  u8 high is a leaf + 2 * (low: 0 a leaf, 1 short, 2 long) + 6 * feature, limit, skip if low is long
  *                                                          at most the limit: low, which is the next node, else high,
  *                                                          `skip` bytes on; a short one is read to find what is behind
  *             leaf   pair; or part, other part
  *
- * Limits, pairs and parts in nodes are numbers; the commonest have the lowest. Those below the count of first bytes that stand alone
- * (one_limit, one_pair, one_part) are one byte, others two: the count + 256 * (first byte - count) + second byte. A leaf with a first byte of at least
+ * Limits, pairs and parts in nodes are numbers; the commonest pairs and parts have the lowest. Number n below 11,000 is the limit
+ * n % 1000 * 10^(n / 1000), in float32, others are rows of limits. Those below the count of first bytes that stand alone
+ * (one_limit, one_pair, one_part; 128 of skips) are one byte, others two: the count + 256 * (first byte - count) + second byte. A leaf with a first byte of at least
  * `pair` has two parts; then the first one is 256 * (first byte - pair) + second byte. A root is no leaf.
  *
  * A tree is one root. Cost of a question: the square of its depth at most. */
