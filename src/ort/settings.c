@@ -24,51 +24,52 @@ typedef struct spelling {
     uint32_t value;
 } spelling;
 
-enum { MOST_SPELLINGS = 16 };
-
 typedef struct setting {
     const char *key;
     size_t offset; /* in onv_ort_settings */
     const char *values;
-    spelling spellings[MOST_SPELLINGS]; /* none: a number of bytes */
+    const spelling *spellings; /* behind the last one: no text; NULL: a number of bytes */
 } setting;
 
 #define FIELD(name) .key = #name, .offset = offsetof(onv_ort_settings, name)
 /* What ONNX Runtime does otherwise is not modelled: the default alone is taken. */
-#define DEFAULT_ALONE                                                                              \
-    .values = "0 (what another value changes is not modelled)",                                    \
-    .spellings = {{"0", 0}, {"false", 0}, {"False", 0}}
-#define SWITCH                                                                                     \
-    .values = "0 or 1",                                                                            \
-    .spellings = {{"0", 0}, {"1", 1}, {"false", 0}, {"true", 1}, {"False", 0}, {"True", 1}}
+#define DEFAULT_ALONE .values = "0 (what another value changes is not modelled)", .spellings = off
+#define SWITCH        .values = "0 or 1", .spellings = off_or_on
+
+static const spelling off[] = {{"0", 0}, {"false", 0}, {"False", 0}, {NULL, 0}};
+static const spelling off_or_on[] = {{"0", 0},     {"1", 1},    {"false", 0}, {"true", 1},
+                                     {"False", 0}, {"True", 1}, {NULL, 0}};
 
 static const setting settings[] = {
     {FIELD(graph_optimization_level),
      .values = "ORT_DISABLE_ALL, ORT_ENABLE_BASIC, ORT_ENABLE_EXTENDED, ORT_ENABLE_LAYOUT, "
                "ORT_ENABLE_ALL (or off, basic, extended, layout, all; 0, 1, 2, 3, 99)",
-     .spellings = {{"all", ONV_REWRITE_ALL},
-                   {"off", ONV_REWRITE_DISABLED},
-                   {"basic", ONV_REWRITE_BASIC},
-                   {"extended", ONV_REWRITE_EXTENDED},
-                   {"layout", ONV_REWRITE_LAYOUT},
-                   {"ORT_ENABLE_ALL", ONV_REWRITE_ALL},
-                   {"ORT_DISABLE_ALL", ONV_REWRITE_DISABLED},
-                   {"ORT_ENABLE_BASIC", ONV_REWRITE_BASIC},
-                   {"ORT_ENABLE_EXTENDED", ONV_REWRITE_EXTENDED},
-                   {"ORT_ENABLE_LAYOUT", ONV_REWRITE_LAYOUT},
-                   {"99", ONV_REWRITE_ALL},
-                   {"0", ONV_REWRITE_DISABLED},
-                   {"1", ONV_REWRITE_BASIC},
-                   {"2", ONV_REWRITE_EXTENDED},
-                   {"3", ONV_REWRITE_LAYOUT}}},
+     .spellings = (const spelling[]){{"all", ONV_REWRITE_ALL},
+                                     {"off", ONV_REWRITE_DISABLED},
+                                     {"basic", ONV_REWRITE_BASIC},
+                                     {"extended", ONV_REWRITE_EXTENDED},
+                                     {"layout", ONV_REWRITE_LAYOUT},
+                                     {"ORT_ENABLE_ALL", ONV_REWRITE_ALL},
+                                     {"ORT_DISABLE_ALL", ONV_REWRITE_DISABLED},
+                                     {"ORT_ENABLE_BASIC", ONV_REWRITE_BASIC},
+                                     {"ORT_ENABLE_EXTENDED", ONV_REWRITE_EXTENDED},
+                                     {"ORT_ENABLE_LAYOUT", ONV_REWRITE_LAYOUT},
+                                     {"99", ONV_REWRITE_ALL},
+                                     {"0", ONV_REWRITE_DISABLED},
+                                     {"1", ONV_REWRITE_BASIC},
+                                     {"2", ONV_REWRITE_EXTENDED},
+                                     {"3", ONV_REWRITE_LAYOUT},
+                                     {NULL, 0}}},
     {FIELD(arena_extend_strategy), .values = "kNextPowerOfTwo or kSameAsRequested",
-     .spellings = {{"kNextPowerOfTwo", ONV_BFC_NEXT_POWER_OF_TWO},
-                   {"kSameAsRequested", ONV_BFC_SAME_AS_REQUESTED}}},
+     .spellings = (const spelling[]){{"kNextPowerOfTwo", ONV_BFC_NEXT_POWER_OF_TWO},
+                                     {"kSameAsRequested", ONV_BFC_SAME_AS_REQUESTED},
+                                     {NULL, 0}}},
     {FIELD(gpu_mem_limit), .values = "a number of bytes"},
     {FIELD(cudnn_conv_algo_search), .values = "EXHAUSTIVE, HEURISTIC or DEFAULT",
-     .spellings = {{"EXHAUSTIVE", ONV_ORT_CONV_EXHAUSTIVE},
-                   {"HEURISTIC", ONV_ORT_CONV_HEURISTIC},
-                   {"DEFAULT", ONV_ORT_CONV_DEFAULT}}},
+     .spellings = (const spelling[]){{"EXHAUSTIVE", ONV_ORT_CONV_EXHAUSTIVE},
+                                     {"HEURISTIC", ONV_ORT_CONV_HEURISTIC},
+                                     {"DEFAULT", ONV_ORT_CONV_DEFAULT},
+                                     {NULL, 0}}},
     {FIELD(cudnn_conv_use_max_workspace), SWITCH},
     {FIELD(cudnn_conv1d_pad_to_nc1d), DEFAULT_ALONE},
     {FIELD(fuse_conv_bias), SWITCH},
@@ -122,17 +123,17 @@ static onv_status set_bytes(void *field, const char *key, const char *value, onv
 
 static const char *spelling_at(const void *row, size_t index)
 {
-    return index < MOST_SPELLINGS ? ((const setting *)row)->spellings[index].text : NULL;
+    return ((const setting *)row)->spellings[index].text;
 }
 
 static onv_status set_field(onv_ort_settings *to, const setting *row, const char *value,
                             onv_error *err)
 {
     char *field = (char *)to + row->offset;
-    if (row->spellings[0].text == NULL) return set_bytes(field, row->key, value, err);
-    for (int i = 0; i < MOST_SPELLINGS && row->spellings[i].text != NULL; i++) {
-        if (strcmp(row->spellings[i].text, value) != 0) continue;
-        memcpy(field, &row->spellings[i].value, sizeof row->spellings[i].value);
+    if (row->spellings == NULL) return set_bytes(field, row->key, value, err);
+    for (const spelling *s = row->spellings; s->text != NULL; s++) {
+        if (strcmp(s->text, value) != 0) continue;
+        memcpy(field, &s->value, sizeof s->value);
         return ONV_OK;
     }
     const char *near = onv_nearest(value, strlen(value), spelling_at, row);
@@ -194,13 +195,13 @@ const char *onv_ort_setting_value(const onv_ort_settings *of, size_t index, char
     const char *field = (const char *)of + row->offset;
     uint32_t value = 0;
     uint64_t bytes;
-    if (row->spellings[0].text == NULL) {
+    if (row->spellings == NULL) {
         memcpy(&bytes, field, sizeof bytes);
         snprintf(text, size, "%llu", (unsigned long long)(bytes > 0 ? bytes : UINT64_MAX));
         return text;
     }
     memcpy(&value, field, sizeof value);
-    for (int i = 0; i < MOST_SPELLINGS && row->spellings[i].text != NULL; i++)
-        if (row->spellings[i].value == value) return row->spellings[i].text;
+    for (const spelling *s = row->spellings; s->text != NULL; s++)
+        if (s->value == value) return s->text;
     return "";
 }
