@@ -111,6 +111,23 @@ static bool read_provider(onv_genai *g, const json_t *decoder, onv_error *error)
                 name != NULL ? name : "");
 }
 
+/* Caches of a sliding window hold no more than it, and what a chunk or the configuration adds (windowed_kv_cache.cpp). */
+static bool read_window(const onv_genai *g, const json_t *decoder, onv_genai_decoder *to,
+                        onv_error *error)
+{
+    enum { CPU_SLACK = 16 };
+    const json_t *window = json_object_get(decoder, "sliding_window");
+    int64_t slack;
+    if (!read_size(window, "window_size", 0, &to->window, error) ||
+        !read_size(window, "cache_slack", 0, &slack, error))
+        return false;
+    if (slack == 0 && g->is_cpu) slack = CPU_SLACK;
+    if (slack < g->chunk - 1) slack = g->chunk - 1;
+    to->windowed = json_object_get(window, "layers");
+    to->window = to->window == 0 || g->beams > 1 ? 0 : to->window + slack;
+    return true;
+}
+
 static bool read_decoder(onv_genai *g, const json_t *decoder, onv_error *error)
 {
     const json_t *inputs = json_object_get(decoder, "inputs");
@@ -123,7 +140,7 @@ static bool read_decoder(onv_genai *g, const json_t *decoder, onv_error *error)
            read_cache(inputs, "past_key_names", "past_key_values.%d.key", to->caches[0], error) &&
            read_cache(inputs, "past_value_names", "past_key_values.%d.value", to->caches[1],
                       error) &&
-           read_provider(g, decoder, error);
+           read_provider(g, decoder, error) && read_window(g, decoder, to, error);
 }
 
 /* A pair serves one sequence: onnxruntime-genai refuses more. */

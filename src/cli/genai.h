@@ -24,6 +24,9 @@ typedef struct onv_genai_decoder {
     int64_t head_size, kv_heads;
     char ids[ONV_GENAI_NAME], embeddings[ONV_GENAI_NAME], mask[ONV_GENAI_NAME];
     char caches[2][2][ONV_GENAI_NAME];
+    /* Positions that caches of layers with a sliding window have at most (0: as many as others), and these layers; none: all. */
+    int64_t window;
+    const json_t *windowed;
 } onv_genai_decoder;
 
 typedef struct onv_genai {

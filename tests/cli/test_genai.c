@@ -60,6 +60,22 @@ TEST(caches_are_one_buffer_or_two)
     EXPECT("--genai llm -q", 0, "  cache, past and present    4.0 MiB");
 }
 
+/* A window of 512 has 1/8 of a context of 4,096; measured, onnxruntime-genai 0.18 without a GPU. */
+TEST(caches_of_a_sliding_window_are_as_long_as_it)
+{
+#define WINDOW(rest)                                                                               \
+    "{\"model\": {" MODEL ", \"decoder\": " DECODER CUDA                                           \
+    ", \"sliding_window\": {\"window_size\": 512" rest "}}}, \"search\": "                         \
+    "{\"past_present_share_buffer\": true}}"
+    enter();
+    write_config(WINDOW(", \"layers\": [0, 2]"));
+    EXPECT("--genai llm -q", 0, "  cache, one buffer          256.0 KiB");
+    write_config(WINDOW(", \"cache_slack\": 512"));
+    EXPECT("--genai llm -q", 0, "  cache, one buffer          512.0 KiB");
+    write_config(WINDOW(", \"layers\": [1]"));
+    EXPECT("--genai llm -q", 0, "  cache, one buffer          2.0 MiB");
+}
+
 /* Three layers, as an exporter of a pair names them; measured, onnxruntime-genai 0.18 without a GPU. */
 static void write_layers(const char *path, int layers)
 {
