@@ -91,7 +91,7 @@ typedef struct onv_replay_result {
     } device_free;
     uint64_t total;         /* of the device */
     uint64_t foreign_bytes; /* sum of changes that were not ours: other processes */
-    uint64_t buffers, checked_buffers, filled_bytes;
+    uint64_t buffers, checked_buffers;
     bool out_of_memory;
     struct {
         uint64_t bytes, free_bytes; /* asked for, while so much was free */

@@ -81,7 +81,6 @@ static uint64_t stretch(uint64_t left)
 static onv_status fill(onv_runner *r, onv_device_address to, uint64_t seed, uint64_t bytes,
                        onv_error *err)
 {
-    r->result->filled_bytes += bytes;
     for (uint64_t at = 0, part; at < bytes; at += part) {
         part = stretch(bytes - at);
         if (at > 0) ONV_TRY(stop_if_asked(r, err));

@@ -26,10 +26,9 @@ onv_dim onv_graph_all_runs(onv_model *model, const onv_node *node, onv_dim one)
 }
 
 /* A number, its upper bound, or 0 where nothing is known. */
-static uint64_t number(onv_model *model, onv_dim dim, bool *is_bound)
+static uint64_t number(onv_model *model, onv_dim dim)
 {
     onv_dim at_most = onv_dim_substitute_bounds(&model->dims, dim);
-    if (is_bound != NULL) *is_bound = !onv_dim_is_const(dim);
     return onv_dim_is_const(at_most) && at_most.raw > 0 ? (uint64_t)at_most.raw : 0;
 }
 
@@ -95,7 +94,7 @@ static void list_subgraph(lister *l, onv_node_id owner, onv_graph_id id, uint32_
     uint32_t at = add_region(l, branch ? ONV_REGION_SEQUENCE : ONV_REGION_LOOP, parent, owner,
                              graph->owner_attr);
     onv_region *region = &l->live->timeline.regions.at[at];
-    if (!branch) region->trips = number(l->model, graph->trips, &region->trips_bound);
+    if (!branch) region->trips = number(l->model, graph->trips);
     l->out->graph_region[id.index] = at;
     list_graph(l, id, at);
     l->live->timeline.regions.at[at].end = l->live->timeline.steps.count;
@@ -132,8 +131,8 @@ static void list_graph(lister *l, onv_graph_id id, uint32_t parent)
         l->out->of_node[nodes[i].index] = s;
         l->out->innermost[s] = parent;
         if (l->live->macs_of != NULL) l->live->macs_of[s] = macs;
-        l->live->timeline.steps.at[s] = (onv_step){
-            .node = nodes[i], .label = node->op_type, .macs = number(l->model, macs, NULL)};
+        l->live->timeline.steps.at[s] =
+            (onv_step){.node = nodes[i], .label = node->op_type, .macs = number(l->model, macs)};
     }
 }
 

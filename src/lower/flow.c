@@ -250,7 +250,6 @@ static void set_trips(const onv_emitter *e, const inside *in, const onv_graph *b
     if (e->status != ONV_OK) return;
     onv_region *region = &e->eager->regions.at[in->region];
     onv_dim trips = onv_dim_substitute_bounds(&e->model->dims, body->trips);
-    region->trips_bound = !onv_dim_is_const(body->trips);
     region->trips = onv_dim_is_const(trips) && trips.raw > 0 ? (uint64_t)trips.raw : 0;
 }
 

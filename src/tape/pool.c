@@ -16,8 +16,8 @@ uint32_t onv_tape_new_image(onv_tape *t, uint32_t value, const onv_eager_tensor 
 
 /* Indices are made in any case: the public function is that with indices. Where the call gives no second result they go with it, but
  * for those that backward reads. */
-static void emit_pool(onv_tape *t, const onv_program_call *c, onv_aten_id id, uint64_t forward,
-                      uint64_t backward)
+static void emit_pool(onv_tape *t, const onv_program_call *c, uint64_t forward, uint64_t backward,
+                      bool copies_first)
 {
     uint32_t x = onv_tape_operand_of(t, 0), result = onv_call_result(c, 0);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
@@ -25,10 +25,10 @@ static void emit_pool(onv_tape *t, const onv_program_call *c, onv_aten_id id, ui
     uint32_t out = onv_tape_new_image(t, result, &from), indices = onv_call_result(c, 1);
     onv_eager_tensor y = onv_tensor_at(&t->emit, out);
     uint64_t bytes = onv_u64_times(y.elems, sizeof(int64_t));
-    onv_emit_begin_op(&t->emit, id);
+    onv_emit_begin_op(&t->emit, onv_aten_as(t->row));
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
     onv_emit_save(&t->emit, x);
-    t->emit.op.copies_first = forward > 0 || backward > 0;
+    t->emit.op.copies_first = copies_first;
     onv_tape_set(t, result, onv_emit_out(&t->emit, out));
     if (indices != ONV_NO_PROGRAM_VALUE) {
         uint32_t places = onv_tensor_new(&t->emit, ONV_INT64, y.rank, y.dims,
@@ -44,11 +44,17 @@ static void emit_pool(onv_tape *t, const onv_program_call *c, onv_aten_id id, ui
     onv_emit_end(&t->emit);
 }
 
-/* Of one dim PyTorch pools an image of one row, a view, and gives a view of the result. */
+/* Of one dim PyTorch pools an image of one row, a view, and gives a view of the result. What has the order of an image, channels last
+ * or not, with gaps, forward copies behind its results, and backward again (DilatedMaxPool2d.cu). */
 void onv_tape_max_pool(onv_tape *t, const onv_program_call *c)
 {
     onv_tape_operands(t, c, t->row);
-    emit_pool(t, c, onv_aten_as(t->row), 0, 0);
+    onv_eager_tensor x = onv_tensor_at(&t->emit, onv_tape_operand_of(t, 0));
+    int64_t room[ONV_MAX_RANK];
+    const int64_t *strides = onv_image_strides(&x, x.rank, x.dims, room);
+    bool is_dense = strides != NULL ? memcmp(strides, x.strides, x.rank * sizeof *strides) == 0
+                                    : onv_tensor_is_contiguous(&x);
+    emit_pool(t, c, is_dense ? 0 : x.bytes, is_dense ? 0 : x.bytes, false);
 }
 
 /* Its kernels want all in the usual order: forward copies the input; backward the gradient and the indices, and makes a gradient
@@ -61,13 +67,13 @@ void onv_tape_adaptive_max_pool(onv_tape *t, const onv_program_call *c)
     onv_shape shape;
     if (onv_tape_operand_of(t, 0) == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape)) return;
     if (onv_tensor_is_contiguous(&x)) {
-        emit_pool(t, c, onv_aten_as(t->row), 0, 0);
+        emit_pool(t, c, 0, 0, false);
         return;
     }
     uint64_t copies = sizeof(int64_t) + onv_dtype_bits((onv_dtype)x.dtype) / 8;
     for (uint32_t i = 0; i < shape.rank; i++)
         copies = onv_u64_times(copies, (uint64_t)shape.dims[i]);
-    emit_pool(t, c, onv_aten_as(t->row), x.bytes, onv_u64_plus(copies, x.bytes));
+    emit_pool(t, c, x.bytes, onv_u64_plus(copies, x.bytes), true);
 }
 
 /* To one place it is a mean, whose result is viewed as an image. To others the kernel takes images whose channels come last as they

@@ -73,8 +73,7 @@ typedef struct onv_region {
     uint32_t first, end;
     uint32_t parent;   /* an earlier region, ONV_NO_REGION: none */
     uint8_t kind;      /* onv_region_kind */
-    bool trips_bound;  /* `trips` is an upper bound */
-    uint64_t trips;    /* LOOP, each time it is entered; 0: not known; 1 elsewhere */
+    uint64_t trips;    /* LOOP, at most each time it is entered; 0: not known; 1 elsewhere */
     onv_node_id node;  /* the If, Loop or Scan; ONV_NO_NODE: none */
     const char *label; /* "then_branch", "body" ...; may be NULL */
 } onv_region;

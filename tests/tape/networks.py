@@ -564,3 +564,15 @@ class FilledResult(nn.Module):
         y[:, :256] = x * s.w
         y[:, 256:] = x.repeat(1, 3, 1) * s.w * x.repeat(1, 1, 24).mean()
         return y
+
+
+@net("pooled_part", lambda b: (torch.rand(b, 64, 64, 192),))
+class PooledPart(nn.Module):
+    """Images whose channels come last, a part of those of a product: pooling copies them."""
+
+    def __init__(s, d=192):
+        super().__init__()
+        s.w = nn.Parameter(torch.rand(d))
+
+    def forward(s, x):
+        return F.max_pool2d((x * s.w)[..., :64].permute(0, 3, 1, 2), 2)
