@@ -247,20 +247,26 @@ onv_status onv_fold_picks(onv_op_ctx *c, uint32_t k, const onv_known *source,
                           const onv_picks *picks, onv_scalar filler)
 {
     onv_known *known = onv_op_new_known(c, k);
-    int64_t at[ONV_MAX_RANK] = {0}, strides[ONV_MAX_RANK];
+    int64_t at[ONV_MAX_RANK] = {0}, strides[ONV_MAX_RANK] = {0};
+    const int inner = picks->rank > 0 ? picks->order[picks->rank - 1] : 0;
+    const int64_t n = picks->rank > 0 ? picks->dims[inner] : 1;
     onv_tensor_strides(source->dims, source->rank, strides);
-    for (uint32_t i = 0; known != NULL && i < known->count; i++) {
-        int64_t from = 0;
+    for (uint32_t i = 0; known != NULL && n > 0 && i < known->count;) {
+        int64_t row = 0;
         bool is_there = true;
         for (int axis = 0; axis < picks->rank; axis++) {
             const int64_t *list = picks->list[axis];
-            int64_t position = list != NULL ? list[at[axis]] : at[axis];
+            int64_t position = axis == inner ? 0 : list != NULL ? list[at[axis]] : at[axis];
             is_there &= position >= 0;
-            from += position * strides[axis];
+            row += position * strides[axis];
         }
-        is_there &= from >= 0 && from < (int64_t)source->count;
-        known->elems[i] = is_there ? source->elems[from] : filler;
-        for (int last = picks->rank - 1; last >= 0; last--) {
+        const int64_t *list = picks->rank > 0 ? picks->list[inner] : NULL;
+        for (int64_t j = 0; j < n && i < known->count; j++, i++) {
+            int64_t position = list != NULL ? list[j] : j, from = row + position * strides[inner];
+            bool is_in = position >= 0 && from >= 0 && from < (int64_t)source->count;
+            known->elems[i] = is_there && is_in ? source->elems[from] : filler;
+        }
+        for (int last = picks->rank - 2; last >= 0; last--) {
             int axis = picks->order[last];
             if (++at[axis] < picks->dims[axis]) break;
             at[axis] = 0;
