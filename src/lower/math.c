@@ -174,27 +174,27 @@ onv_lower_fn onv_lower_math(onv_op_name op)
 {
     switch (op) {
     case ONV_OP_Reciprocal: return onv_lower_reciprocal;
-    case ONV_OP_ReduceMax: return lower_maximum;
+    case ONV_OP_ReduceMax:
     case ONV_OP_ReduceMin: return lower_maximum;
     case ONV_OP_MatMul: return onv_lower_matmul;
     case ONV_OP_Gemm: return onv_lower_gemm;
     case ONV_OP_Det: return lower_single;
     case ONV_OP_Einsum: return onv_lower_einsum;
     case ONV_OP_SoftmaxCrossEntropyLoss: return lower_cross_entropy;
-    case ONV_OP_ReduceMean: return lower_reduce;
-    case ONV_OP_ReduceSum: return lower_reduce;
-    case ONV_OP_ReduceProd: return lower_reduce;
-    case ONV_OP_ReduceLogSumExp: return lower_reduce;
+    case ONV_OP_ReduceMean:
+    case ONV_OP_ReduceSum:
+    case ONV_OP_ReduceProd:
+    case ONV_OP_ReduceLogSumExp:
     case ONV_OP_GlobalAveragePool: return lower_reduce;
-    case ONV_OP_ReduceL1: return lower_norm;
+    case ONV_OP_ReduceL1:
     case ONV_OP_ReduceL2: return lower_norm;
-    case ONV_OP_ReduceSumSquare: return lower_sum_and;
+    case ONV_OP_ReduceSumSquare:
     case ONV_OP_ReduceLogSum: return lower_sum_and;
-    case ONV_OP_CumSum: return lower_single;
+    case ONV_OP_CumSum:
     case ONV_OP_CumProd: return lower_single;
-    case ONV_OP_Softmax: return lower_softmax;
+    case ONV_OP_Softmax:
     case ONV_OP_LogSoftmax: return lower_softmax;
-    case ONV_OP_ArgMax: return lower_single;
+    case ONV_OP_ArgMax:
     case ONV_OP_ArgMin: return lower_single;
     case ONV_OP_TopK: return lower_top;
     default: return NULL;

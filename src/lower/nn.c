@@ -178,7 +178,7 @@ static void lower_fold(onv_lowering *l, const onv_node *node)
 onv_lower_fn onv_lower_nn(onv_op_name op)
 {
     switch (op) {
-    case ONV_OP_Conv: return onv_lower_conv;
+    case ONV_OP_Conv:
     case ONV_OP_ConvTranspose: return onv_lower_conv;
     case ONV_OP_BatchNormalization: return lower_batch_norm;
     case ONV_OP_InstanceNormalization: return lower_instance_norm;
@@ -188,8 +188,8 @@ onv_lower_fn onv_lower_nn(onv_op_name op)
     case ONV_OP_MaxPool: return lower_max_pool;
     case ONV_OP_Dropout: return lower_dropout;
     case ONV_OP_Col2Im: return lower_fold;
-    case ONV_OP_LSTM: return onv_lower_recurrent;
-    case ONV_OP_GRU: return onv_lower_recurrent;
+    case ONV_OP_LSTM:
+    case ONV_OP_GRU:
     case ONV_OP_RNN: return onv_lower_recurrent;
     default: return NULL;
     }

@@ -283,9 +283,9 @@ static void lower_concat(onv_lowering *l, const onv_node *node)
 onv_lower_fn onv_lower_view(onv_op_name op)
 {
     switch (op) {
-    case ONV_OP_Reshape: return lower_reshape;
-    case ONV_OP_Flatten: return lower_reshape;
-    case ONV_OP_Squeeze: return lower_reshape;
+    case ONV_OP_Reshape:
+    case ONV_OP_Flatten:
+    case ONV_OP_Squeeze:
     case ONV_OP_Unsqueeze: return lower_reshape;
     case ONV_OP_Identity: return lower_identity;
     case ONV_OP_Cast: return lower_cast;
