@@ -183,14 +183,32 @@ static void let_inputs_go(onv_simulation *s, onv_ckpt_region *region)
     }
 }
 
+/* Whether names and calls of modules hold results in the second run, too: it is the network's code that runs again. */
+static bool has_names(const onv_simulation *s)
+{
+    return !s->options->prunes && s->held.until != NULL;
+}
+
 static void touch(onv_simulation *s, uint32_t storage, uint32_t op, const onv_ckpt_region *region)
 {
     if (onv_sim_is_permanent(s, storage)) return;
+    uint32_t named = has_names(s) ? s->held.until[storage] : 0;
     s->row_of[storage] = ONV_NO_ROW;
     /* What is returned, or meant for what is not reached, stays to the end. */
-    bool is_late = !s->options->prunes && s->last_use[storage] > region->stop;
+    bool is_late =
+        !s->options->prunes && (s->last_use[storage] > region->stop || named > region->stop);
     bool ends = region->runs == NULL && op == region->stop && !region->runs_stop;
-    s->again_use[storage] = is_late || ends ? ONV_NO_OP : op;
+    s->again_use[storage] = is_late || ends ? ONV_NO_OP : op > named ? op : named;
+}
+
+/* Names that end with that operation. */
+static void end_names(onv_simulation *s, uint32_t op)
+{
+    for (uint32_t k = has_names(s) ? s->held.first[op] : 0; k > 0; k = s->held.next[k - 1]) {
+        if (s->again_use[k - 1] != op) continue;
+        onv_sim_release(s, s->row_of[k - 1]);
+        s->row_of[k - 1] = ONV_NO_ROW;
+    }
 }
 
 static void prepare(onv_simulation *s, const onv_ckpt_region *region, uint32_t self, uint32_t last)
@@ -267,6 +285,7 @@ static void run_again(onv_simulation *s, uint32_t self)
             onv_sim_run(s, i, own ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->again_use);
         else
             onv_pass_by(s, i, own);
+        end_names(s, i);
     }
     if (s->options->is_reentrant) hold_results(s, region);
     forget(s, region, last);

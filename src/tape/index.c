@@ -78,7 +78,7 @@ static uint32_t pad_circular(onv_tape *t, const onv_program_call *c, uint32_t x,
     for (uint32_t i = 0; widths != NULL && i < widths->count && i < 2 * s.rank; i++) {
         int64_t dims[ONV_MAX_RANK], width = onv_call_int_at(t, c, "pad", i, 0);
         if (width <= 0) continue;
-        memcpy(dims, s.dims, sizeof dims);
+        memcpy(dims, s.dims, s.rank * sizeof *dims);
         dims[s.rank - 1 - i / 2] = width;
         uint32_t end = onv_emit_view(&t->emit, "slice", out, s.rank, dims, s.strides, ONV_GRAD_NEW);
         out = copy_slices(t, out, onv_tensor_at(&t->emit, end).bytes, end);

@@ -381,3 +381,38 @@ TEST(plans_say_what_their_programs_do)
     onv_ckpt_plans_cleanup(&plans);
     taped_close(&t);
 }
+
+/* Modules that run again are Python's code: a name that is not bound again stays there, too, until the run ends. */
+TEST(names_hold_results_in_second_runs)
+{
+    static const char *const lines[][4] = {
+        {"h = f(x)", "h = neg(h)", "h = neg(h)", "return exp(h)"},
+        {"h = f(x)", "a = neg(h)", "b = neg(a)", "return exp(b)"},
+    };
+    uint64_t peaks[2];
+    for (size_t i = 0; i < 2; i++) {
+        static const char *const ops[] = {"MatMul", "Neg", "Neg", "Exp"};
+        static const char *const values[] = {"h", "a", "b", "y"}, *const inputs[] = {"x w", "h",
+                                                                                     "a", "b"};
+        taped t;
+        onv_peak peak;
+        onv_error err = {0};
+        OWNED_MODEL m =
+            model_read(17, "in x f32[1024,256]", "weight w f32[256,256]", "role w PARAMETER");
+        for (unsigned k = 0; k < 4; k++) {
+            model_add(m, "source net call", "class Net aten.neg.default");
+            model_statement(m, 10 + k, lines[i][k]);
+            model_node(m, ops[k], "", inputs[k], values[k], "");
+        }
+        model_output(m, "y", "f32");
+        taped_open_model(&t, m);
+        onv_train_program program = taped_program(&t, &(onv_tape_segment){1, 3}, 1);
+        assert_int_equal(onv_timeline_peak_without(&program.timeline, ONV_BUFFERS_BESIDE_TENSORS,
+                                                   &peak, NULL, &err),
+                         ONV_OK);
+        peaks[i] = peak.of_phase[ONV_PHASE_BACKWARD];
+        onv_train_program_cleanup(&program);
+        taped_close(&t);
+    }
+    assert_int_equal(peaks[1], peaks[0] + 1024 * 256 * 4);
+}
