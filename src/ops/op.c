@@ -85,7 +85,8 @@ const onv_op *onv_op_find(const onv_op_index *index, const char *domain, const c
 
 const onv_op *onv_op_of_onnx(const char *name, int32_t version)
 {
-    return *find_place(all_rows, "", name, version);
+    const onv_op **place = find_place(all_rows, "", name, version);
+    return place != NULL ? *place : NULL;
 }
 
 /* --- Inputs ------------------------------------------------------------------------------------ */
