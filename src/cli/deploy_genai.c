@@ -239,19 +239,11 @@ static void run(folder *f, onv_analysis *session)
     f->runs[f->n_runs++] = (onv_session_run){session, f->n_events};
 }
 
-/* Whether the layer in the name of a cache has a sliding window. */
-static bool is_windowed(const onv_genai_decoder *g, const char *name)
-{
-    long long layer = strtoll(name + strcspn(name, "0123456789"), NULL, 10);
-    for (size_t i = 0; i < json_array_size(g->windowed); i++)
-        if (json_integer_value(json_array_get(g->windowed, i)) == layer) return true;
-    return json_array_size(g->windowed) == 0;
-}
-
 static uint64_t bytes_of_cache(const onv_genai_decoder *g, const onv_tensor_info *cache)
 {
     dim_word words[MOST_RANK];
-    if (g->window == 0 || split_shape(cache->shape, words) != 4 || !is_windowed(g, cache->name))
+    if (g->window == 0 || !onv_genai_is_windowed(g, cache->name) ||
+        split_shape(cache->shape, words) != 4)
         return cache->bytes;
     uint64_t length = strtoull(words[2].text, NULL, 10), most = (uint64_t)g->window;
     return length > most ? cache->bytes / length * most : cache->bytes;

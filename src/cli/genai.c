@@ -123,7 +123,16 @@ static bool read_window(const onv_genai *g, const json_t *decoder, onv_genai_dec
         return false;
     if (slack == 0 && g->is_cpu) slack = CPU_SLACK;
     if (slack < g->chunk - 1) slack = g->chunk - 1;
-    to->windowed = json_object_get(window, "layers");
+    const json_t *layers = json_object_get(window, "layers");
+    to->names_windowed = json_array_size(layers) > 0;
+    for (size_t i = 0; i < json_array_size(layers); i++) {
+        const json_t *layer = json_array_get(layers, i);
+        json_int_t number = json_integer_value(layer);
+        if (!json_is_integer(layer) || number < 0 || number >= ONV_GENAI_LAYERS)
+            return fail(error, "\"layers\" of \"sliding_window\" are to be numbers from 0 to %d",
+                        ONV_GENAI_LAYERS - 1);
+        to->is_windowed[number] = true;
+    }
     to->window = to->window == 0 || g->beams > 1 ? 0 : to->window + slack;
     return true;
 }
@@ -213,4 +222,10 @@ bool onv_genai_read(const char *folder, onv_genai *g, onv_error *error)
 void onv_genai_cleanup(onv_genai *g)
 {
     json_decref(g->json);
+}
+
+bool onv_genai_is_windowed(const onv_genai_decoder *g, const char *cache)
+{
+    unsigned long layer = strtoul(cache + strcspn(cache, "0123456789"), NULL, 10);
+    return !g->names_windowed || (layer < ONV_GENAI_LAYERS && g->is_windowed[layer]);
 }

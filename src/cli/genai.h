@@ -11,7 +11,8 @@ enum {
     ONV_GENAI_DECODERS = 2,
     ONV_GENAI_ORT = 8,
     ONV_GENAI_NAME = 256,
-    ONV_GENAI_PATH = 4096
+    ONV_GENAI_PATH = 4096,
+    ONV_GENAI_LAYERS = 4096
 };
 
 typedef struct onv_genai_model {
@@ -24,9 +25,10 @@ typedef struct onv_genai_decoder {
     int64_t head_size, kv_heads;
     char ids[ONV_GENAI_NAME], embeddings[ONV_GENAI_NAME], mask[ONV_GENAI_NAME];
     char caches[2][2][ONV_GENAI_NAME];
-    /* Positions that caches of layers with a sliding window have at most (0: as many as others), and these layers; none: all. */
-    int64_t window;
-    const json_t *windowed;
+    int64_t
+        window; /* positions that caches of layers with a sliding window have at most; 0: as many as others */
+    bool names_windowed; /* else all layers have one */
+    bool is_windowed[ONV_GENAI_LAYERS];
 } onv_genai_decoder;
 
 typedef struct onv_genai {
@@ -51,5 +53,8 @@ bool onv_genai_read(const char *folder, onv_genai *g, onv_error *error);
 bool onv_genai_parse(const char *text, size_t bytes, const char *folder, onv_genai *g,
                      onv_error *error);
 void onv_genai_cleanup(onv_genai *g);
+
+/* Whether the layer whose cache has that name has a sliding window. */
+bool onv_genai_is_windowed(const onv_genai_decoder *g, const char *cache);
 
 #endif

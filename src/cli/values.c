@@ -472,7 +472,7 @@ const char *onv_cli_gpu_word(const char *name, char room[static 64])
     return room;
 }
 
-/* The GPU of that name; false: it is not one, and the message says why. */
+/* Looks a GPU up by its name; false where no GPU has that name, with a message. */
 static bool find_gpu(const char *option, const char *wanted, const char *text, onv_gpu_info *gpu)
 {
     char room[64];

@@ -1,4 +1,4 @@
-/* What stands between the passes, as text that other programs take: intervals, offsets, traces, replays, bytes by node. */
+/* Dumps of what passes give each other, in formats of other programs: intervals, offsets, traces, replays, bytes by node. */
 #include <string.h>
 
 #include "base/checked.h"

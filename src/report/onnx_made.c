@@ -76,7 +76,7 @@ void onv_made_write(onv_made *made, onv_writer *out)
 
 /* --- A program in its model -------------------------------------------------------------------- */
 
-/* All of the file but entries of that key. Fields of a message may come in any order, so that the new one is at the end. */
+/* Copies the file without the entries of a key. The order of fields is free in a message, so the new entry goes to the end. */
 static onv_status attach(onv_source *source, const char *text, onv_made *to, onv_error *err)
 {
     const unsigned char *at, *end;

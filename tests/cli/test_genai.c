@@ -74,6 +74,13 @@ TEST(caches_of_a_sliding_window_are_as_long_as_it)
     EXPECT("--genai llm -q", 0, "  cache, one buffer          512.0 KiB");
     write_config(WINDOW(", \"layers\": [1]"));
     EXPECT("--genai llm -q", 0, "  cache, one buffer          2.0 MiB");
+    static const char *const wrong[] = {WINDOW(", \"layers\": [\"0\"]"),
+                                        WINDOW(", \"layers\": [-1]"),
+                                        WINDOW(", \"layers\": [4096]")};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        write_config(wrong[i]);
+        EXPECT("--genai llm -q", 1, "numbers from 0 to 4095");
+    }
 }
 
 /* Three layers, as an exporter of a pair names them; measured, onnxruntime-genai 0.18 without a GPU. */
