@@ -268,8 +268,8 @@ struct onv_allocator {
     size_t n_events;         /* fed so far */
     uint8_t
         stream; /* of the device, that the next allocation is for, below ONV_N_STREAMS; torch, bfc */
-    bool
-        has_totals_alone; /* statistics by pool, of inactive blocks and of how many allocations there are, are not kept */
+    /* Totals of bytes alone are kept: nothing by pool, of inactive blocks, or of how many allocations there are. */
+    bool has_totals_alone;
     bool out_of_memory;
     size_t oom_event; /* the event that found no memory, its id and bytes */
     uint64_t oom_bytes;
