@@ -38,10 +38,19 @@ static bool touches_device(onv_lowering *l, const onv_node *node)
     return random || node->code == ONV_OP_Range || onv_node_fills(node);
 }
 
-/* Of data on the host, or of none, there is no view: the result is a tensor of its own. Concat joins what there is. */
-static bool makes_all(onv_lowering *l, const onv_node *node)
+#define CALL(id)            .call = ONV_ATEN_##id
+#define WRITES(id)          .in_place = ONV_ATEN_##id
+#define TRAITS(id)          .traits = ONV_ATEN_##id
+#define OP(op, rule, ...)   [ONV_OP_##op] = {onv_lower_##rule, __VA_ARGS__},
+#define VIEW(op, rule, ...) [ONV_OP_##op] = {onv_lower_##rule, .is_view = true, __VA_ARGS__},
+
+const onv_lower_row onv_lower_rows[ONV_N_OP_NAMES] = {
+#include "lower/operators.def"
+};
+
+const onv_lower_row *onv_lower_row_of(const onv_node *node)
 {
-    return onv_node_in(l, node, 0) == ONV_NO_TENSOR && node->code != ONV_OP_Concat;
+    return &onv_lower_rows[node->domain[0] == '\0' ? node->code : ONV_OP_OTHER];
 }
 
 static void lower_node(onv_lowering *l, const onv_node *node)
@@ -52,17 +61,12 @@ static void lower_node(onv_lowering *l, const onv_node *node)
         return;
     }
     if (node->code == ONV_OP_Constant || !touches_device(l, node)) return;
-    onv_lower_fn rule = NULL;
-    if (node->domain[0] == '\0') {
-        rule = onv_lower_view((onv_op_name)node->code);
-        if (rule != NULL && makes_all(l, node)) rule = onv_lower_by_traits;
-        if (rule == NULL) rule = onv_lower_math((onv_op_name)node->code);
-        if (rule == NULL) rule = onv_lower_nn((onv_op_name)node->code);
-        if (rule == NULL && onv_lower_pointwise(l, node)) return;
-    }
+    const onv_lower_row *row = onv_lower_row_of(node);
+    bool is_made = row->is_view && onv_node_in(l, node, 0) == ONV_NO_TENSOR;
+    onv_lower_fn rule = row->rule == NULL || is_made ? onv_lower_by_traits : row->rule;
     bool is_foreign = node->code == ONV_OP_DeformConv;
-    if (node->op == NULL || is_foreign) l->emit.eager->opaque++;
-    (rule != NULL ? rule : onv_lower_by_traits)(l, node);
+    l->emit.eager->opaque += is_foreign || (node->op == NULL && rule == onv_lower_by_traits);
+    rule(l, node);
     if (is_foreign)
         onv_say(l->said, ONV_SAID_foreign, node->name,
                 onv_tensor_at(&l->emit, onv_value_tensor(l, node->outputs[0])).bytes, node);

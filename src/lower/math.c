@@ -64,6 +64,11 @@ static void set_unary(onv_lowering *l, const onv_node *node, onv_aten_id op)
     onv_node_set(l, node, 0, onv_recover_unary(l, op, x, node->outputs[0]));
 }
 
+void onv_lower_unary(onv_lowering *l, const onv_node *node)
+{
+    set_unary(l, node, onv_lower_row_of(node)->call);
+}
+
 /* Over all dims, unless it tells which. */
 static bool has_axes(const onv_node *node)
 {
@@ -71,17 +76,12 @@ static bool has_axes(const onv_node *node)
            onv_node_attr(node, "axes") != NULL;
 }
 
-static void lower_reduce(onv_lowering *l, const onv_node *node)
+void onv_lower_product(onv_lowering *l, const onv_node *node)
 {
-    set_unary(l, node,
-              node->code == ONV_OP_ReduceSum         ? ONV_ATEN_sum
-              : node->code == ONV_OP_ReduceLogSumExp ? ONV_ATEN_logsumexp
-              : node->code != ONV_OP_ReduceProd      ? ONV_ATEN_mean
-              : has_axes(node)                       ? ONV_ATEN_prod__dim_int
-                                                     : ONV_ATEN_prod);
+    set_unary(l, node, has_axes(node) ? ONV_ATEN_prod__dim_int : ONV_ATEN_prod);
 }
 
-static void lower_norm(onv_lowering *l, const onv_node *node)
+void onv_lower_norm(onv_lowering *l, const onv_node *node)
 {
     onv_recover_real(l, "ord", node->code == ONV_OP_ReduceL1 ? 1 : 2);
     onv_recover_tensor(l, "self", onv_node_in(l, node, 0));
@@ -89,7 +89,7 @@ static void lower_norm(onv_lowering *l, const onv_node *node)
 }
 
 /* A sum with an operation before it or behind it. */
-static void lower_sum_and(onv_lowering *l, const onv_node *node)
+void onv_lower_sum_and(onv_lowering *l, const onv_node *node)
 {
     bool is_square = node->code == ONV_OP_ReduceSumSquare;
     uint32_t x = onv_node_in(l, node, 0);
@@ -99,28 +99,16 @@ static void lower_sum_and(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, x);
 }
 
-static void lower_single(onv_lowering *l, const onv_node *node)
-{
-    set_unary(l, node,
-              node->code == ONV_OP_CumSum    ? ONV_ATEN_cumsum
-              : node->code == ONV_OP_CumProd ? ONV_ATEN_cumprod
-              : node->code == ONV_OP_ArgMax  ? ONV_ATEN_argmax
-              : node->code == ONV_OP_ArgMin  ? ONV_ATEN_argmin
-                                             : ONV_ATEN_linalg_det);
-}
-
 /* softmax(x, dtype=torch.float32) casts inside of its kernel; the export has what the network casts that to. In attention it looks
  * for rows of -inf alone. */
-static void lower_softmax(onv_lowering *l, const onv_node *node)
+void onv_lower_softmax(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     uint8_t given = onv_tensor_at(&l->emit, x).dtype;
     bool was_asked = onv_noted(node)->asks_for_float32 && l->emit.options->amp == ONV_UNDEFINED &&
                      (given == ONV_FLOAT16 || given == ONV_BFLOAT16);
     l->recovery.dtype = was_asked ? (uint8_t)ONV_FLOAT : given;
-    uint32_t out =
-        onv_recover_unary(l, node->code == ONV_OP_Softmax ? ONV_ATEN_softmax : ONV_ATEN_log_softmax,
-                          x, node->outputs[0]);
+    uint32_t out = onv_recover_unary(l, onv_lower_row_of(node)->call, x, node->outputs[0]);
     bool is_safe = node->code == ONV_OP_Softmax && out != ONV_NO_TENSOR &&
                    !l->emit.options->as_exported &&
                    onv_node_attention(l, node) != ONV_ATTENTION_NONE;
@@ -130,7 +118,7 @@ static void lower_softmax(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, was_asked ? onv_emit_cast(&l->emit, out, given) : out);
 }
 
-static void lower_top(onv_lowering *l, const onv_node *node)
+void onv_lower_top(onv_lowering *l, const onv_node *node)
 {
     l->recovery.has_second = true;
     set_unary(l, node, ONV_ATEN_topk);
@@ -138,7 +126,7 @@ static void lower_top(onv_lowering *l, const onv_node *node)
 }
 
 /* amax keeps input and result; max(x, dim) the indices, which no one else may read; any() and all() nothing. */
-static void lower_maximum(onv_lowering *l, const onv_node *node)
+void onv_lower_maximum(onv_lowering *l, const onv_node *node)
 {
     bool is_max = node->code == ONV_OP_ReduceMax;
     onv_aten_id by_dim = is_max ? ONV_ATEN_max__dim : ONV_ATEN_min__dim;
@@ -162,41 +150,10 @@ static void lower_maximum(onv_lowering *l, const onv_node *node)
 }
 
 /* F.cross_entropy, called by the network. */
-static void lower_cross_entropy(onv_lowering *l, const onv_node *node)
+void onv_lower_cross_entropy(onv_lowering *l, const onv_node *node)
 {
     static const char *const names[] = {"self", "target", "weight"};
     for (uint32_t k = 0; k < 3; k++) onv_recover_tensor(l, names[k], onv_node_in(l, node, k));
     if (onv_noted(node)->smooths_labels) onv_recover_real(l, "label_smoothing", 1);
     onv_node_set(l, node, 0, onv_recover_call(l, ONV_ATEN_cross_entropy_loss, node->outputs[0]));
-}
-
-onv_lower_fn onv_lower_math(onv_op_name op)
-{
-    switch (op) {
-    case ONV_OP_Reciprocal: return onv_lower_reciprocal;
-    case ONV_OP_ReduceMax:
-    case ONV_OP_ReduceMin: return lower_maximum;
-    case ONV_OP_MatMul: return onv_lower_matmul;
-    case ONV_OP_Gemm: return onv_lower_gemm;
-    case ONV_OP_Det: return lower_single;
-    case ONV_OP_Einsum: return onv_lower_einsum;
-    case ONV_OP_SoftmaxCrossEntropyLoss: return lower_cross_entropy;
-    case ONV_OP_ReduceMean:
-    case ONV_OP_ReduceSum:
-    case ONV_OP_ReduceProd:
-    case ONV_OP_ReduceLogSumExp:
-    case ONV_OP_GlobalAveragePool: return lower_reduce;
-    case ONV_OP_ReduceL1:
-    case ONV_OP_ReduceL2: return lower_norm;
-    case ONV_OP_ReduceSumSquare:
-    case ONV_OP_ReduceLogSum: return lower_sum_and;
-    case ONV_OP_CumSum:
-    case ONV_OP_CumProd: return lower_single;
-    case ONV_OP_Softmax:
-    case ONV_OP_LogSoftmax: return lower_softmax;
-    case ONV_OP_ArgMax:
-    case ONV_OP_ArgMin: return lower_single;
-    case ONV_OP_TopK: return lower_top;
-    default: return NULL;
-    }
 }

@@ -20,7 +20,7 @@ static uint32_t recover_layer(onv_lowering *l, onv_aten_id op, uint32_t x, uint3
 
 /* Whatever the export says, its mode is that of the run: the running statistics are read by nobody
  * else. */
-static void lower_batch_norm(onv_lowering *l, const onv_node *node)
+void onv_lower_batch_norm(onv_lowering *l, const onv_node *node)
 {
     onv_node_set(l, node, 0,
                  recover_layer(l, ONV_ATEN_batch_norm, onv_node_in(l, node, 0),
@@ -89,7 +89,7 @@ static uint32_t parameter(onv_lowering *l, const onv_node *node, uint32_t k)
     return is_one ? w : ONV_NO_TENSOR;
 }
 
-static void lower_instance_norm(onv_lowering *l, const onv_node *node)
+void onv_lower_instance_norm(onv_lowering *l, const onv_node *node)
 {
     onv_node_set(l, node, 0,
                  recover_layer(l, ONV_ATEN_instance_norm, onv_node_in(l, node, 0),
@@ -108,7 +108,7 @@ static void lower_group(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int
     onv_value_set(l, result, recover_layer(l, ONV_ATEN_group_norm, x, w, b, result));
 }
 
-static void lower_group_norm(onv_lowering *l, const onv_node *node)
+void onv_lower_group_norm(onv_lowering *l, const onv_node *node)
 {
     lower_group(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), onv_node_in(l, node, 2),
                 onv_node_int(node, "num_groups", 1), node->outputs[0]);
@@ -127,13 +127,13 @@ static void set_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, 
     onv_value_set(l, result, recover_layer(l, name, x, w, b, result));
 }
 
-static void lower_layer_norm(onv_lowering *l, const onv_node *node)
+void onv_lower_layer_norm(onv_lowering *l, const onv_node *node)
 {
     set_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), onv_node_in(l, node, 2),
                    onv_node_int(node, "axis", -1), true, node->outputs[0]);
 }
 
-static void lower_rms_norm(onv_lowering *l, const onv_node *node)
+void onv_lower_rms_norm(onv_lowering *l, const onv_node *node)
 {
     set_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), ONV_NO_TENSOR,
                    onv_node_int(node, "axis", -1), false, node->outputs[0]);
@@ -141,7 +141,7 @@ static void lower_rms_norm(onv_lowering *l, const onv_node *node)
 
 /* --- Pooling, dropout -------------------------------------------------------------------------- */
 
-static void lower_max_pool(onv_lowering *l, const onv_node *node)
+void onv_lower_max_pool(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     bool has_indices = node->n_outputs > 1 && onv_is_value(node->outputs[1]);
@@ -154,7 +154,7 @@ static void lower_max_pool(onv_lowering *l, const onv_node *node)
     if (has_indices) onv_node_set(l, node, 1, l->recovery.second);
 }
 
-static void lower_dropout(onv_lowering *l, const onv_node *node)
+void onv_lower_dropout(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     bool is_live = node->traits.view_of == 0 ||
@@ -167,32 +167,6 @@ static void lower_dropout(onv_lowering *l, const onv_node *node)
     l->recovery.in_place = onv_is_inplace(l, node, false) && !l->emit.options->no_inplace &&
                            onv_may_overwrite(l, node, 0);
     onv_node_set(l, node, 0, onv_recover_unary(l, ONV_ATEN_dropout, x, node->outputs[0]));
-}
-
-static void lower_fold(onv_lowering *l, const onv_node *node)
-{
-    onv_node_set(l, node, 0,
-                 onv_recover_unary(l, ONV_ATEN_col2im, onv_node_in(l, node, 0), node->outputs[0]));
-}
-
-onv_lower_fn onv_lower_nn(onv_op_name op)
-{
-    switch (op) {
-    case ONV_OP_Conv:
-    case ONV_OP_ConvTranspose: return onv_lower_conv;
-    case ONV_OP_BatchNormalization: return lower_batch_norm;
-    case ONV_OP_InstanceNormalization: return lower_instance_norm;
-    case ONV_OP_LayerNormalization: return lower_layer_norm;
-    case ONV_OP_GroupNormalization: return lower_group_norm;
-    case ONV_OP_RMSNormalization: return lower_rms_norm;
-    case ONV_OP_MaxPool: return lower_max_pool;
-    case ONV_OP_Dropout: return lower_dropout;
-    case ONV_OP_Col2Im: return lower_fold;
-    case ONV_OP_LSTM:
-    case ONV_OP_GRU:
-    case ONV_OP_RNN: return onv_lower_recurrent;
-    default: return NULL;
-    }
 }
 
 /* --- What was fused ---------------------------------------------------------------------------- */

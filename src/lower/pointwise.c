@@ -6,83 +6,6 @@
 
 enum { MOST_OPERANDS = 3 };
 
-/* Inputs are arguments in their order. */
-typedef struct pointwise {
-    uint16_t aten,
-        in_place; /* onv_aten_id; the latter of what overwrites, where that has a row of its own */
-} pointwise;
-
-static const pointwise table[ONV_N_OP_NAMES] = {
-    [ONV_OP_Abs] = {.aten = ONV_ATEN_abs},
-    [ONV_OP_Acos] = {.aten = ONV_ATEN_acos},
-    [ONV_OP_Acosh] = {.aten = ONV_ATEN_acosh},
-    [ONV_OP_Add] = {.aten = ONV_ATEN_add},
-    [ONV_OP_And] = {.aten = ONV_ATEN_logical_and},
-    [ONV_OP_Asin] = {.aten = ONV_ATEN_asin},
-    [ONV_OP_Asinh] = {.aten = ONV_ATEN_asinh},
-    [ONV_OP_Atan] = {.aten = ONV_ATEN_atan},
-    [ONV_OP_Atanh] = {.aten = ONV_ATEN_atanh},
-    [ONV_OP_BitShift] = {.aten = ONV_ATEN_bitwise_left_shift},
-    [ONV_OP_BitwiseAnd] = {.aten = ONV_ATEN_bitwise_and},
-    [ONV_OP_BitwiseNot] = {.aten = ONV_ATEN_bitwise_not},
-    [ONV_OP_BitwiseOr] = {.aten = ONV_ATEN_bitwise_or},
-    [ONV_OP_BitwiseXor] = {.aten = ONV_ATEN_bitwise_xor},
-    [ONV_OP_Ceil] = {.aten = ONV_ATEN_ceil},
-    [ONV_OP_Celu] = {.aten = ONV_ATEN_celu, .in_place = ONV_ATEN_celu_},
-    [ONV_OP_Clip] = {.aten = ONV_ATEN_clamp},
-    [ONV_OP_Cos] = {.aten = ONV_ATEN_cos},
-    [ONV_OP_Cosh] = {.aten = ONV_ATEN_cosh},
-    [ONV_OP_Div] = {.aten = ONV_ATEN_div},
-    [ONV_OP_Elu] = {.aten = ONV_ATEN_elu, .in_place = ONV_ATEN_elu_},
-    [ONV_OP_Equal] = {.aten = ONV_ATEN_eq},
-    [ONV_OP_Erf] = {.aten = ONV_ATEN_erf},
-    [ONV_OP_Exp] = {.aten = ONV_ATEN_exp},
-    [ONV_OP_Floor] = {.aten = ONV_ATEN_floor},
-    [ONV_OP_Gelu] = {.aten = ONV_ATEN_gelu},
-    [ONV_OP_Greater] = {.aten = ONV_ATEN_gt},
-    [ONV_OP_GreaterOrEqual] = {.aten = ONV_ATEN_ge},
-    [ONV_OP_HardSigmoid] = {.aten = ONV_ATEN_hardsigmoid},
-    [ONV_OP_HardSwish] = {.aten = ONV_ATEN_hardswish},
-    [ONV_OP_IsInf] = {.aten = ONV_ATEN_isinf},
-    [ONV_OP_IsNaN] = {.aten = ONV_ATEN_isnan},
-    [ONV_OP_LeakyRelu] = {.aten = ONV_ATEN_leaky_relu, .in_place = ONV_ATEN_leaky_relu_},
-    [ONV_OP_Less] = {.aten = ONV_ATEN_lt},
-    [ONV_OP_LessOrEqual] = {.aten = ONV_ATEN_le},
-    [ONV_OP_Log] = {.aten = ONV_ATEN_log},
-    [ONV_OP_Max] = {.aten = ONV_ATEN_maximum},
-    [ONV_OP_Mean] = {.aten = ONV_ATEN_add},
-    [ONV_OP_Min] = {.aten = ONV_ATEN_minimum},
-    [ONV_OP_Mish] = {.aten = ONV_ATEN_mish},
-    [ONV_OP_Mod] = {.aten = ONV_ATEN_remainder},
-    [ONV_OP_Mul] = {.aten = ONV_ATEN_mul},
-    [ONV_OP_Neg] = {.aten = ONV_ATEN_neg},
-    [ONV_OP_Not] = {.aten = ONV_ATEN_logical_not},
-    [ONV_OP_Or] = {.aten = ONV_ATEN_logical_or},
-    [ONV_OP_PRelu] = {.aten = ONV_ATEN_prelu},
-    [ONV_OP_Pow] = {.aten = ONV_ATEN_pow__Tensor_Tensor, .in_place = ONV_ATEN_pow___Tensor},
-    [ONV_OP_Reciprocal] = {.aten = ONV_ATEN_reciprocal},
-    [ONV_OP_Relu] = {.aten = ONV_ATEN_relu},
-    [ONV_OP_Round] = {.aten = ONV_ATEN_round},
-    [ONV_OP_Selu] = {.aten = ONV_ATEN_selu, .in_place = ONV_ATEN_selu_},
-    [ONV_OP_Shrink] = {.aten = ONV_ATEN_softshrink},
-    [ONV_OP_Sigmoid] = {.aten = ONV_ATEN_sigmoid},
-    [ONV_OP_Sign] = {.aten = ONV_ATEN_sign},
-    [ONV_OP_Sin] = {.aten = ONV_ATEN_sin},
-    [ONV_OP_Sinh] = {.aten = ONV_ATEN_sinh},
-    [ONV_OP_Softplus] = {.aten = ONV_ATEN_softplus},
-    [ONV_OP_Softsign] = {.aten = ONV_ATEN_div},
-    [ONV_OP_Sqrt] = {.aten = ONV_ATEN_sqrt},
-    [ONV_OP_Sub] = {.aten = ONV_ATEN_sub},
-    [ONV_OP_Sum] = {.aten = ONV_ATEN_add},
-    [ONV_OP_SwiGLU] = {.aten = ONV_ATEN_mul},
-    [ONV_OP_Swish] = {.aten = ONV_ATEN_silu},
-    [ONV_OP_Tan] = {.aten = ONV_ATEN_tan},
-    [ONV_OP_Tanh] = {.aten = ONV_ATEN_tanh},
-    [ONV_OP_ThresholdedRelu] = {.aten = ONV_ATEN_threshold},
-    [ONV_OP_Where] = {.aten = ONV_ATEN_where__self, .in_place = ONV_ATEN_masked_fill},
-    [ONV_OP_Xor] = {.aten = ONV_ATEN_logical_xor},
-};
-
 /* --- What is overwritten ------------------------------------------------------------------------- */
 
 static bool is_number(onv_emitter *e, const onv_node *node, uint32_t k, double wanted)
@@ -199,7 +122,7 @@ static void bound(onv_lowering *l, const onv_node *node, uint32_t k, const char 
 }
 
 /* Overloads, and what the exporter writes by another operator. */
-static onv_aten_id call_of(onv_lowering *l, const onv_node *node, const pointwise *row)
+static onv_aten_id call_of(onv_lowering *l, const onv_node *node, const onv_lower_row *row)
 {
     bool has[2];
     for (uint32_t k = 0; k < 2; k++) has[k] = onv_node_in(l, node, k) != ONV_NO_TENSOR;
@@ -219,7 +142,7 @@ static onv_aten_id call_of(onv_lowering *l, const onv_node *node, const pointwis
                    : (has[1] ? ONV_ATEN_fmod : ONV_ATEN_fmod__Scalar);
     if (bounds && onv_node_is_aten(node, "clamp"))
         return has[0] && has[1] ? ONV_ATEN_clamp_min__Tensor : ONV_ATEN_clamp_min;
-    return (onv_aten_id)row->aten;
+    return (onv_aten_id)row->call;
 }
 
 /* The operand as the call has it: in attention as autocast casts it; what drops whole paths in the type of x. */
@@ -248,24 +171,24 @@ static void lower_many(onv_lowering *l, const onv_node *node, onv_aten_id name)
 }
 
 /* Operators that are several calls; false: it is one. */
-static bool lower_apart(onv_lowering *l, const onv_node *node, const pointwise *row)
+static bool lower_apart(onv_lowering *l, const onv_node *node, const onv_lower_row *row)
 {
     uint32_t x = onv_node_in(l, node, 0);
     bool is_many = node->code == ONV_OP_Sum || node->code == ONV_OP_Mean ||
                    node->code == ONV_OP_Max || node->code == ONV_OP_Min;
     if (is_many && (node->n_inputs != 2 || node->code == ONV_OP_Mean)) {
-        lower_many(l, node, (onv_aten_id)row->aten);
+        lower_many(l, node, (onv_aten_id)row->call);
     } else if (node->code == ONV_OP_Div && x == ONV_NO_TENSOR) {
         onv_lower_quotient_of_number(l, node);
     } else if (node->code == ONV_OP_Softsign) { /* x / (1 + |x|) */
         uint32_t more = onv_recover_unary(l, ONV_ATEN_abs, x, node->outputs[0]);
         more = onv_recover_binary(l, ONV_ATEN_add__Tensor, more, ONV_NO_TENSOR, node->outputs[0]);
         onv_node_set(l, node, 0,
-                     onv_recover_binary(l, (onv_aten_id)row->aten, x, more, node->outputs[0]));
+                     onv_recover_binary(l, (onv_aten_id)row->call, x, more, node->outputs[0]));
     } else if (node->code == ONV_OP_SwiGLU) {
         uint32_t gate = onv_recover_unary(l, ONV_ATEN_silu, x, node->outputs[0]);
         onv_node_set(l, node, 0,
-                     onv_recover_binary(l, (onv_aten_id)row->aten, gate, onv_node_in(l, node, 1),
+                     onv_recover_binary(l, (onv_aten_id)row->call, gate, onv_node_in(l, node, 1),
                                         node->outputs[0]));
     } else {
         return false;
@@ -273,12 +196,12 @@ static bool lower_apart(onv_lowering *l, const onv_node *node, const pointwise *
     return true;
 }
 
-bool onv_lower_pointwise(onv_lowering *l, const onv_node *node)
+/* Inputs are arguments in their order. */
+void onv_lower_pointwise(onv_lowering *l, const onv_node *node)
 {
-    const pointwise *row = &table[node->code];
+    const onv_lower_row *row = onv_lower_row_of(node);
     uint32_t in[MOST_OPERANDS];
-    if (row->aten == ONV_ATEN_NONE) return false;
-    if (lower_apart(l, node, row)) return true;
+    if (lower_apart(l, node, row)) return;
     bool is_choice = node->code == ONV_OP_Where;
     for (uint32_t k = 0; k < MOST_OPERANDS; k++) in[k] = operand(l, node, k);
     if (node->code == ONV_OP_Mul || node->code == ONV_OP_Div) onv_widen_attended(l, node);
@@ -302,5 +225,4 @@ bool onv_lower_pointwise(onv_lowering *l, const onv_node *node)
     uint32_t result = onv_recover_call(l, call, node->outputs[0]);
     if (writes) note_untold(l, node, result);
     onv_node_set(l, node, 0, result);
-    return true;
 }

@@ -9,15 +9,24 @@
 #include "fuse/fuse.h"
 #include "lower/weight.h"
 
-/* --- By operator: NULL: the rule by traits ------------------------------------------------------ */
+/* --- By operator ------------------------------------------------------------------------------- */
 
 typedef void (*onv_lower_fn)(onv_lowering *l, const onv_node *node);
-onv_lower_fn onv_lower_view(onv_op_name op);
-onv_lower_fn onv_lower_math(onv_op_name op);
-onv_lower_fn onv_lower_nn(onv_op_name op);
-/* Functions of each element; false: the operator is none. */
-bool onv_lower_pointwise(onv_lowering *l, const onv_node *node);
-void onv_lower_by_traits(onv_lowering *l, const onv_node *node);
+
+typedef struct onv_lower_row {
+    onv_lower_fn rule; /* NULL: by its traits */
+    /* onv_aten_id; ONV_ATEN_NONE: of none, or the rule tells */
+    uint16_t call, in_place, traits;
+    bool is_view;
+} onv_lower_row;
+
+extern const onv_lower_row onv_lower_rows[ONV_N_OP_NAMES];
+/* Of other domains there are none. */
+const onv_lower_row *onv_lower_row_of(const onv_node *node);
+
+#define OP(op, rule, ...)   void onv_lower_##rule(onv_lowering *l, const onv_node *node);
+#define VIEW(op, rule, ...) OP(op, rule)
+#include "lower/operators.def"
 
 /* --- flow.c ------------------------------------------------------------------------------ */
 
@@ -30,20 +39,11 @@ void onv_lower_flow(onv_lowering *l, const onv_node *node);
 /* False: the node has nothing to do with a list of tensors. */
 bool onv_lower_sequence(onv_lowering *l, const onv_node *node);
 
-/* --- product.c, einsum.c ------------------------------------------------------------ */
-
-void onv_lower_matmul(onv_lowering *l, const onv_node *node);
-void onv_lower_gemm(onv_lowering *l, const onv_node *node);
-void onv_lower_einsum(onv_lowering *l, const onv_node *node);
-
 /* --- conv.c, pad.c --------------------------------------------------------------------------- */
 
-void onv_lower_conv(onv_lowering *l, const onv_node *node);
 bool onv_is_computed_conv(const onv_emitter *e, onv_value_id id);
 /* What a convolution is given: x, or its copy with a padding that the convolution itself cannot do. */
 uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x);
-/* What causal convolutions keep for the next part of a video: before the convolution of x runs, before a node
- * is lowered, and after the last one. */
 
 /* --- nn.c, encoder.c ----------------------------------------------------------------- */
 
@@ -64,7 +64,6 @@ bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, u
 
 /* --- formula.c ------------------------------------------------------------------------------ */
 
-void onv_lower_reciprocal(onv_lowering *l, const onv_node *node);
 void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node);
 void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f);
 
@@ -72,12 +71,9 @@ void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f);
 
 /* Of a module of PyTorch Geometric. */
 bool onv_node_is_geometric(const onv_node *node);
-void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node);
-void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node);
 
 /* --- rnn.c ---------------------------------------------------------------------------------- */
 
-void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
 void onv_lower_cell(onv_lowering *l, const onv_fusion *fusion);
 /* Whether the product is the gates of a cell, whose kernel adds the bias. */
 bool onv_feeds_cell(const onv_lowering *l, const onv_node *node);

@@ -4,36 +4,6 @@
 #include "lower/lowering.h"
 #include "ops/op.h"
 
-/* ONV_ATEN_NONE: it is none, or several may be. */
-static onv_aten_id aten_of(const onv_node *node)
-{
-    static const uint16_t rows[ONV_N_OP_NAMES] = {
-        [ONV_OP_AveragePool] = ONV_ATEN_avg_pool2d,
-        [ONV_OP_Bernoulli] = ONV_ATEN_bernoulli,
-        [ONV_OP_Cast] = ONV_ATEN_to,
-        [ONV_OP_ConstantOfShape] = ONV_ATEN_full,
-        [ONV_OP_DepthToSpace] = ONV_ATEN_pixel_shuffle,
-        [ONV_OP_Gather] = ONV_ATEN_index_select,
-        [ONV_OP_GatherElements] = ONV_ATEN_gather,
-        [ONV_OP_GatherND] = ONV_ATEN_index,
-        [ONV_OP_Pad] = ONV_ATEN_pad,
-        [ONV_OP_QuantizeLinear] = ONV_ATEN_fake_quantize_per_tensor_affine,
-        [ONV_OP_RandomNormal] = ONV_ATEN_normal_,
-        [ONV_OP_RandomNormalLike] = ONV_ATEN_normal_,
-        [ONV_OP_RandomUniform] = ONV_ATEN_uniform_,
-        [ONV_OP_RandomUniformLike] = ONV_ATEN_uniform_,
-        [ONV_OP_Range] = ONV_ATEN_arange,
-        [ONV_OP_Resize] = ONV_ATEN_upsample_bilinear2d,
-        [ONV_OP_ScatterElements] = ONV_ATEN_scatter,
-        [ONV_OP_ScatterND] = ONV_ATEN_index_put,
-        [ONV_OP_Slice] = ONV_ATEN_flip,
-        [ONV_OP_SpaceToDepth] = ONV_ATEN_pixel_unshuffle,
-        [ONV_OP_Tile] = ONV_ATEN_repeat,
-        [ONV_OP_Trilu] = ONV_ATEN_tril,
-    };
-    return (onv_aten_id)rows[node->code];
-}
-
 /* Rows that say all of it: places of GatherND are one tensor, those of an index several. */
 static bool is_call(const onv_node *node, onv_aten_id aten)
 {
@@ -63,7 +33,7 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
                      node->code != ONV_OP_Bernoulli;
     uint32_t first = onv_node_in(l, node, 0);
     uint8_t dtype = onv_promoted(l, node);
-    onv_aten_id aten = aten_of(node);
+    onv_aten_id aten = (onv_aten_id)onv_lower_rows[node->code].traits;
     if (is_call(node, aten) && first != ONV_NO_TENSOR && !is_random) {
         recover(l, node, aten);
         return;

@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "lower/lowering.h"
 
-static void lower_reshape(onv_lowering *l, const onv_node *node)
+void onv_lower_reshape(onv_lowering *l, const onv_node *node)
 {
     onv_shape shape;
     if (!onv_value_shape(l, node->outputs[0], &shape)) return;
@@ -13,7 +13,7 @@ static void lower_reshape(onv_lowering *l, const onv_node *node)
                  onv_emit_reshape(&l->emit, onv_node_in(l, node, 0), shape.rank, shape.dims));
 }
 
-static void lower_identity(onv_lowering *l, const onv_node *node)
+void onv_lower_identity(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
@@ -51,7 +51,7 @@ static bool is_promotion(const onv_lowering *l, const onv_node *node, uint32_t x
                       ONV_OP_Div, ONV_OP_Where);
 }
 
-static void lower_cast(onv_lowering *l, const onv_node *node)
+void onv_lower_cast(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     if (x != ONV_NO_TENSOR && is_promotion(l, node, x)) {
@@ -104,7 +104,7 @@ static bool may_be_copied(onv_lowering *l, const onv_node *node, const onv_eager
     return l->emit.options->locals;
 }
 
-static void lower_transpose(onv_lowering *l, const onv_node *node)
+void onv_lower_transpose(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
@@ -122,7 +122,7 @@ static void lower_transpose(onv_lowering *l, const onv_node *node)
                  onv_emit_view(&l->emit, "permute", x, t.rank, dims, strides, ONV_GRAD_ALIAS));
 }
 
-static void lower_expand(onv_lowering *l, const onv_node *node)
+void onv_lower_expand(onv_lowering *l, const onv_node *node)
 {
     onv_shape shape;
     if (!onv_value_shape(l, node->outputs[0], &shape)) return;
@@ -168,7 +168,7 @@ static bool lower_unbind(onv_lowering *l, const onv_node *node)
     return true;
 }
 
-static void lower_slice(onv_lowering *l, const onv_node *node)
+void onv_lower_slice(onv_lowering *l, const onv_node *node)
 {
     if (lower_unbind(l, node)) return;
     uint32_t x = onv_node_in(l, node, 0);
@@ -191,19 +191,19 @@ static void lower_slice(onv_lowering *l, const onv_node *node)
                  onv_emit_view(&l->emit, "slice", x, shape.rank, shape.dims, strides, grad));
 }
 
-static void lower_split(onv_lowering *l, const onv_node *node)
+void onv_lower_split(onv_lowering *l, const onv_node *node)
 {
     onv_recover_tensor(l, "self", onv_node_in(l, node, 0));
     onv_recover_parts(l, ONV_ATEN_split, node->outputs, node->n_outputs);
 }
 
 /* A sequence stands for what was split; PyTorch has its parts from the start. */
-static void lower_split_to_sequence(onv_lowering *l, const onv_node *node)
+void onv_lower_split_to_sequence(onv_lowering *l, const onv_node *node)
 {
     onv_node_set(l, node, 0, onv_node_in(l, node, 0));
 }
 
-static void lower_sequence_at(onv_lowering *l, const onv_node *node)
+void onv_lower_sequence_at(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
@@ -230,7 +230,7 @@ static void lower_sequence_at(onv_lowering *l, const onv_node *node)
 
 /* x[i] is a view; a table looked up by tokens is an embedding, anything else a copy that keeps the
  * indices. */
-static void lower_gather(onv_lowering *l, const onv_node *node)
+void onv_lower_gather(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0), indices = onv_node_in(l, node, 1);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
@@ -250,7 +250,7 @@ static void lower_gather(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, onv_emit_view(&l->emit, "select", x, t.rank - 1, dims, strides, grad));
 }
 
-static void lower_gather_nd(onv_lowering *l, const onv_node *node)
+void onv_lower_gather_nd(onv_lowering *l, const onv_node *node)
 {
     uint32_t indices = onv_node_in(l, node, 1);
     size_t before = l->emit.eager->ops.count;
@@ -265,7 +265,7 @@ static void lower_gather_nd(onv_lowering *l, const onv_node *node)
 }
 
 /* Images whose channels all come last are joined so. */
-static void lower_concat(onv_lowering *l, const onv_node *node)
+void onv_lower_concat(onv_lowering *l, const onv_node *node)
 {
     bool is_last = node->n_inputs > 0;
     onv_recover_list(l, "tensors");
@@ -278,28 +278,4 @@ static void lower_concat(onv_lowering *l, const onv_node *node)
     }
     if (!is_last) l->recovery.like = ONV_NO_TENSOR;
     onv_node_set(l, node, 0, onv_recover_call(l, ONV_ATEN_cat, node->outputs[0]));
-}
-
-onv_lower_fn onv_lower_view(onv_op_name op)
-{
-    switch (op) {
-    case ONV_OP_Reshape:
-    case ONV_OP_Flatten:
-    case ONV_OP_Squeeze:
-    case ONV_OP_Unsqueeze: return lower_reshape;
-    case ONV_OP_Identity: return lower_identity;
-    case ONV_OP_Cast: return lower_cast;
-    case ONV_OP_Transpose: return lower_transpose;
-    case ONV_OP_Expand: return lower_expand;
-    case ONV_OP_Slice: return lower_slice;
-    case ONV_OP_Split: return lower_split;
-    case ONV_OP_Gather: return lower_gather;
-    case ONV_OP_GatherND: return lower_gather_nd;
-    case ONV_OP_Concat: return lower_concat;
-    case ONV_OP_ScatterND: return onv_lower_scatter_nd;
-    case ONV_OP_ScatterElements: return onv_lower_scatter_elements;
-    case ONV_OP_SplitToSequence: return lower_split_to_sequence;
-    case ONV_OP_SequenceAt: return lower_sequence_at;
-    default: return NULL;
-    }
 }
