@@ -23,12 +23,6 @@ static void fail_overflow(onv_emitter *e)
         e->status = onv_fail(e->err, ONV_ERR_OVERFLOW, "the size of a tensor does not fit 64 bits");
 }
 
-void onv_tally_add(onv_tally *tally, const char *name, uint64_t bytes)
-{
-    if (tally->count++ == 0) tally->first = name;
-    tally->bytes = onv_u64_plus(tally->bytes, bytes);
-}
-
 void onv_emitter_cleanup(onv_emitter *e)
 {
     onv_vec_cleanup(&e->in);

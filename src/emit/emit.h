@@ -14,6 +14,7 @@
 #define ONV_EMIT_EMIT_H
 
 #include "eager/eager.h"
+#include "emit/said.h"
 #include "kernels/cudnn.h"
 
 /* Room for a shape on the stack. */
@@ -36,16 +37,6 @@ typedef struct onv_rnn_state {
     bool has_dropout;    /* between layers */
     uint64_t temps;      /* what its backward makes for states and weights */
 } onv_rnn_state;
-
-/* What a diagnostic says of some operations. */
-typedef struct onv_tally {
-    uint32_t count;
-    uint64_t bytes;
-    const char *first; /* the name of the first; may be NULL */
-} onv_tally;
-
-/* One more of them; bytes that do not fit 64 bits stay the most that do. */
-void onv_tally_add(onv_tally *tally, const char *name, uint64_t bytes);
 
 /* A name of an operation, and its row. */
 typedef struct onv_named_op {
@@ -98,13 +89,13 @@ struct onv_emitter {
     onv_rnn_state recurrent;
     onv_conv_answers convolutions;
     ONV_VEC(bool) saved;     /* by storage: an operation so far keeps it */
-    onv_tally unreached;     /* trained parameters that no gradient reaches */
     bool *freeze_used;       /* by pattern: those of `freeze`, then those of `train_only` */
     uint64_t benchmark_high; /* the most that cudnn.benchmark may choose for one convolution */
     onv_dtype amp;           /* what autocast casts to; ONV_UNDEFINED: it is off */
     onv_views views;
     ONV_VEC(uint32_t) low_precision;   /* by storage of a parameter: its cast under autocast */
     ONV_VEC(uint32_t) cast_parameters; /* storages that have one */
+    onv_saying said[ONV_N_SAID];
 };
 
 void onv_emitter_cleanup(onv_emitter *e);
@@ -210,6 +201,13 @@ uint32_t onv_emit_clone(onv_emitter *e, uint32_t x); /* in any case */
 void onv_emit_release(onv_emitter *e, uint32_t x);
 uint32_t onv_emit_expand(onv_emitter *e, uint32_t x, uint32_t rank, const int64_t *dims);
 uint32_t onv_emit_cast(onv_emitter *e, uint32_t x, uint8_t dtype);
+
+/* --- said.c ------------------------------------------------------------------------------------ */
+
+/* One more that a row of said.def speaks of; the first one's node and name (either may be NULL) may stand in its text. */
+void onv_say(onv_emitter *e, onv_said row, const char *name, uint64_t bytes, const onv_node *node);
+/* Prints the rows up to that one that were counted, and forgets them. */
+void onv_say_up_to(onv_emitter *e, onv_said last);
 
 /* --- autocast.c -------------------------------------------------------------------------------- */
 

@@ -49,8 +49,7 @@ void onv_reach_find(onv_emitter *e)
         if (storage->kind != ONV_STORAGE_PARAMETER || !storage->trained || storage->gets_grad)
             continue;
         storage->trained = false;
-        if (e->unreached.count++ == 0) e->unreached.first = storage->label;
-        if (storage->bytes > UINT64_MAX - e->unreached.bytes) continue;
-        e->unreached.bytes += storage->bytes;
+        onv_say(e, e->model->program != NULL ? ONV_SAID_unreached_of_program : ONV_SAID_unreached,
+                storage->label, storage->bytes, NULL);
     }
 }

@@ -67,7 +67,7 @@ static void note_mask(onv_lowering *l, const onv_fusion *f)
         mask->role != ONV_ROLE_NOT_NOTED || around == NULL ||
         strstr(around, "'transformers.models.") == NULL)
         return;
-    onv_say(l->said, ONV_SAID_made_masks, mask->name, mask->tensor->bytes, NULL);
+    onv_say(&l->emit, ONV_SAID_made_masks, mask->name, mask->tensor->bytes, NULL);
 }
 
 /* The key as the call had it: where its transpose was the call's own, the fusion has what that gave. */

@@ -12,7 +12,7 @@ void onv_folded_report(onv_lowering *l)
     for (size_t i = 0; i < l->emit.eager->storages.count; i++) {
         const onv_eager_storage *storage = &l->emit.eager->storages.at[i];
         if (storage->is_assumed)
-            onv_say(l->said, ONV_SAID_assumed_sizes, storage->label, storage->bytes, NULL);
+            onv_say(&l->emit, ONV_SAID_assumed_sizes, storage->label, storage->bytes, NULL);
     }
 }
 
@@ -151,13 +151,13 @@ static uint64_t most_results(const onv_value *value, const note *of)
 
 void onv_folded_report_constants(onv_lowering *l, bool lacks)
 {
-    onv_saying *said = &l->said[ONV_SAID_folded_layers];
+    onv_saying *said = &l->emit.said[ONV_SAID_folded_layers];
     for (uint32_t i = 0; i < l->emit.model->values.count && l->emit.status == ONV_OK; i++) {
         const onv_value *value = &l->emit.model->values.at[i];
         if (value->tensor == NULL || value->role != ONV_ROLE_NOT_NOTED) continue;
         note of = read_note(l, value);
         if (!is_open(l, i, &of, lacks)) continue;
-        onv_say(l->said, ONV_SAID_folded_layers, value->name, value->tensor->bytes, NULL);
+        onv_say(&l->emit, ONV_SAID_folded_layers, value->name, value->tensor->bytes, NULL);
         said->more = onv_u64_plus(said->more, most_results(value, &of));
         said->rest = onv_u64_plus(said->rest, multiplied_bytes(l, i));
     }

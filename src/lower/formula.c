@@ -38,7 +38,7 @@ void onv_lower_reciprocal(onv_lowering *l, const onv_node *node)
     if (onv_noted(node)->in_place != ONV_IN_PLACE_UNTOLD || !onv_tensor_needs_grad(&l->emit, out))
         return;
     /* Its line is not told. */
-    onv_say(l->said, ONV_SAID_quotients, NULL, onv_tensor_at(&l->emit, out).bytes, NULL);
+    onv_say(&l->emit, ONV_SAID_quotients, NULL, onv_tensor_at(&l->emit, out).bytes, NULL);
 }
 
 void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node)

@@ -68,7 +68,7 @@ static void lower_node(onv_lowering *l, const onv_node *node)
     l->emit.eager->opaque += is_foreign || (node->op == NULL && rule == onv_lower_by_traits);
     rule(l, node);
     if (is_foreign)
-        onv_say(l->said, ONV_SAID_foreign, node->name,
+        onv_say(&l->emit, ONV_SAID_foreign, node->name,
                 onv_tensor_at(&l->emit, onv_value_tensor(l, node->outputs[0])).bytes, node);
 }
 
@@ -124,7 +124,7 @@ static void lower_lost_dropout(onv_lowering *l, const onv_node *node)
         return;
     onv_eager_tensor t = onv_tensor_at(&l->emit, onv_value_tensor(l, node->outputs[0]));
     if (!onv_noted(node)->tells_dropout && l->emit.options->attention_dropout < 0)
-        onv_say(l->said, ONV_SAID_lost_dropout, NULL, t.bytes + t.elems,
+        onv_say(&l->emit, ONV_SAID_lost_dropout, NULL, t.bytes + t.elems,
                 NULL); /* what drops, and its mask */
     if (onv_dropout_of_attention(&l->emit, node) <= 0) return;
     onv_value_set(l, node->outputs[0],

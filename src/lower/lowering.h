@@ -35,21 +35,6 @@ typedef struct onv_value_state {
     const char *padded_as; /* the name of that, as its note tells; NULL: not told */
 } onv_value_state;
 
-/* What diagnostics say: said.def. */
-typedef enum onv_said {
-#define SAID(name, code, severity, text) ONV_SAID_##name,
-#include "lower/said.def"
-    ONV_N_SAID
-} onv_said;
-
-/* Of one of its rows; none is said where the count is 0. */
-typedef struct onv_saying {
-    onv_tally of;
-    uint64_t more, rest;  /* two numbers for its text */
-    const onv_node *node; /* that it names; or NULL */
-    bool warns;           /* it is a warning, although its row is a note */
-} onv_saying;
-
 /* The branch, the body or the segment around what is lowered now. */
 typedef struct onv_region_state {
     uint32_t first_storage; /* those before were made outside of it */
@@ -85,9 +70,6 @@ struct onv_lowering {
     /* What the file says, and hides. */
     onv_weights weights;
     onv_signature signature;
-
-    /* What is said of it. */
-    onv_saying said[ONV_N_SAID];
 };
 
 /* --- lower.c ------------------------------------------------------------------------------------ */
@@ -148,9 +130,6 @@ void onv_repeat_base(onv_lowering *l, const onv_node *node);
 
 /* --- Of all operations, when they are there ------------------------------------------------------ */
 
-/* One more that a row of said.def speaks of; the first one's node and name (either may be NULL) may stand in its text. */
-void onv_say(onv_saying *said, onv_said row, const char *name, uint64_t bytes,
-             const onv_node *node);
 void onv_lowering_report(onv_lowering *l); /* diagnostics of what was hidden, and how it was read */
 /* Calls that the exporter merged with equal ones, and the most that they keep (merged.c). */
 void onv_merged_calls(onv_lowering *l);

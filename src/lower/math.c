@@ -146,7 +146,7 @@ void onv_lower_maximum(onv_lowering *l, const onv_node *node)
     onv_eager_tensor y = onv_tensor_at(&l->emit, out);
     uint64_t kept = onv_tensor_at(&l->emit, onv_node_in(l, node, 0)).bytes + y.bytes;
     if (kept / sizeof(int64_t) <= y.elems) return;
-    onv_say(l->said, ONV_SAID_maxima, NULL, kept - y.elems * sizeof(int64_t), NULL);
+    onv_say(&l->emit, ONV_SAID_maxima, NULL, kept - y.elems * sizeof(int64_t), NULL);
 }
 
 /* F.cross_entropy, called by the network. */

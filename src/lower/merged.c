@@ -118,7 +118,7 @@ static void count_named(onv_lowering *l, search *s, const onv_node *node)
         if (bytes > most) most = bytes;
         is_one = true;
     }
-    if (is_one && is_new(s, name)) onv_say(l->said, ONV_SAID_merged, NULL, most, NULL);
+    if (is_one && is_new(s, name)) onv_say(&l->emit, ONV_SAID_merged, NULL, most, NULL);
 }
 
 /* Activations that operations of each node keep. */
@@ -147,7 +147,7 @@ void onv_merged_calls(onv_lowering *l)
         count_call(l, &s, node);
         count_named(l, &s, node);
     }
-    onv_tally *merged = &l->said[ONV_SAID_merged].of;
+    onv_tally *merged = &l->emit.said[ONV_SAID_merged].of;
     for (uint32_t k = 0; k < N_KINDS; k++) {
         uint32_t missing = s.of[k].found > 0 ? s.of[k].end - s.of[k].found : 0;
         merged->count += missing;

@@ -49,7 +49,7 @@ bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all)
     if (o->n_inplace == 0) {
         bool is_built = all && is_built_in_place(node);
         l->emit.eager->differs_least |= all && !is_built; /* there all overwrite: "*" */
-        if (is_built && !o->inference) onv_say(l->said, ONV_SAID_built_in_place, NULL, 0, NULL);
+        if (is_built && !o->inference) onv_say(&l->emit, ONV_SAID_built_in_place, NULL, 0, NULL);
         return is_built;
     }
     onv_origin origin = onv_node_origin(l->emit.model, node);

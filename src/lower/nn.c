@@ -179,7 +179,7 @@ static void count_formula(onv_lowering *l, const onv_fusion *f, uint32_t x, uint
     const onv_node *node = onv_model_node(l->emit.model, f->last);
     if (x == ONV_NO_TENSOR || !onv_tensor_needs_grad(&l->emit, x) || onv_node_is_noted(node))
         return;
-    onv_say(l->said, row, NULL, onv_u64_times(onv_tensor_at(&l->emit, x).bytes, more), NULL);
+    onv_say(&l->emit, row, NULL, onv_u64_times(onv_tensor_at(&l->emit, x).bytes, more), NULL);
 }
 
 /* What notes, or a form, tell to be one call of up to three tensors. */

@@ -71,7 +71,7 @@ void onv_parts_report(onv_lowering *l)
                 maker > 0 ? node_of(&l->emit, &l->emit.eager->ops.at[maker - 1]) : NULL;
             if (from == NULL || !is_same_call(node, from)) continue;
             made_by[storage] = 0;
-            onv_say(l->said, ONV_SAID_parts, onv_noted(node)->aten_op,
+            onv_say(&l->emit, ONV_SAID_parts, onv_noted(node)->aten_op,
                     l->emit.eager->storages.at[storage].bytes, node);
         }
     }
@@ -103,5 +103,5 @@ void onv_checkpointed_report(onv_lowering *l)
     }
     for (uint32_t i = 0; i < l->emit.eager->storages.count; i++)
         if (kept[i] == INSIDE) onv_tally_add(&found, NULL, l->emit.eager->storages.at[i].bytes);
-    l->said[ONV_SAID_checkpointed].of = (onv_tally){.count = n, .bytes = found.bytes};
+    l->emit.said[ONV_SAID_checkpointed].of = (onv_tally){.count = n, .bytes = found.bytes};
 }

@@ -89,7 +89,7 @@ static bool leaky_overwrites(onv_lowering *l, const onv_node *node)
     if (!onv_tensor_needs_grad(&l->emit, x)) return false;
     l->emit.eager->open_activations++;
     if (l->emit.options->n_inplace == 0)
-        onv_say(l->said, ONV_SAID_activations, NULL, onv_tensor_at(&l->emit, x).bytes, NULL);
+        onv_say(&l->emit, ONV_SAID_activations, NULL, onv_tensor_at(&l->emit, x).bytes, NULL);
     return false;
 }
 

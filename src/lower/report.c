@@ -1,8 +1,6 @@
 /* What is said of a lowering once it is done: what the export hides, and what was counted in its place. Rows of said.def.
  *
  * Takes the tape and the state of all passes. Gives diagnostics alone. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -10,85 +8,12 @@
 #include "lower/lowering.h"
 #include "ops/op.h"
 
-/* --- The rows ---------------------------------------------------------------------------------- */
-
-enum { DECIDES = 1 + ONV_WARNING, ONE_IN = 50 };
-
-static const struct {
-    const char *code, *text;
-    uint8_t severity;
-} rows[ONV_N_SAID] = {
-#define SAID(name, code, severity, text) {code, text, severity},
-#include "lower/said.def"
-};
-
-void onv_say(onv_saying *said, onv_said row, const char *name, uint64_t bytes, const onv_node *node)
-{
-    if (said[row].of.count == 0) said[row].node = node;
-    onv_tally_add(&said[row].of, name, bytes);
-}
-
-/* What `{n}`, `{bytes}` or the like at `at` is replaced by. */
-static const char *fill_in(const onv_saying *s, const char *at, char *number, size_t size)
-{
-    if (strncmp(at, "{first}", 7) == 0) return s->of.first != NULL ? s->of.first : "";
-    uint64_t n = at[1] == 'n'   ? s->of.count
-                 : at[1] == 'b' ? s->of.bytes
-                 : at[1] == 'm' ? s->more
-                                : s->rest;
-    snprintf(number, size, "%" PRIu64, n);
-    return number;
-}
-
-static void print(const onv_lowering *l, onv_said row, uint64_t kept)
-{
-    char text[1024], number[24];
-    size_t used = 0;
-    const onv_saying *s = &l->said[row];
-    for (const char *at = rows[row].text; *at != '\0' && used < sizeof text;) {
-        size_t plain = strcspn(at, "{");
-        used += (size_t)snprintf(text + used, sizeof text - used, "%.*s%s", (int)plain, at,
-                                 at[plain] != '\0' ? fill_in(s, at + plain, number, sizeof number)
-                                                   : "");
-        at += plain;
-        if (*at != '\0') at = strchr(at, '}') + 1;
-    }
-    bool warns = rows[row].severity == DECIDES ? s->of.bytes > kept / ONE_IN
-                                               : rows[row].severity == ONV_WARNING || s->warns;
-    onv_model_diag(l->emit.model, warns ? ONV_WARNING : ONV_NOTE, rows[row].code,
-                   s->node != NULL ? s->node->name : NULL, "%s", text);
-}
-
-/* What a reading of the file is compared with: what training keeps; in inference, the parameters. */
-static uint64_t bytes_at_stake(onv_lowering *l)
-{
-    const onv_eager *eager = l->emit.eager;
-    uint64_t bytes = 0;
-    if (!l->emit.options->inference)
-        l->emit.status = onv_eager_saved(l->emit.model, eager, &bytes, NULL, l->emit.err);
-    for (uint32_t i = 0; i < eager->storages.count && l->emit.options->inference; i++)
-        if (eager->storages.at[i].kind == ONV_STORAGE_PARAMETER)
-            bytes = onv_u64_plus(bytes, eager->storages.at[i].bytes);
-    return bytes;
-}
-
-static void print_all(onv_lowering *l)
-{
-    uint64_t kept = 0;
-    for (uint32_t row = 0; row < ONV_N_SAID; row++) {
-        if (l->said[row].of.count == 0) continue;
-        if (rows[row].severity == DECIDES && kept == 0 && l->emit.status == ONV_OK)
-            kept = bytes_at_stake(l);
-        if (l->emit.status == ONV_OK) print(l, (onv_said)row, kept);
-    }
-}
-
 /* --- What passes did not say ------------------------------------------------------------------- */
 
-static void say_once(onv_saying *said, onv_said row, uint32_t n, const char *first, uint64_t bytes,
+static void say_once(onv_emitter *e, onv_said row, uint32_t n, const char *first, uint64_t bytes,
                      const onv_node *node)
 {
-    said[row] = (onv_saying){.of = {n, bytes, first}, .node = node};
+    e->said[row] = (onv_saying){.of = {n, bytes, first}, .node = node};
 }
 
 /* Modules that have fused kernels of their own for inference. */
@@ -110,11 +35,11 @@ static void say_of_inference(onv_lowering *l)
     const onv_eager *e = l->emit.eager;
     const onv_node *fast = find_fast_path(l->emit.model);
     uint32_t layers = l->fusions->n_fast_layers;
-    say_once(l->said, ONV_SAID_fast_layers, layers, NULL, 0, fast);
+    say_once(&l->emit, ONV_SAID_fast_layers, layers, NULL, 0, fast);
     bool is_open = layers == 0 || l->fusions->n_other_layers > 0;
     if (is_open && fast != NULL && onv_emit_takes_fast_path(&l->emit))
-        say_once(l->said, ONV_SAID_fast_path, 1, NULL, 0, fast);
-    say_once(l->said, ONV_SAID_restored_norms, e->restored_norms, NULL, e->restored_bytes,
+        say_once(&l->emit, ONV_SAID_fast_path, 1, NULL, 0, fast);
+    say_once(&l->emit, ONV_SAID_restored_norms, e->restored_norms, NULL, e->restored_bytes,
              e->first_restored);
 }
 
@@ -129,7 +54,7 @@ static void say_of_caches(onv_lowering *l)
         if (node->graph.index == 0) scope = onv_noted(node)->scope;
         uint32_t tensor = is_call ? l->values[node->inputs[0].index].tensor : ONV_NO_TENSOR;
         if (tensor != ONV_NO_TENSOR)
-            onv_say(l->said, ONV_SAID_cached_calls, scope, onv_tensor_at(&l->emit, tensor).bytes,
+            onv_say(&l->emit, ONV_SAID_cached_calls, scope, onv_tensor_at(&l->emit, tensor).bytes,
                     node);
     }
 }
@@ -172,9 +97,9 @@ static void say_of_mode(onv_lowering *l)
         may_drop |= is_next_to_dropout(node) && !is_built_without_dropout(node);
         evaluates |= node->code == ONV_OP_BatchNormalization && !l->weights.has_notes;
     }
-    say_once(l->said, ONV_SAID_no_dropout, first != NULL,
+    say_once(&l->emit, ONV_SAID_no_dropout, first != NULL,
              evaluates ? ", and its batch norms do not train" : "", 0, first);
-    l->said[ONV_SAID_no_dropout].warns = may_drop;
+    l->emit.said[ONV_SAID_no_dropout].warns = may_drop;
 }
 
 /* By nodes: graphs inside the network's, of which the file does not say whether torch.no_grad() or torch.autocast() made them;
@@ -184,13 +109,13 @@ static void say_of_nodes(onv_lowering *l)
     for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
         if (onv_noted(node)->inner_graph != NULL && onv_noted(node)->n_parameters > 0)
-            onv_say(l->said, ONV_SAID_inner_graph, NULL, 0, node);
+            onv_say(&l->emit, ONV_SAID_inner_graph, NULL, 0, node);
         for (uint32_t k = 0; k < node->n_inputs && k < 32 && node->graph.index == 0; k++) {
             bool is_told =
                 (onv_noted(node)->neutral & ONV_BIT(k)) != 0 && onv_is_value(node->inputs[k]);
             uint32_t tensor = is_told ? l->values[node->inputs[k].index].tensor : ONV_NO_TENSOR;
             if (tensor != ONV_NO_TENSOR)
-                onv_say(l->said, ONV_SAID_removed, NULL, onv_tensor_at(&l->emit, tensor).bytes,
+                onv_say(&l->emit, ONV_SAID_removed, NULL, onv_tensor_at(&l->emit, tensor).bytes,
                         NULL);
         }
     }
@@ -204,17 +129,16 @@ static void say_of_training(onv_lowering *l)
     onv_parts_report(l);
     onv_checkpointed_report(l);
     onv_merged_calls(l);
-    say_once(l->said, ONV_SAID_functions, f->n_functions, f->function, 0, NULL);
-    say_once(l->said, ONV_SAID_functions_apart, f->n_functions_apart, f->function, 0, NULL);
-    say_once(l->said, ONV_SAID_by_form, f->n_by_form, f->by_form, 0, NULL);
-    l->said[ONV_SAID_unreached].of = l->emit.unreached;
+    say_once(&l->emit, ONV_SAID_functions, f->n_functions, f->function, 0, NULL);
+    say_once(&l->emit, ONV_SAID_functions_apart, f->n_functions_apart, f->function, 0, NULL);
+    say_once(&l->emit, ONV_SAID_by_form, f->n_by_form, f->by_form, 0, NULL);
 }
 
 void onv_lowering_report(onv_lowering *l)
 {
-    say_once(l->said, ONV_SAID_cudnn_benchmark, l->emit.benchmark_high > 0, NULL,
+    say_once(&l->emit, ONV_SAID_cudnn_benchmark, l->emit.benchmark_high > 0, NULL,
              l->emit.benchmark_high, NULL);
-    say_once(l->said, ONV_SAID_grouped_queries, l->fusions->n_grouped, NULL, 0, NULL);
+    say_once(&l->emit, ONV_SAID_grouped_queries, l->fusions->n_grouped, NULL, 0, NULL);
     say_of_caches(l);
     onv_signature_report(l);
     onv_cells_report(l);
@@ -224,5 +148,5 @@ void onv_lowering_report(onv_lowering *l)
         onv_weights_report(l);
         say_of_training(l);
     }
-    print_all(l);
+    onv_say_up_to(&l->emit, ONV_N_SAID);
 }

@@ -190,7 +190,7 @@ void onv_cells_report(onv_lowering *l)
         if (!ONV_IS_ANY(node, ONV_OP_Tanh, ONV_OP_Relu) || l->fusions->of_node[i] != 0) continue;
         uint64_t state = onv_tensor_at(&l->emit, onv_value_tensor(l, node->outputs[0])).bytes;
         if (strcmp(class, "torch.nn.modules.rnn.RNN") == 0)
-            onv_say(l->said, ONV_SAID_steps, NULL, state, NULL);
+            onv_say(&l->emit, ONV_SAID_steps, NULL, state, NULL);
         for (size_t k = 0; k < 2 && node->code == ONV_OP_Tanh; k++) {
             if (strcmp(class, cells[k].class) != 0) continue;
             bytes = onv_u64_plus(bytes, onv_u64_times(state, cells[k].halves) / 2);
@@ -199,5 +199,5 @@ void onv_cells_report(onv_lowering *l)
     }
     uint64_t all = calls[0] / cells[0].tanhs + calls[1] / cells[1].tanhs + calls[1] % 2;
     if (!l->emit.options->inference)
-        l->said[ONV_SAID_cells].of = (onv_tally){.count = (uint32_t)all, .bytes = bytes};
+        l->emit.said[ONV_SAID_cells].of = (onv_tally){.count = (uint32_t)all, .bytes = bytes};
 }

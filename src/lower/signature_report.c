@@ -40,7 +40,7 @@ static uint32_t list_missing(onv_lowering *l)
         snprintf(text + used, size - used, " and %llu more",
                  (unsigned long long)(modules - MAX_NAMED));
     if (n > 0 && l->emit.options->parameters == 0)
-        l->said[ONV_SAID_missing].of = (onv_tally){
+        l->emit.said[ONV_SAID_missing].of = (onv_tally){
             .count = n, .first = onv_arena_strndup(&l->emit.model->arena, text, strlen(text))};
     return n;
 }
@@ -57,7 +57,7 @@ void onv_parameters_complete(onv_lowering *l)
         elems += storage->elems; /* their bytes were counted */
     }
     if (wanted < elems)
-        l->said[ONV_SAID_counted] =
+        l->emit.said[ONV_SAID_counted] =
             (onv_saying){.of = {.count = 1, .bytes = elems}, .more = wanted};
     if (wanted <= elems) return;
     uint64_t bytes;
@@ -70,7 +70,7 @@ void onv_parameters_complete(onv_lowering *l)
         onv_storage_new(&l->emit, bytes, ONV_STORAGE_PARAMETER, "parameters that the file lacks");
     if (storage == UINT32_MAX) return;
     l->emit.eager->storages.at[storage].elems = wanted - elems;
-    onv_say(l->said, ONV_SAID_lacking, NULL, bytes, NULL);
+    onv_say(&l->emit, ONV_SAID_lacking, NULL, bytes, NULL);
 }
 
 /* As many bytes as all buffers of the network have. */
@@ -111,7 +111,7 @@ static bool list_readers(const onv_emitter *e, onv_ptr_map *readers)
 static void report_buffers(onv_lowering *l)
 {
     onv_ptr_map readers = {0};
-    onv_saying *said = &l->said[ONV_SAID_buffers];
+    onv_saying *said = &l->emit.said[ONV_SAID_buffers];
     if (l->signature.n_lacking > 0 && !list_readers(&l->emit, &readers))
         l->emit.status = onv_fail_memory(l->emit.err);
     for (size_t i = 0; i < l->signature.n_lacking && l->emit.status == ONV_OK; i++) {
@@ -119,7 +119,7 @@ static void report_buffers(onv_lowering *l)
         const char *module =
             onv_intern_n(&l->emit.model->strings, name, dot != NULL ? (size_t)(dot - name) : 0);
         if (module == NULL) l->emit.status = onv_fail_memory(l->emit.err);
-        onv_say(l->said, ONV_SAID_buffers, name, 0, NULL);
+        onv_say(&l->emit, ONV_SAID_buffers, name, 0, NULL);
         bool is_read = module != NULL && onv_ptr_map_get(&readers, module, NULL);
         if (is_read && !said->warns) said->of.first = name;
         said->warns |= is_read;
@@ -148,7 +148,7 @@ static void report_factors(onv_lowering *l)
             if (l->emit.saved.at[storage] || seen[storage] || !onv_tensor_needs_grad(&l->emit, x))
                 continue;
             seen[storage] = true;
-            onv_say(l->said, ONV_SAID_factors, value->name,
+            onv_say(&l->emit, ONV_SAID_factors, value->name,
                     l->emit.eager->storages.at[storage].bytes, NULL);
         }
     }
@@ -170,7 +170,7 @@ static void report_tied(onv_lowering *l)
             continue;
         uint32_t storage = onv_tensor_at(&l->emit, tensor).storage;
         if (l->emit.eager->storages.at[storage].kind == ONV_STORAGE_PARAMETER)
-            onv_say(l->said, ONV_SAID_tied, value->name, value->tensor->bytes, NULL);
+            onv_say(&l->emit, ONV_SAID_tied, value->name, value->tensor->bytes, NULL);
     }
 }
 
@@ -188,7 +188,7 @@ static void report_unread(onv_lowering *l)
         snprintf(weight, sizeof weight, "%.*s.weight", (int)(length - n), name);
         size_t at = onv_listed_find(l, weight);
         if (at != SIZE_MAX && !l->signature.explained[at])
-            onv_say(l->said, ONV_SAID_unread_norms, name, 0, NULL);
+            onv_say(&l->emit, ONV_SAID_unread_norms, name, 0, NULL);
     }
 }
 

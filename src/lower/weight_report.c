@@ -45,10 +45,10 @@ static void report_constants(onv_lowering *l)
         if (!onv_dtype_is_float((onv_dtype)value->tensor->type.dtype)) continue;
         if (value->kind == ONV_VALUE_INITIALIZER) trained += value->tensor->elems;
         if (value->kind != ONV_VALUE_CONSTANT) continue;
-        onv_say(l->said, ONV_SAID_constants, NULL, value->tensor->bytes, NULL);
+        onv_say(&l->emit, ONV_SAID_constants, NULL, value->tensor->bytes, NULL);
         elems += value->tensor->elems; /* liveness has checked the sum of all weights */
     }
-    if (elems <= trained / WORTH_A_NOTE) l->said[ONV_SAID_constants].of.count = 0;
+    if (elems <= trained / WORTH_A_NOTE) l->emit.said[ONV_SAID_constants].of.count = 0;
 }
 
 void onv_weights_report(onv_lowering *l)

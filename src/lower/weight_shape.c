@@ -30,7 +30,7 @@ static void make_table_shape(const char *name, const onv_shape *whole, onv_shape
 }
 
 /* Of one dim it is that of the parameter. */
-static void note_expanded(onv_saying *said, const char *name, const onv_shape *shape,
+static void note_expanded(onv_emitter *e, const char *name, const onv_shape *shape,
                           const onv_tensor *tensor)
 {
     uint64_t bytes = onv_dtype_bits((onv_dtype)tensor->type.dtype) / 8;
@@ -39,7 +39,7 @@ static void note_expanded(onv_saying *said, const char *name, const onv_shape *s
         sides += shape->dims[i] != 1;
         bytes = onv_u64_times(bytes, (uint64_t)shape->dims[i]);
     }
-    if (sides > 1) onv_say(said, ONV_SAID_expanded, name, bytes, NULL);
+    if (sides > 1) onv_say(e, ONV_SAID_expanded, name, bytes, NULL);
 }
 
 bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
@@ -54,7 +54,7 @@ bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read
         /* Nothing tells along which dims: the samples are the first one. */
         uint32_t n = strstr(name, "bias") != NULL ? shape->rank - 1 : 1;
         for (uint32_t i = 0; i < n && i < shape->rank; i++) shape->dims[i] = 1;
-        if (tensor != NULL) note_expanded(l->said, name, shape, tensor);
+        if (tensor != NULL) note_expanded(&l->emit, name, shape, tensor);
         return true;
     }
     case ONV_WEIGHT_LOOKED_UP_FOR_ALL:

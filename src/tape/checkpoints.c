@@ -128,9 +128,9 @@ void onv_tape_add_checkpoints(onv_tape *t)
 }
 
 /* Of an archive: operations that are in no segment, and what they keep, each storage once. */
-static onv_tally find_rest(onv_tape *t)
+void onv_tape_report_checkpoints(onv_tape *t)
 {
-    onv_tally found = {0};
+    onv_tally *rest = &t->emit.said[ONV_SAID_checkpointed_calls].of;
     bool *seen = ONV_EMIT_ARRAY(&t->emit, bool, t->emit.eager->storages.count);
     for (size_t i = 0; seen != NULL && i < t->emit.eager->ops.count && onv_work(1); i++) {
         const onv_eager_op *op = &t->emit.eager->ops.at[i];
@@ -139,27 +139,15 @@ static onv_tally find_rest(onv_tape *t)
         if (call->trace == NULL || !onv_work(1 + strlen(call->trace) / CHARS_BY_WORK) ||
             t->segment_of[op->node.index] != 0 || find_word(call->trace) == NULL)
             continue;
-        onv_tally_add(&found, call->name, 0);
+        onv_tally_add(rest, call->name, 0);
         for (uint32_t k = 0; k < op->n_saved; k++) {
             const onv_eager_storage *storage = &t->emit.eager->storages.at[op->saved[k]];
             bool is_own =
                 storage->kind == ONV_STORAGE_ACTIVATION || storage->kind == ONV_STORAGE_EXTRA;
-            if (!is_own || seen[op->saved[k]]) continue;
-            seen[op->saved[k]] = true;
-            found.bytes = onv_u64_plus(found.bytes, storage->bytes);
+            if (is_own && !seen[op->saved[k]])
+                rest->bytes = onv_u64_plus(rest->bytes, storage->bytes);
+            seen[op->saved[k]] |= is_own;
         }
     }
-    return found;
-}
-
-void onv_tape_report_checkpoints(onv_tape *t)
-{
-    onv_tally rest = find_rest(t);
-    if (rest.bytes == 0) return;
-    onv_model_diag(t->emit.model, ONV_WARNING, "checkpointed-calls", NULL,
-                   "%u operations run inside torch.utils.checkpoint, as lines of the network "
-                   "tell, and are counted as if it kept what they do, %llu bytes, which is "
-                   "too much: it keeps what it is given, and runs them again in backward; a "
-                   "recording knows what it keeps",
-                   rest.count, (unsigned long long)rest.bytes);
+    if (rest->bytes == 0) rest->count = 0;
 }

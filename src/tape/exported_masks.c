@@ -155,20 +155,13 @@ bool onv_tape_matters(onv_tape *t, uint64_t part)
 
 void onv_tape_report_masks(onv_tape *t)
 {
-    onv_tally masks = {0};
+    onv_saying *said = &t->emit.said[ONV_SAID_exported_masks];
     for (size_t i = 0; i < t->program->calls.count; i++) {
         uint32_t result = onv_call_result(&t->program->calls.at[i], 0);
-        if (!t->left_out[i] || result == ONV_NO_PROGRAM_VALUE ||
-            t->values[result].mask == ONV_MASK_PART)
-            continue;
-        onv_tally_add(&masks, t->program->calls.at[i].name, 0);
+        if (t->left_out[i] && result != ONV_NO_PROGRAM_VALUE &&
+            t->values[result].mask != ONV_MASK_PART)
+            onv_tally_add(&said->of, t->program->calls.at[i].name, 0);
     }
-    if (masks.count > 0)
-        onv_model_diag(
-            t->emit.model, onv_tape_matters(t, t->bytes_of_masks) ? ONV_WARNING : ONV_NOTE,
-            "exported-masks", NULL,
-            "transformers computes %u masks, as '%.100s', while it is exported, and else only for "
-            "networks that ask for them: attention runs without them here, and with them takes "
-            "about %llu bytes more; a recording says what the network does",
-            masks.count, masks.first, (unsigned long long)t->bytes_of_masks);
+    said->of.bytes = t->bytes_of_masks;
+    said->warns = said->of.count > 0 && onv_tape_matters(t, t->bytes_of_masks);
 }

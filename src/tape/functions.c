@@ -111,11 +111,12 @@ static void add_given(onv_tape *t, uint32_t call)
 static void add_made(onv_tape *t, uint32_t call)
 {
     const onv_program_call *c = &t->program->calls.at[call];
+    uint64_t *made = &t->emit.said[ONV_SAID_archived_functions].more;
     for (uint32_t k = 0; k < c->n_results; k++) {
         uint32_t value = c->results[k], tensor = onv_tape_tensor(t, value);
         if (tensor == ONV_NO_TENSOR) continue;
         onv_eager_tensor x = onv_tensor_at(&t->emit, tensor);
-        t->bytes_inside = onv_u64_plus(t->bytes_inside, x.bytes);
+        *made = onv_u64_plus(*made, x.bytes);
         if (t->emit.options->locals) add(t, value, ONV_GRAD_NONE);
         if (t->values[value].n_uses <= t->function_uses[value].inside) continue;
         uint32_t out = onv_tensor_on(&t->emit, x.storage, x.dtype, x.rank, x.dims, x.strides);
@@ -133,21 +134,9 @@ void onv_tape_end_function(onv_tape *t, uint32_t call)
     for (uint32_t i = first; i <= call; i++) add_given(t, i);
     for (uint32_t i = first; i <= call; i++) add_made(t, i);
     onv_emit_end(&t->emit);
-    onv_tally_add(&t->functions, t->program->calls.at[first].name, 0);
     const onv_eager_op *op = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
+    uint64_t kept = 0;
     for (uint32_t k = 0; k < op->n_saved && t->emit.status == ONV_OK; k++)
-        t->functions.bytes =
-            onv_u64_plus(t->functions.bytes, t->emit.eager->storages.at[op->saved[k]].bytes);
-}
-
-void onv_tape_report_functions(onv_tape *t)
-{
-    if (t->functions.count == 0 || t->function_of == NULL) return;
-    onv_model_diag(t->emit.model, ONV_WARNING, "custom-function", NULL,
-                   "%u calls of an autograd.Function of the network's own, as '%.100s': what they "
-                   "are given counts as kept, %llu bytes, and at the upper end what their "
-                   "forward makes, too, %llu bytes; the archive has neither what they keep nor "
-                   "their backward; a recording knows what is kept",
-                   t->functions.count, t->functions.first, (unsigned long long)t->functions.bytes,
-                   (unsigned long long)t->bytes_inside);
+        kept = onv_u64_plus(kept, t->emit.eager->storages.at[op->saved[k]].bytes);
+    onv_say(&t->emit, ONV_SAID_archived_functions, t->program->calls.at[first].name, kept, NULL);
 }

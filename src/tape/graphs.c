@@ -43,7 +43,7 @@ static void enter_autocast(onv_tape *t, const onv_program_call *c)
     bool is_on = c->arguments[ENABLED].flag;
     t->emit.amp = is_on ? (onv_dtype)c->arguments[DTYPE].dtype : ONV_UNDEFINED;
     if (!is_on && strcmp(c->arguments[DEVICE].text, "cuda") == 0)
-        onv_tally_add(&t->autocast_off, c->name, 0);
+        onv_say(&t->emit, ONV_SAID_autocast_off, c->name, 0, NULL);
 }
 
 /* The graph in the place of the call, with gradients or without, and under autocast or not. */
@@ -157,6 +157,6 @@ void onv_tape_function(onv_tape *t, const onv_program_call *c)
         uint32_t out = onv_tensor_on(&t->emit, x.storage, x.dtype, x.rank, x.dims, x.strides);
         onv_tape_set(t, c->results[i], onv_emit_out(&t->emit, out));
     }
-    onv_tally_add(&t->functions, c->name, 0);
+    onv_say(&t->emit, ONV_SAID_recorded_functions, c->name, 0, NULL);
     onv_emit_end(&t->emit);
 }

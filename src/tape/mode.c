@@ -161,12 +161,7 @@ static void report_drawn(onv_tape *t, const uint8_t *sources)
         if (s->bytes > drawn) drawn = s->bytes;
     }
     if (drawn == 0 || drawn < (least + largest) / LEAST_PART) return;
-    onv_model_diag(
-        t->emit.model, ONV_WARNING, "training-calls", NULL,
-        "the archive was traced in training mode, where '%.100s' is drawn at random, and up to "
-        "%llu bytes are computed of that alone: if forward asks self.training, inference has "
-        "other calls; export the network after eval(), or record it",
-        first, (unsigned long long)drawn);
+    onv_say(&t->emit, ONV_SAID_training_calls, first, drawn, NULL);
 }
 
 void onv_tape_of_training(onv_tape *t)
@@ -181,10 +176,5 @@ void onv_tape_of_training(onv_tape *t)
 
 void onv_tape_of_evaluation(onv_tape *t)
 {
-    if (!is_of_evaluation(t->program)) return;
-    onv_model_diag(t->emit.model, ONV_NOTE, "evaluation-calls", NULL,
-                   "the archive was exported after eval(): dropout and batch norms are counted as "
-                   "training has them, but what forward does only if self.training, as "
-                   "stochastic depth, is not in it; export the network after train(), or record "
-                   "it");
+    if (is_of_evaluation(t->program)) onv_say(&t->emit, ONV_SAID_evaluation_calls, NULL, 0, NULL);
 }

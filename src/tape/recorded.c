@@ -97,7 +97,7 @@ static void find_attributes(onv_tape *t)
 }
 
 /* Values that share memory in one of both, and not in the other. */
-static void compare_storages(onv_tape *t, onv_tally *differ)
+static void compare_storages(onv_tape *t)
 {
     size_t n = t->program->values.count;
     uint32_t *of = ONV_EMIT_ARRAY(&t->emit, uint32_t, n);
@@ -112,7 +112,8 @@ static void compare_storages(onv_tape *t, onv_tally *differ)
         uint32_t *seen = &of[t->storages[i]];
         if (*seen == 0) *seen = storage + 1;
         if (*seen == storage + 1) continue;
-        onv_tally_add(differ, v->name, onv_tensor_at(&t->emit, tensor).bytes);
+        onv_say(&t->emit, ONV_SAID_recorded_storages, v->name,
+                onv_tensor_at(&t->emit, tensor).bytes, NULL);
     }
 }
 
@@ -214,7 +215,7 @@ static bool *find_checkpointed(onv_tape *t)
 }
 
 /* Where rules and the recording differ, it is as the recording has it. */
-static void take_kept(onv_tape *t, onv_tally *differ)
+static void take_kept(onv_tape *t)
 {
     const bool *kept = find_kept(t), *is_inside = find_checkpointed(t);
     size_t n_storages = t->emit.eager->storages.count, n = 0;
@@ -233,7 +234,8 @@ static void take_kept(onv_tape *t, onv_tally *differ)
         uint32_t storage = onv_tensor_at(&t->emit, tensor).storage;
         bool is_own = t->emit.eager->storages.at[storage].kind == ONV_STORAGE_ACTIVATION;
         if (!is_own || of[storage] != STAYS || t->emit.saved.at[storage] == kept[storage]) continue;
-        onv_tally_add(differ, v->name, onv_tensor_at(&t->emit, tensor).bytes);
+        onv_say(&t->emit, ONV_SAID_recorded_kept, v->name, onv_tensor_at(&t->emit, tensor).bytes,
+                NULL);
         of[storage] = kept[storage] ? JOINS : LEAVES;
         order[n++] = storage;
     }
@@ -242,38 +244,13 @@ static void take_kept(onv_tape *t, onv_tally *differ)
 
 void onv_tape_lifetimes(onv_tape *t)
 {
-    onv_tally views = {0}, kept = {0};
+    bool casts = t->emit.options->amp != ONV_UNDEFINED;
     t->emit.eager->was_recorded = true;
     for (uint32_t i = 0; i < t->program->values.count; i++)
         if (t->program->values.at[i].kind == ONV_PROGRAM_RESULT) hold(t, i);
     find_attributes(t);
-    compare_storages(t, &views);
+    compare_storages(t);
     /* Under autocast calls keep casts, which the recording does not have. */
-    if (t->emit.options->amp == ONV_UNDEFINED && !t->emit.options->inference &&
-        t->program->is_training)
-        take_kept(t, &kept);
-    if (!t->emit.options->reports) return;
-    if (t->emit.options->amp != ONV_UNDEFINED)
-        onv_model_diag(t->emit.model, ONV_WARNING, "recorded-precision", NULL,
-                       "the recording has composite calls as their parts, and what autocast casts "
-                       "of these depends on the calls: record the network with torch.autocast "
-                       "around its forward, and leave out the option --amp");
-    if (t->functions.count > 0)
-        onv_model_diag(t->emit.model, ONV_WARNING, "custom-function", NULL,
-                       "%u calls of an autograd.Function of the network's own, as '%.100s': what "
-                       "they keep is recorded, what their backward makes on its way is not, and "
-                       "does not count",
-                       t->functions.count, t->functions.first);
-    if (views.count > 0)
-        onv_model_diag(t->emit.model, ONV_WARNING, "recorded-storages", NULL,
-                       "%u results share memory otherwise in the recording than by the rules, as "
-                       "'%.100s' (%llu bytes)",
-                       views.count, views.first, (unsigned long long)views.bytes);
-    if (kept.count > 0)
-        onv_model_diag(
-            t->emit.model, ONV_WARNING, "recorded-kept", NULL,
-            "autograd kept %u results in the recording that the rules do not, or the other "
-            "way round, as '%.100s' (%llu bytes): they count as in the recording; what "
-            "backward computes again, as of checkpoints, does not count",
-            kept.count, kept.first, (unsigned long long)kept.bytes);
+    if (!casts && !t->emit.options->inference && t->program->is_training) take_kept(t);
+    if (casts) onv_say(&t->emit, ONV_SAID_recorded_precision, NULL, 0, NULL);
 }

@@ -71,16 +71,8 @@ typedef struct onv_tape {
     uint32_t n_segments;
     uint32_t *function_of; /* by call: 1 + the autograd.Function that its lines show; NULL: none */
     onv_function_use *function_uses; /* by value, likewise */
-    onv_tally unknown;               /* calls without a row: bytes of results */
-    onv_tally
-        functions; /* calls of an autograd.Function; of an archive, bytes of what they are given */
-    uint64_t bytes_inside; /* of an archive: of what they make */
-    onv_tally casts; /* under autocast: of what the file has one copy where there may be two */
-    onv_tally typed; /* likewise: results whose type forward takes from a tensor */
-    onv_tally autocast_off; /* of an archive: regions of torch.autocast("cuda") that are off */
     uint64_t
         bytes_of_masks; /* that run in the archive alone: of all in training, else of the largest */
-    onv_tally shared;   /* of an archive: parameters that may be others under a second name */
 } onv_tape;
 
 /* --- value.c: values and their tensors ----------------------------------------------------------- */
@@ -187,7 +179,7 @@ bool onv_tape_matters(onv_tape *t, uint64_t part);
 uint32_t onv_tape_fast_path(onv_tape *t, uint32_t first, uint32_t end);
 
 /* view.c */
-void onv_tape_find_typed(onv_tape *t); /* sets `typed` */
+void onv_tape_find_typed(onv_tape *t);
 
 /* graphs.c */
 /* Training, and the call has a graph that runs as often as data say, or none knows how: the status is set. */
@@ -199,7 +191,6 @@ void onv_tape_find_functions(onv_tape *t);
 bool onv_tape_in_function(const onv_tape *t, uint32_t call);
 /* Behind the last of its calls: the node of autograd. */
 void onv_tape_end_function(onv_tape *t, uint32_t call);
-void onv_tape_report_functions(onv_tape *t);
 
 /* --- recorded.c --------------------------------------------------------------------------------- */
 

@@ -98,7 +98,7 @@ static void note_shared(onv_tape *t, const onv_ptr_map *read, uint32_t index)
         return;
     const char *key = key_of(t, "", 0, v);
     if (key == NULL || !onv_ptr_map_get(read, key, NULL)) return;
-    onv_tally_add(&t->shared, v->fqn, onv_tensor_at(&t->emit, tensor).bytes);
+    onv_say(&t->emit, ONV_SAID_shared, v->fqn, onv_tensor_at(&t->emit, tensor).bytes, NULL);
 }
 
 static void make_all(onv_tape *t)
@@ -145,7 +145,7 @@ static void give_unknown(onv_tape *t, const onv_program_call *call)
         bytes = onv_u64_plus(bytes, onv_tensor_at(&t->emit, out).bytes);
     }
     onv_emit_end(&t->emit);
-    onv_tally_add(&t->unknown, call->op_name, bytes);
+    onv_say(&t->emit, ONV_SAID_unknown, call->op_name, bytes, NULL);
     t->emit.eager->opaque++;
 }
 
@@ -305,53 +305,14 @@ static void emit_losses(onv_tape *t)
 
 static void report(onv_tape *t)
 {
-    onv_model *view = t->emit.model;
+    onv_saying *typed = &t->emit.said[ONV_SAID_typed];
+    bool is_archive = !onv_program_is_recorded(t->program);
     onv_tape_report_masks(t);
-    onv_tape_report_functions(t);
-    if (!onv_program_is_recorded(t->program)) onv_tape_find_typed(t);
-    if (t->unknown.count > 0)
-        onv_model_diag(view, ONV_WARNING, "unknown-aten-op", NULL,
-                       "%u calls of ATen operators without a row, as '%.100s': their results, %llu "
-                       "bytes, are counted, not what they keep for backward or take on the way",
-                       t->unknown.count, t->unknown.first, (unsigned long long)t->unknown.bytes);
-    if (t->shared.count > 0)
-        onv_model_diag(view, ONV_WARNING, "shared-parameters", NULL,
-                       "no call reads %u parameters, as '%.100s', which have the sizes of others "
-                       "that are read: where modules share a tensor the file lists all of its "
-                       "names, and %llu bytes count too much; archives of PyTorch 2.9 and later "
-                       "say what is shared, as do files of onnxvram.save_program and recordings",
-                       t->shared.count, t->shared.first, (unsigned long long)t->shared.bytes);
-    if (t->casts.count > 0)
-        onv_model_diag(view, ONV_WARNING, "autocast-casts", NULL,
-                       "%u casts, as '%.100s', cast again what has their type in the file: under "
-                       "autocast each may be a copy of its own, and which one later calls read "
-                       "is not in the file; up to %llu bytes more are kept",
-                       t->casts.count, t->casts.first, (unsigned long long)t->casts.bytes);
-    if (onv_tape_matters(t, t->typed.bytes))
-        onv_model_diag(view, ONV_WARNING, "autocast-types", NULL,
-                       "%u calls, as '%.100s', take their type from a tensor (x.dtype), which the "
-                       "file has as float32: under autocast they may be in low precision, and "
-                       "%llu bytes count up to twice what they take; record the network under "
-                       "torch.autocast",
-                       t->typed.count, t->typed.first, (unsigned long long)t->typed.bytes);
-    if (t->emit.options->amp != ONV_UNDEFINED && !onv_program_is_recorded(t->program))
-        onv_model_diag(view, ONV_NOTE, "archived-precision", NULL,
-                       "the archive ran without autocast, so what code does only where that is on "
-                       "is not in it; a recording under torch.autocast has it");
-    if (t->autocast_off.count > 0)
-        onv_model_diag(
-            view, ONV_WARNING, "autocast-off", NULL,
-            "%u regions of torch.autocast(\"cuda\") are off in the archive, the first is "
-            "'%.100s': without a GPU PyTorch turns off those that forward asks for, and "
-            "they count as they are; if forward turns them on, record the network, or "
-            "export it where torch.cuda.is_available()",
-            t->autocast_off.count, t->autocast_off.first);
-    if (t->emit.unreached.count > 0)
-        onv_model_diag(view, ONV_NOTE, "unreached-parameters", NULL,
-                       "no gradient reaches %u trained parameters, as '%.100s' (%llu bytes): they "
-                       "have no gradients and no states of an optimizer",
-                       t->emit.unreached.count, t->emit.unreached.first,
-                       (unsigned long long)t->emit.unreached.bytes);
+    if (is_archive) onv_tape_find_typed(t);
+    if (!onv_tape_matters(t, typed->of.bytes)) typed->of.count = 0;
+    if (is_archive && t->emit.options->amp != ONV_UNDEFINED)
+        onv_say(&t->emit, ONV_SAID_archived_precision, NULL, 0, NULL);
+    onv_say_up_to(&t->emit, ONV_N_SAID);
 }
 
 static void lower(onv_tape *t)
@@ -366,6 +327,7 @@ static void lower(onv_tape *t)
         onv_tape_of_evaluation(t);
     }
     if (!is_recorded && t->emit.status == ONV_OK && options->inference) onv_tape_of_training(t);
+    if (options->reports) onv_say_up_to(&t->emit, ONV_SAID_training_calls);
     t->emit.has_no_grad = false;
     if (t->emit.status == ONV_OK) emit_losses(t);
     if (t->emit.status == ONV_OK && !options->inference) onv_copies_add(&t->emit);

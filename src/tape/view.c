@@ -190,7 +190,8 @@ void onv_tape_find_typed(onv_tape *t)
         bool may_be_low =
             takes_type_of_tensor(code) ||
             (call->module == widens && widens != UINT32_MAX && takes_named_type(code));
-        if (may_be_low && to.bytes > 0) onv_tally_add(&t->typed, call->name, to.bytes);
+        if (may_be_low && to.bytes > 0)
+            onv_say(&t->emit, ONV_SAID_typed, call->name, to.bytes, NULL);
     }
 }
 
@@ -211,7 +212,7 @@ void onv_tape_to(onv_tape *t, const onv_program_call *c)
     if (dtype == from.dtype && !copies) {
         uint32_t before = onv_tape_tensor(t, before_casts(t, of));
         if (onv_tensor_at(&t->emit, before).dtype != dtype)
-            onv_tally_add(&t->casts, c->name, from.bytes);
+            onv_say(&t->emit, ONV_SAID_casts, c->name, from.bytes, NULL);
         onv_tape_same(t, c, of);
         return;
     }
