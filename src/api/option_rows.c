@@ -381,15 +381,14 @@ onv_status onv_in_force_note(const onv_options *options, onv_analysis *analysis,
     echo e = {.arena = &analysis->model.arena, .plain = &plain, .text = "", .are_given = true};
     onv_writer out;
     onv_writer_init(&out, keep, &e);
-    onv_json_init(&e.json, &out);
+    onv_json_init(&e.json, &out, NULL);
     e.json.is_embedded = true; /* it acts on nothing in a page, either */
     onv_json_open(&e.json, '{', ONV_JSON_INLINE);
     put_all(&e, options, analysis);
     e.are_given = false;
     put_all(&e, options, analysis);
     onv_json_close(&e.json);
-    if (onv_writer_finish(&out, NULL) != ONV_OK || e.json.out_of_memory)
-        return onv_fail_memory(err);
+    if (onv_writer_finish(&out, NULL) != ONV_OK) return onv_fail_memory(err);
     analysis->in_force = e.text;
     return ONV_OK;
 }

@@ -91,7 +91,7 @@ onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_for
 /* --- Model by model ---------------------------------------------------------------------------- */
 
 struct onv_report_stream {
-    onv_report_run run;
+    onv_report_job job;
     onv_status status; /* of what was added */
     onv_error why;
 };
@@ -119,7 +119,7 @@ onv_status onv_report_begin(onv_format format, size_t expected, const onv_report
     onv_report_stream *made = onv_heap_calloc(1, sizeof *made);
     if (made == NULL) return onv_fail_memory(error);
     *stream = made;
-    return onv_report_start(&made->run, format, expected, &complete, write, context, error);
+    return onv_report_start(&made->job, format, expected, &complete, write, context, error);
 }
 
 onv_status onv_report_part(const onv_analysis *analysis, onv_format format, size_t expected,
@@ -144,7 +144,7 @@ onv_status onv_report_add_part(onv_report_stream *stream, const void *part, size
     if (error != NULL) *error = (onv_error){0};
     if (stream->status == ONV_OK) {
         onv_locale locale = onv_locale_enter();
-        stream->status = onv_report_put_part(&stream->run, part, bytes, &stream->why);
+        stream->status = onv_report_put_part(&stream->job, part, bytes, &stream->why);
         onv_locale_leave(locale);
     }
     if (error != NULL) *error = stream->why;
@@ -156,7 +156,7 @@ onv_status onv_report_end(onv_report_stream *stream, onv_error *error)
     if (error != NULL) *error = (onv_error){0};
     if (stream == NULL) return ONV_OK;
     onv_locale locale = onv_locale_enter();
-    onv_status status = onv_report_stop(&stream->run, NULL, 0, stream->status, &stream->why);
+    onv_status status = onv_report_stop(&stream->job, NULL, 0, stream->status, &stream->why);
     onv_locale_leave(locale);
     if (error != NULL) *error = stream->why;
     onv_heap_free(stream);

@@ -186,13 +186,15 @@ char *onv_arena_strndup(onv_arena *arena, const char *text, size_t length)
 
 char *onv_arena_printf(onv_arena *arena, const char *format, ...)
 {
+    char buffer[256]; /* most texts are short, and formatted once */
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(NULL, 0, format, args);
+    int length = vsnprintf(buffer, sizeof buffer, format, args);
     va_end(args);
     if (length < 0) return NULL;
     char *result = take(arena, (size_t)length + 1, 1);
     if (result == NULL) return NULL;
+    if ((size_t)length < sizeof buffer) return memcpy(result, buffer, (size_t)length + 1);
     va_start(args, format);
     vsnprintf(result, (size_t)length + 1, format, args);
     va_end(args);

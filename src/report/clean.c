@@ -112,7 +112,11 @@ size_t onv_clean_columns(const char *text, onv_clean_mode mode)
 
 void onv_write_clean(onv_writer *writer, const char *text, onv_clean_mode mode)
 {
-    while (*text != '\0') {
+    for (;;) {
+        const char *plain = text; /* nearly all of a text */
+        while (*text >= ' ' && *text < 0x7f && mode != ONV_CLEAN_MARKDOWN) text++;
+        onv_write_bytes(writer, plain, (size_t)(text - plain));
+        if (*text == '\0') return;
         onv_unit unit = onv_clean_next(&text, mode);
         onv_write_bytes(writer, unit.text, unit.bytes);
     }

@@ -1,5 +1,4 @@
 /* The tensors as CSV, one row each. */
-#include "base/fail.h"
 #include "report/format.h"
 #include "report/quoted.h"
 #include "report/value.h"
@@ -32,21 +31,20 @@ static void write_row(const onv_report_job *job, const onv_view *view, onv_value
     onv_write_char(out, '\n');
 }
 
-onv_status onv_format_csv_begin(const onv_report_job *job)
+onv_status onv_format_csv_begin(onv_report_job *job)
 {
     onv_write_text(job->out,
                    "model,name,kind,dtype,shape,bytes,bound,first_step,last_step,alias_of\n");
     return ONV_OK;
 }
 
-onv_status onv_format_csv_add(const onv_report_job *job)
+onv_status onv_format_csv_add(onv_report_job *job)
 {
     const onv_view *view = job->views[0];
     for (uint32_t v = 0; v < view->model.values.count && !job->out->failed; v++) {
         if (!onv_view_is_there(view, (onv_value_id){v})) continue;
         write_row(job, view, (onv_value_id){v});
-        if (job->arena->failed) return onv_fail_memory(job->err);
-        onv_arena_reset(job->arena);
+        onv_end_element(job->arena);
     }
     return ONV_OK;
 }

@@ -286,32 +286,32 @@ static void write_sizes(const onv_view *a, const onv_view *b, const onv_page *pa
 }
 
 /* The two models as they are compared; *is_example: of usual sizes, as dims are free. */
-static onv_status compare(const onv_report_job *job, const onv_page *page, const onv_view *both[2],
-                          bool *is_example, onv_diff *diff)
+static onv_status compare(const onv_report_job *job, const onv_view *both[2], bool *is_example,
+                          onv_diff *diff)
 {
     if (job->count != 2)
         return onv_fail(job->err, ONV_ERR_USAGE, "a diff is of two models, not of %zu", job->count);
     for (size_t i = 0; i < 2; i++) both[i] = onv_view_sized(job->views[i]);
     *is_example = both[0] != job->views[0] || both[1] != job->views[1];
-    return make_diff(diff, both[0], both[1], page) ? ONV_OK : onv_fail_memory(job->err);
+    return make_diff(diff, both[0], both[1], &job->page) ? ONV_OK : onv_fail_memory(job->err);
 }
 
-onv_status onv_format_diff_write(const onv_report_job *job)
+onv_status onv_format_diff_write(onv_report_job *job)
 {
-    const onv_page page = onv_report_page(job);
+    const onv_page *page = &job->page;
     const onv_view *both[2];
     bool is_example;
     onv_diff diff;
-    ONV_TRY(compare(job, &page, both, &is_example, &diff));
-    onv_page_text(&page, ONV_STYLE_TITLE, "Changes");
+    ONV_TRY(compare(job, both, &is_example, &diff));
+    onv_page_text(page, ONV_STYLE_TITLE, "Changes");
     const char *text =
-        onv_page_print(&page, " from %s to %s", onv_view_path(both[0]), onv_view_path(both[1]));
-    onv_page_wrapped(&page, text, 7, 2);
-    if (is_example) write_sizes(both[0], both[1], &page);
-    write_totals(both[0], both[1], &page);
-    write_peaks(both[0], both[1], &page);
-    write_modules(&diff, &page);
-    write_tensors(&diff, &page);
+        onv_page_print(page, " from %s to %s", onv_view_path(both[0]), onv_view_path(both[1]));
+    onv_page_wrapped(page, text, 7, 2);
+    if (is_example) write_sizes(both[0], both[1], page);
+    write_totals(both[0], both[1], page);
+    write_peaks(both[0], both[1], page);
+    write_modules(&diff, page);
+    write_tensors(&diff, page);
     return ONV_OK;
 }
 
@@ -333,36 +333,34 @@ static void put_rows(onv_json *json, const char *key, const onv_diff_row *rows, 
     }
 }
 
-onv_status onv_format_diff_json_write(const onv_report_job *job)
+onv_status onv_format_diff_json_write(onv_report_job *job)
 {
-    const onv_page page = onv_report_page(job);
     const onv_view *both[2];
     bool is_example;
     onv_diff diff;
-    onv_json json;
-    ONV_TRY(compare(job, &page, both, &is_example, &diff));
-    onv_json_init(&json, job->out);
-    onv_json_open(&json, '{', ONV_JSON_LINES);
-    onv_json_put_u64(&json, "schema_version", 1);
-    onv_json_put_string(&json, "before", both[0]->model.path);
-    onv_json_put_string(&json, "after", both[1]->model.path);
-    onv_json_put_bool(&json, "is_example", is_example);
+    onv_json *json = &job->json;
+    ONV_TRY(compare(job, both, &is_example, &diff));
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_u64(json, "schema_version", 1);
+    onv_json_put_string(json, "before", both[0]->model.path);
+    onv_json_put_string(json, "after", both[1]->model.path);
+    onv_json_put_bool(json, "is_example", is_example);
     static const char *const keys[] = {"totals_before", "totals_after"};
     for (int i = 0; i < 2; i++) {
         const onv_live *live = &both[i]->live;
-        onv_json_put_open(&json, keys[i], '{', ONV_JSON_INLINE);
-        onv_json_put_u64(&json, "nodes", live->timeline.steps.count);
-        onv_json_put_u64(&json, "parameters", live->weight_elems);
-        onv_json_put_known(&json, "macs", live->macs_known, live->macs);
-        onv_json_put_u64(&json, "weight_bytes", live->weight_bytes);
-        onv_json_put_known(&json, "peak_bytes", live->unknown == 0, live->peak_bytes);
+        onv_json_put_open(json, keys[i], '{', ONV_JSON_INLINE);
+        onv_json_put_u64(json, "nodes", live->timeline.steps.count);
+        onv_json_put_u64(json, "parameters", live->weight_elems);
+        onv_json_put_known(json, "macs", live->macs_known, live->macs);
+        onv_json_put_u64(json, "weight_bytes", live->weight_bytes);
+        onv_json_put_known(json, "peak_bytes", live->unknown == 0, live->peak_bytes);
         for (size_t r = 0; r < both[i]->n_runtimes; r++)
-            onv_json_put_u64(&json, both[i]->runtimes[r].runtime->name,
+            onv_json_put_u64(json, both[i]->runtimes[r].runtime->name,
                              both[i]->runtimes[r].held_bytes);
-        onv_json_close(&json);
+        onv_json_close(json);
     }
-    put_rows(&json, "modules", diff.modules, diff.n_modules, true);
-    put_rows(&json, "tensors", diff.tensors, diff.n_tensors, false);
-    onv_json_close(&json);
-    return json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
+    put_rows(json, "modules", diff.modules, diff.n_modules, true);
+    put_rows(json, "tensors", diff.tensors, diff.n_tensors, false);
+    onv_json_close(json);
+    return ONV_OK;
 }

@@ -35,7 +35,7 @@ onv_status onv_need_sizes(const onv_report_job *job, const onv_view *view, const
 
 /* --- Intervals --------------------------------------------------------------------------------- */
 
-onv_status onv_format_dump_intervals_write(const onv_report_job *job)
+onv_status onv_format_dump_intervals_write(onv_report_job *job)
 {
     for (size_t i = 0; i < job->count; i++)
         ONV_TRY(onv_need_sizes(job, job->views[i], "intervals dump"));
@@ -63,7 +63,7 @@ static onv_status need_plan(const onv_report_job *job, const onv_view *view)
                     "to --runtime");
 }
 
-onv_status onv_format_dump_plan_write(const onv_report_job *job)
+onv_status onv_format_dump_plan_write(onv_report_job *job)
 {
     const onv_view *view = job->views[0];
     ONV_TRY(onv_need_sizes(job, view, "plan dump"));
@@ -122,7 +122,7 @@ static onv_status write_rows(const onv_report_job *job, onv_strings *taken)
     return ONV_OK;
 }
 
-onv_status onv_format_dump_header_write(const onv_report_job *job)
+onv_status onv_format_dump_header_write(onv_report_job *job)
 {
     const onv_view *view = job->views[0];
     ONV_TRY(onv_need_sizes(job, view, "header dump"));
@@ -169,7 +169,7 @@ static void write_event(onv_writer *out, const onv_timeline *t, const onv_timeli
     onv_write_char(out, '\n');
 }
 
-onv_status onv_format_dump_trace_write(const onv_report_job *job)
+onv_status onv_format_dump_trace_write(onv_report_job *job)
 {
     onv_timeline_events events = {0};
     ONV_TRY(onv_need_sizes(job, job->views[0], "trace dump"));
@@ -203,7 +203,7 @@ static void write_replay(onv_writer *out, const onv_replay_result *r)
             (unsigned long long)r->measured_live_at[s]);
 }
 
-onv_status onv_format_dump_replay_write(const onv_report_job *job)
+onv_status onv_format_dump_replay_write(onv_report_job *job)
 {
     const onv_replays *replays = &job->views[0]->replays;
     if (job->count > 1)
@@ -219,7 +219,7 @@ onv_status onv_format_dump_replay_write(const onv_report_job *job)
 
 /* --- Bytes by node, as ONNX Runtime's partitioning by resources reads them ------------------------ */
 
-onv_status onv_format_ort_partition_write(const onv_report_job *job)
+onv_status onv_format_ort_partition_write(onv_report_job *job)
 {
     const onv_ort_node_stats *stats = &job->views[0]->node_stats;
     if (job->count > 1)

@@ -4,178 +4,147 @@
  *       0  /conv1/Conv_output_0: float32[256, 64, 112, 112] = Conv(input, w, b) {strides = [2, 2]}
  *
  * Subgraphs follow, each with the node and attribute that owns it. */
-#include <string.h>
-
 #include "base/fail.h"
-#include "report/clean.h"
 #include "report/format.h"
 #include "report/value.h"
 
 enum { MAX_LIST = 16 }; /* elements of an attribute that are shown */
 
 typedef struct dump {
-    const onv_report_job *job;
+    const onv_page *page;
     const onv_model *model;
-    onv_clean_mode mode;
     uint32_t *step_of; /* by node */
 } dump;
 
-static void put(const dump *d, const char *text)
+static const char *type_text(const dump *d, const onv_type *type)
 {
-    onv_write_clean(d->job->out, text != NULL ? text : "?", d->mode);
-}
-
-static void put_value(const dump *d, onv_value_id id, bool with_type)
-{
-    if (!onv_is_value(id)) {
-        onv_write_char(d->job->out, '_'); /* an optional one that is absent */
-        return;
-    }
-    const onv_value *value = onv_model_value(d->model, id);
-    put(d, value->name);
-    if (!with_type) return;
-    onv_write_text(d->job->out, ": ");
-    put(d, onv_view_dtype(d->job->arena, &value->type));
-    if (value->type.kind == ONV_TYPE_TENSOR || value->type.kind == ONV_TYPE_SPARSE_TENSOR)
-        put(d, onv_type_shape_text(&d->model->dims, d->job->arena, &value->type));
+    bool has_shape = type->kind == ONV_TYPE_TENSOR || type->kind == ONV_TYPE_SPARSE_TENSOR;
+    const char *shape = has_shape ? onv_type_shape_text(&d->model->dims, d->page->arena, type) : "";
+    return onv_page_print(d->page, "%s%s", onv_page_kept(onv_view_dtype(d->page->arena, type)),
+                          onv_page_kept(shape));
 }
 
 static void put_values(const dump *d, const onv_value_id *ids, uint32_t n, bool with_type)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (i > 0) onv_write_text(d->job->out, ", ");
-        put_value(d, ids[i], with_type);
+        bool is_there = onv_is_value(ids[i]);
+        const onv_value *value = is_there ? onv_model_value(d->model, ids[i]) : NULL;
+        onv_page_format(d->page, "%s%s", i > 0 ? ", " : "", is_there ? value->name : "_");
+        if (is_there && with_type) onv_page_format(d->page, ": %s", type_text(d, &value->type));
+        onv_end_element(d->page->arena);
     }
 }
 
 /* --- Attributes -------------------------------------------------------------------------------- */
 
-static void put_element(const dump *d, const onv_attr *attr, uint32_t i)
+static const char *graph_name(const dump *d, onv_graph_id id)
 {
-    onv_writer *out = d->job->out;
-    onv_arena *arena = d->job->arena;
-    const onv_dims *dims = &d->model->dims;
+    return onv_model_graph(d->model, id)->name;
+}
+
+static const char *or_unknown(const char *text)
+{
+    return text != NULL ? text : "?";
+}
+
+/* An attribute, or an element of one that is a list. */
+static const char *element_text(const dump *d, const onv_attr *attr, uint32_t i)
+{
     switch ((onv_attr_kind)attr->kind) {
-    case ONV_ATTR_INTS: onv_write_format(out, "%lld", (long long)attr->ints[i]); break;
-    case ONV_ATTR_FLOATS: onv_write_format(out, "%g", (double)attr->floats[i]); break;
-    case ONV_ATTR_STRINGS: put(d, attr->strings[i]); break;
+    case ONV_ATTR_INT: return onv_page_print(d->page, "%lld", (long long)attr->i);
+    case ONV_ATTR_INTS: return onv_page_print(d->page, "%lld", (long long)attr->ints[i]);
+    case ONV_ATTR_FLOAT: return onv_page_print(d->page, "%g", (double)attr->f);
+    case ONV_ATTR_FLOATS: return onv_page_print(d->page, "%g", (double)attr->floats[i]);
+    case ONV_ATTR_STRING: return or_unknown(attr->s);
+    case ONV_ATTR_STRINGS: return or_unknown(attr->strings[i]);
     case ONV_ATTR_TENSOR:
     case ONV_ATTR_TENSORS:
     case ONV_ATTR_SPARSE_TENSOR:
-    case ONV_ATTR_SPARSE_TENSORS:
-        put(d, onv_view_dtype(arena, &attr->tensor[i].type));
-        put(d, onv_type_shape_text(dims, arena, &attr->tensor[i].type));
-        break;
-    case ONV_ATTR_GRAPHS: put(d, onv_model_graph(d->model, attr->graphs[i])->name); break;
-    default: onv_write_text(out, "..."); break;
+    case ONV_ATTR_SPARSE_TENSORS: return type_text(d, &attr->tensor[i].type);
+    case ONV_ATTR_GRAPH: return graph_name(d, attr->graph);
+    case ONV_ATTR_GRAPHS: return graph_name(d, attr->graphs[i]);
+    default: return "...";
     }
+}
+
+static bool is_list(const onv_attr *attr)
+{
+    return (attr->kind >= ONV_ATTR_FLOATS && attr->kind <= ONV_ATTR_GRAPHS) ||
+           attr->kind == ONV_ATTR_SPARSE_TENSORS;
 }
 
 static void put_attr(const dump *d, const onv_attr *attr)
 {
-    onv_writer *out = d->job->out;
-    put(d, attr->name);
-    onv_write_text(out, " = ");
-    switch ((onv_attr_kind)attr->kind) {
-    case ONV_ATTR_INT: onv_write_format(out, "%lld", (long long)attr->i); return;
-    case ONV_ATTR_FLOAT: onv_write_format(out, "%g", (double)attr->f); return;
-    case ONV_ATTR_STRING: put(d, attr->s); return;
-    case ONV_ATTR_GRAPH: put(d, onv_model_graph(d->model, attr->graph)->name); return;
-    case ONV_ATTR_TENSOR:
-    case ONV_ATTR_SPARSE_TENSOR: put_element(d, attr, 0); return;
-    case ONV_ATTR_UNDEFINED:
-    case ONV_ATTR_TYPE_PROTO:
-    case ONV_ATTR_TYPE_PROTOS: onv_write_text(out, "..."); return;
-    default: break;
+    onv_page_format(d->page, "%s = ", attr->name);
+    if (!is_list(attr)) {
+        onv_page_put(d->page, element_text(d, attr, 0));
+    } else if (attr->count > 0 && attr->ints == NULL) { /* of ai.onnx.ml, too long to be kept */
+        onv_page_format(d->page, "[%u elements]", attr->count);
+    } else {
+        onv_page_put(d->page, "[");
+        for (uint32_t i = 0; i < attr->count && i < MAX_LIST; i++)
+            onv_page_format(d->page, "%s%s", i > 0 ? ", " : "", element_text(d, attr, i));
+        onv_page_put(d->page, attr->count > MAX_LIST ? ", ...]" : "]");
     }
-    if (attr->count > 0 && attr->ints == NULL) { /* of ai.onnx.ml, too long to be kept */
-        onv_write_format(out, "[%u elements]", attr->count);
-        return;
-    }
-    onv_write_char(out, '[');
-    for (uint32_t i = 0; i < attr->count && i < MAX_LIST; i++) {
-        if (i > 0) onv_write_text(out, ", ");
-        put_element(d, attr, i);
-    }
-    onv_write_text(out, attr->count > MAX_LIST ? ", ...]" : "]");
 }
 
 /* --- Nodes and graphs -------------------------------------------------------------------------- */
 
 static void put_node(const dump *d, onv_node_id id)
 {
-    onv_writer *out = d->job->out;
     const onv_node *node = onv_model_node(d->model, id);
-    onv_write_format(out, "%5lu  ", (unsigned long)d->step_of[id.index]);
+    onv_page_format(d->page, "%5lu  ", (unsigned long)d->step_of[id.index]);
     put_values(d, node->outputs, node->n_outputs, true);
-    onv_write_text(out, node->n_outputs > 0 ? " = " : "");
-    if (node->domain[0] != '\0') {
-        put(d, node->domain);
-        onv_write_char(out, '.');
-    }
-    put(d, node->op_type);
-    onv_write_char(out, '(');
+    onv_page_format(d->page, "%s%s%s%s(", node->n_outputs > 0 ? " = " : "", node->domain,
+                    node->domain[0] != '\0' ? "." : "", node->op_type);
     put_values(d, node->inputs, node->n_inputs, false);
-    onv_write_char(out, ')');
+    onv_page_put(d->page, ")");
     for (uint32_t i = 0; i < node->n_attrs; i++) {
-        onv_write_text(out, i == 0 ? " {" : ", ");
+        onv_page_put(d->page, i == 0 ? " {" : ", ");
         put_attr(d, &node->attrs[i]);
     }
-    onv_write_text(out, node->n_attrs > 0 ? "}\n" : "\n");
+    onv_page_put(d->page, node->n_attrs > 0 ? "}" : "");
+    onv_page_line(d->page);
 }
 
 static void put_graph(const dump *d, const onv_graph *graph)
 {
-    onv_writer *out = d->job->out;
-    onv_write_text(out, "graph ");
-    if (onv_is_node(graph->owner)) {
-        put(d, graph->name);
-        onv_write_text(out, ", ");
-        put(d, graph->owner_attr);
-        onv_write_format(out, " of step %lu ", (unsigned long)d->step_of[graph->owner.index]);
-    }
-    onv_write_char(out, '(');
+    onv_page_put(d->page, "graph ");
+    if (onv_is_node(graph->owner))
+        onv_page_format(d->page, "%s, %s of step %lu ", graph->name, graph->owner_attr,
+                        (unsigned long)d->step_of[graph->owner.index]);
+    onv_page_put(d->page, "(");
     put_values(d, graph->inputs, graph->n_inputs, true);
-    onv_write_text(out, ") -> (");
+    onv_page_put(d->page, ") -> (");
     put_values(d, graph->outputs, graph->n_outputs, false);
-    onv_write_char(out, ')');
-    if (graph->never_runs) {
-        onv_write_text(out, ", never runs");
-    } else if (!onv_dim_is(graph->trips, 1)) {
-        onv_write_text(out, ", trips ");
-        put(d, onv_dim_text(&d->model->dims, d->job->arena, graph->trips));
-    }
-    onv_write_char(out, '\n');
+    onv_page_put(d->page, graph->never_runs ? "), never runs" : ")");
+    if (!graph->never_runs && !onv_dim_is(graph->trips, 1))
+        onv_page_format(d->page, ", trips %s",
+                        onv_page_kept(onv_dim_text(&d->model->dims, d->page->arena, graph->trips)));
+    onv_page_line(d->page);
 }
 
-static onv_status dump_view(const onv_report_job *job, const onv_view *view)
+onv_status onv_format_dump_graph_add(onv_report_job *job)
 {
+    const onv_view *view = job->views[0];
     const onv_model *model = view->dumped != NULL ? &view->dumped->rewritten.model : &view->model;
     const onv_live *live = view->dumped != NULL ? &view->dumped->live : &view->live;
-    dump d = {.job = job, .model = model};
-    d.mode = job->options->unicode ? ONV_CLEAN_UNICODE : ONV_CLEAN_ASCII;
-    /* Lives on while the arena is emptied behind each line. */
+    dump d = {.page = &job->page, .model = model};
+    /* Lives on while the page's arena is emptied behind each line. */
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
+    onv_write_between(job, "\n");
     d.step_of = ONV_ARENA_ARRAY(&arena, uint32_t, model->nodes.count);
-    onv_status status = d.step_of != NULL ? ONV_OK : onv_fail_memory(job->err);
-    for (uint32_t s = 0; status == ONV_OK && s < live->timeline.steps.count; s++)
+    for (uint32_t s = 0; d.step_of != NULL && s < live->timeline.steps.count; s++)
         d.step_of[live->timeline.steps.at[s].node.index] = s;
-    for (size_t g = 0; g < model->graphs.count && status == ONV_OK; g++) {
+    for (size_t g = 0; d.step_of != NULL && g < model->graphs.count; g++) {
         const onv_graph *graph = &model->graphs.at[g];
         put_graph(&d, graph);
-        for (uint32_t i = 0; i < graph->n_nodes && status == ONV_OK && !job->out->failed; i++) {
+        for (uint32_t i = 0; i < graph->n_nodes && !job->out->failed; i++) {
             put_node(&d, graph->nodes[i]);
-            if (job->arena->failed) status = onv_fail_memory(job->err);
-            onv_arena_reset(job->arena);
+            onv_end_element(job->arena);
         }
     }
     onv_arena_cleanup(&arena);
-    return status;
-}
-
-onv_status onv_format_dump_graph_add(const onv_report_job *job)
-{
-    onv_write_between(job, "\n");
-    return dump_view(job, job->views[0]);
+    return d.step_of != NULL ? ONV_OK : onv_fail_memory(job->err);
 }

@@ -12,40 +12,28 @@
 
 #include "base/fail.h"
 #include "program/program.h"
-#include "report/clean.h"
 #include "report/format.h"
 
 enum { MAX_LIST = 16 }; /* elements of an argument that are shown */
 
 typedef struct dump {
-    const onv_report_job *job;
+    const onv_page *page;
     const onv_model *model;
     const onv_program *program;
     onv_dims *products; /* a pool of its own for what the dims make */
-    onv_clean_mode mode;
 } dump;
 
-static void put(const dump *d, const char *text)
+static const char *dim_text(const dump *d, onv_dim dim)
 {
-    onv_write_clean(d->job->out, text != NULL ? text : "?", d->mode);
+    return onv_page_kept(onv_dim_text(&d->model->dims, d->page->arena, dim));
 }
 
-static void put_dim(const dump *d, onv_dim dim)
+static void put_dims(const dump *d, const char *before, const onv_dim *dims, uint32_t n)
 {
-    if (onv_dim_is_const(dim))
-        onv_write_format(d->job->out, "%" PRId64, dim.raw);
-    else
-        put(d, onv_dim_text(&d->model->dims, d->job->arena, dim));
-}
-
-static void put_dims(const dump *d, const onv_dim *dims, uint32_t n)
-{
-    onv_write_char(d->job->out, '[');
-    for (uint32_t i = 0; i < n; i++) {
-        if (i > 0) onv_write_text(d->job->out, ", ");
-        put_dim(d, dims[i]);
-    }
-    onv_write_char(d->job->out, ']');
+    onv_page_format(d->page, "%s[", before);
+    for (uint32_t i = 0; i < n; i++)
+        onv_page_format(d->page, "%s%s", i > 0 ? ", " : "", dim_text(d, dims[i]));
+    onv_page_put(d->page, "]");
 }
 
 /* --- Values -------------------------------------------------------------------------------------- */
@@ -62,139 +50,117 @@ static bool is_contiguous(const dump *d, const onv_program_value *value)
     return is_same;
 }
 
-static void put_name(const dump *d, uint32_t id)
+static const char *name_of(const dump *d, uint32_t id)
 {
-    if (id == ONV_NO_PROGRAM_VALUE) {
-        onv_write_text(d->job->out, "None");
-        return;
-    }
+    if (id == ONV_NO_PROGRAM_VALUE) return "None";
     const onv_program_value *value = &d->program->values.at[id];
-    put(d, value->fqn != NULL ? value->fqn : value->name);
+    return value->fqn != NULL ? value->fqn : value->name;
 }
 
 static void put_type(const dump *d, const onv_program_value *value)
 {
-    put(d, onv_dtype_name((onv_dtype)value->dtype));
-    put_dims(d, value->dims, value->rank);
-    if (!is_contiguous(d, value)) {
-        onv_write_text(d->job->out, " strides ");
-        put_dims(d, value->strides, value->rank);
-    }
-    if (!onv_dim_is(value->offset, 0)) {
-        onv_write_text(d->job->out, " offset ");
-        put_dim(d, value->offset);
-    }
+    put_dims(d, onv_dtype_name((onv_dtype)value->dtype), value->dims, value->rank);
+    if (!is_contiguous(d, value)) put_dims(d, " strides ", value->strides, value->rank);
+    if (!onv_dim_is(value->offset, 0))
+        onv_page_format(d->page, " offset %s", dim_text(d, value->offset));
 }
 
 static void put_lifetime(const dump *d, const onv_program_value *value)
 {
     if (value->storage == ONV_NO_STORAGE) return;
-    onv_write_format(d->job->out, " storage %" PRIu32, value->storage);
-    if (value->is_kept) onv_write_text(d->job->out, " kept");
-    if (value->freed_after == ONV_NO_CALL_INDEX) return;
-    onv_write_text(d->job->out, " freed after ");
-    put(d, d->program->calls.at[value->freed_after].name);
+    onv_page_format(d->page, " storage %" PRIu32 "%s", value->storage,
+                    value->is_kept ? " kept" : "");
+    if (value->freed_after != ONV_NO_CALL_INDEX)
+        onv_page_format(d->page, " freed after %s", d->program->calls.at[value->freed_after].name);
 }
 
-static void put_value(const dump *d, uint32_t id)
-{
-    put_name(d, id);
-    if (id == ONV_NO_PROGRAM_VALUE) return;
-    onv_write_text(d->job->out, ": ");
-    put_type(d, &d->program->values.at[id]);
-    put_lifetime(d, &d->program->values.at[id]);
-}
-
-static void put_each(const dump *d, const uint32_t *ids, uint32_t n,
-                     void put_one(const dump *d, uint32_t id))
+static void put_values(const dump *d, const uint32_t *ids, uint32_t n, bool with_type)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (i > 0) onv_write_text(d->job->out, ", ");
-        put_one(d, ids[i]);
+        onv_page_format(d->page, "%s%s", i > 0 ? ", " : "", name_of(d, ids[i]));
+        if (!with_type || ids[i] == ONV_NO_PROGRAM_VALUE) continue;
+        onv_page_put(d->page, ": ");
+        put_type(d, &d->program->values.at[ids[i]]);
+        put_lifetime(d, &d->program->values.at[ids[i]]);
+        onv_end_element(d->page->arena);
     }
 }
 
 /* --- Calls --------------------------------------------------------------------------------------- */
 
-static void put_element(const dump *d, const onv_argument *a, uint32_t i)
+/* An argument, or an element of one that is a list. */
+static const char *element_text(const dump *d, const onv_argument *a, uint32_t i)
 {
-    onv_writer *out = d->job->out;
     switch ((onv_argument_kind)a->kind) {
-    case ONV_ARGUMENT_TENSORS: put_name(d, a->values[i]); return;
-    case ONV_ARGUMENT_INTS: put_dim(d, a->numbers[i]); return;
-    case ONV_ARGUMENT_FLOATS: onv_write_format(out, "%g", a->reals[i]); return;
-    case ONV_ARGUMENT_BOOLS: onv_write_text(out, a->flags[i] ? "True" : "False"); return;
-    case ONV_ARGUMENT_STRINGS: put(d, a->texts[i]); return;
-    default: return;
+    case ONV_ARGUMENT_NONE: return "None";
+    case ONV_ARGUMENT_TENSOR: return name_of(d, a->value);
+    case ONV_ARGUMENT_TENSORS: return name_of(d, a->values[i]);
+    case ONV_ARGUMENT_INT: return dim_text(d, a->number);
+    case ONV_ARGUMENT_INTS: return dim_text(d, a->numbers[i]);
+    case ONV_ARGUMENT_FLOAT: return onv_page_print(d->page, "%g", a->real);
+    case ONV_ARGUMENT_FLOATS: return onv_page_print(d->page, "%g", a->reals[i]);
+    case ONV_ARGUMENT_BOOL: return a->flag ? "True" : "False";
+    case ONV_ARGUMENT_BOOLS: return a->flags[i] ? "True" : "False";
+    case ONV_ARGUMENT_STRING:
+    case ONV_ARGUMENT_FORMAT:
+    case ONV_ARGUMENT_DEVICE: return a->text;
+    case ONV_ARGUMENT_STRINGS: return a->texts[i];
+    case ONV_ARGUMENT_DTYPE: return onv_dtype_name((onv_dtype)a->dtype);
+    case ONV_ARGUMENT_GRAPH: return d->program->graphs.at[a->graph].name;
+    case ONV_ARGUMENT_OTHER: break;
     }
+    return "...";
+}
+
+static bool is_list(const onv_argument *a)
+{
+    return a->kind == ONV_ARGUMENT_TENSORS || a->kind == ONV_ARGUMENT_INTS ||
+           a->kind == ONV_ARGUMENT_FLOATS || a->kind == ONV_ARGUMENT_BOOLS ||
+           a->kind == ONV_ARGUMENT_STRINGS;
 }
 
 static void put_argument(const dump *d, const onv_argument *a)
 {
-    onv_writer *out = d->job->out;
-    if (a->name[0] != '\0') {
-        put(d, a->name);
-        onv_write_char(out, '=');
+    onv_page_format(d->page, "%s%s", a->name, a->name[0] != '\0' ? "=" : "");
+    if (!is_list(a)) {
+        onv_page_format(d->page, "%s", element_text(d, a, 0));
+        return;
     }
-    switch ((onv_argument_kind)a->kind) {
-    case ONV_ARGUMENT_NONE: onv_write_text(out, "None"); return;
-    case ONV_ARGUMENT_TENSOR: put_name(d, a->value); return;
-    case ONV_ARGUMENT_INT: put_dim(d, a->number); return;
-    case ONV_ARGUMENT_FLOAT: onv_write_format(out, "%g", a->real); return;
-    case ONV_ARGUMENT_BOOL: onv_write_text(out, a->flag ? "True" : "False"); return;
-    case ONV_ARGUMENT_STRING:
-    case ONV_ARGUMENT_FORMAT:
-    case ONV_ARGUMENT_DEVICE: put(d, a->text); return;
-    case ONV_ARGUMENT_DTYPE: put(d, onv_dtype_name((onv_dtype)a->dtype)); return;
-    case ONV_ARGUMENT_GRAPH: put(d, d->program->graphs.at[a->graph].name); return;
-    case ONV_ARGUMENT_OTHER: onv_write_text(out, "..."); return;
-    default: break;
-    }
-    onv_write_char(out, '[');
-    for (uint32_t i = 0; i < a->count && i < MAX_LIST; i++) {
-        if (i > 0) onv_write_text(out, ", ");
-        put_element(d, a, i);
-    }
-    onv_write_text(out, a->count > MAX_LIST ? ", ...]" : "]");
+    onv_page_put(d->page, "[");
+    for (uint32_t i = 0; i < a->count && i < MAX_LIST; i++)
+        onv_page_format(d->page, "%s%s", i > 0 ? ", " : "", element_text(d, a, i));
+    onv_page_put(d->page, a->count > MAX_LIST ? ", ...]" : "]");
 }
 
 static void put_call(const dump *d, uint32_t index)
 {
-    onv_writer *out = d->job->out;
     const onv_program_call *call = &d->program->calls.at[index];
-    onv_write_format(out, "%5" PRIu32 "  ", index);
-    put_each(d, call->results, call->n_results, put_value);
-    onv_write_text(out, call->n_results > 0 ? " = " : "");
-    put(d, call->op_name);
-    onv_write_char(out, '(');
+    const char *module =
+        call->module != UINT32_MAX ? d->program->modules.at[call->module].path : "";
+    onv_page_format(d->page, "%5" PRIu32 "  ", index);
+    put_values(d, call->results, call->n_results, true);
+    onv_page_format(d->page, "%s%s(", call->n_results > 0 ? " = " : "", call->op_name);
     for (uint32_t i = 0; i < call->n_arguments; i++) {
-        if (i > 0) onv_write_text(out, ", ");
+        onv_page_put(d->page, i > 0 ? ", " : "");
         put_argument(d, &call->arguments[i]);
     }
-    onv_write_char(out, ')');
-    if (call->module != UINT32_MAX && d->program->modules.at[call->module].path[0] != '\0') {
-        onv_write_text(out, "  # ");
-        put(d, d->program->modules.at[call->module].path);
-    }
-    onv_write_char(out, '\n');
+    onv_page_format(d->page, ")%s%s", module[0] != '\0' ? "  # " : "", module);
+    onv_page_line(d->page);
 }
 
 /* --- Programs ------------------------------------------------------------------------------------ */
 
 static void put_symbol(const dump *d, const onv_program_symbol *symbol)
 {
-    onv_writer *out = d->job->out;
-    onv_write_text(out, "  symbol ");
-    put(d, symbol->name);
-    if (symbol->input != UINT32_MAX) {
-        onv_write_format(out, ": dimension %" PRIu32 " of ", symbol->axis);
-        put_name(d, d->program->graphs.at[0].inputs[symbol->input]);
-    } else {
-        onv_write_text(out, symbol->is_made ? ": known when it runs" : ": not a dimension");
-    }
-    onv_write_format(out, ", from %" PRId64, symbol->low);
-    if (symbol->high != INT64_MAX) onv_write_format(out, " to %" PRId64, symbol->high);
-    onv_write_char(out, '\n');
+    onv_page_format(d->page, "  symbol %s: ", symbol->name);
+    if (symbol->input != UINT32_MAX)
+        onv_page_format(d->page, "dimension %" PRIu32 " of %s", symbol->axis,
+                        name_of(d, d->program->graphs.at[0].inputs[symbol->input]));
+    else
+        onv_page_put(d->page, symbol->is_made ? "known when it runs" : "not a dimension");
+    onv_page_format(d->page, ", from %" PRId64, symbol->low);
+    if (symbol->high != INT64_MAX) onv_page_format(d->page, " to %" PRId64, symbol->high);
+    onv_page_line(d->page);
 }
 
 static void put_member(const dump *d, const onv_program_value *value)
@@ -202,74 +168,58 @@ static void put_member(const dump *d, const onv_program_value *value)
     static const char *const kinds[] = {[ONV_PROGRAM_PARAMETER] = "parameter",
                                         [ONV_PROGRAM_BUFFER] = "buffer",
                                         [ONV_PROGRAM_CONSTANT] = "constant"};
-    onv_writer *out = d->job->out;
     if (value->fqn == NULL) return;
-    onv_write_format(out, "  %s ", kinds[value->kind]);
-    put(d, value->fqn);
-    onv_write_text(out, ": ");
+    onv_page_format(d->page, "  %s %s: ", kinds[value->kind], value->fqn);
     put_type(d, value);
     if (value->kind == ONV_PROGRAM_PARAMETER && !value->requires_grad)
-        onv_write_text(out, ", not trained");
-    if (value->same_as != ONV_NO_PROGRAM_VALUE) {
-        onv_write_text(out, ", the tensor of ");
-        put_name(d, value->same_as);
-    }
+        onv_page_put(d->page, ", not trained");
+    if (value->same_as != ONV_NO_PROGRAM_VALUE)
+        onv_page_format(d->page, ", the tensor of %s", name_of(d, value->same_as));
     if (value->kind == ONV_PROGRAM_BUFFER && !value->is_persistent)
-        onv_write_text(out, ", not in the state_dict");
-    onv_write_char(out, '\n');
+        onv_page_put(d->page, ", not in the state_dict");
+    onv_page_line(d->page);
 }
 
 static void put_graph(const dump *d, const onv_program_graph *graph)
 {
-    onv_writer *out = d->job->out;
-    onv_write_text(out, "graph ");
-    if (graph->call != ONV_NO_CALL_INDEX) {
-        put(d, graph->name);
-        onv_write_format(out, " of call %" PRIu32 " ", graph->call);
-    }
-    onv_write_char(out, '(');
-    put_each(d, graph->inputs, graph->n_inputs, put_value);
-    onv_write_text(out, ") -> (");
-    put_each(d, graph->outputs, graph->n_outputs, put_name);
-    onv_write_text(out, ")\n");
+    onv_page_put(d->page, "graph ");
+    if (graph->call != ONV_NO_CALL_INDEX)
+        onv_page_format(d->page, "%s of call %" PRIu32 " ", graph->name, graph->call);
+    onv_page_put(d->page, "(");
+    put_values(d, graph->inputs, graph->n_inputs, true);
+    onv_page_put(d->page, ") -> (");
+    put_values(d, graph->outputs, graph->n_outputs, false);
+    onv_page_put(d->page, ")");
+    onv_page_line(d->page);
 }
 
-static void put_head(const dump *d)
+static void put_program(const dump *d)
 {
-    onv_writer *out = d->job->out;
     const onv_program *p = d->program;
-    onv_write_text(out, "program of PyTorch ");
-    put(d, p->torch_version);
-    onv_write_text(out, onv_program_is_recorded(p) ? ", a recording" : ", an archive");
-    onv_write_text(out, p->is_training ? ", traced in training mode\n" : "\n");
+    const onv_writer *out = d->page->out;
+    onv_page_format(d->page, "program of PyTorch %s, %s%s", p->torch_version,
+                    onv_program_is_recorded(p) ? "a recording" : "an archive",
+                    p->is_training ? ", traced in training mode" : "");
+    onv_page_line(d->page);
     for (size_t i = 0; i < p->symbols.count; i++) put_symbol(d, &p->symbols.at[i]);
-}
-
-static onv_status put_program(const dump *d)
-{
-    const onv_report_job *job = d->job;
-    put_head(d);
-    for (size_t i = 0; i < d->program->values.count && !job->out->failed; i++) {
-        put_member(d, &d->program->values.at[i]);
-        onv_arena_reset(job->arena);
+    for (size_t i = 0; i < p->values.count && !out->failed; i++) {
+        put_member(d, &p->values.at[i]);
+        onv_end_element(d->page->arena);
     }
-    for (size_t g = 0; g < d->program->graphs.count; g++) {
-        const onv_program_graph *graph = &d->program->graphs.at[g];
+    for (size_t g = 0; g < p->graphs.count; g++) {
+        const onv_program_graph *graph = &p->graphs.at[g];
         put_graph(d, graph);
-        for (uint32_t i = 0; i < graph->n_calls && !job->out->failed; i++) {
+        for (uint32_t i = 0; i < graph->n_calls && !out->failed; i++) {
             put_call(d, graph->first_call + i);
-            if (job->arena->failed || d->products->failed) return onv_fail_memory(job->err);
-            onv_arena_reset(job->arena);
+            onv_end_element(d->page->arena);
         }
     }
-    return ONV_OK;
 }
 
-onv_status onv_format_dump_program_add(const onv_report_job *job)
+onv_status onv_format_dump_program_add(onv_report_job *job)
 {
     const onv_model *model = &job->views[0]->model;
-    dump d = {.job = job, .model = model, .program = model->program};
-    d.mode = job->options->unicode ? ONV_CLEAN_UNICODE : ONV_CLEAN_ASCII;
+    dump d = {.page = &job->page, .model = model, .program = model->program};
     if (d.program == NULL)
         return onv_fail(
             job->err, ONV_ERR_USAGE,
@@ -280,12 +230,13 @@ onv_status onv_format_dump_program_add(const onv_report_job *job)
     onv_arena arena;
     onv_dims products;
     onv_arena_init(&arena, SIZE_MAX);
-    onv_status status = onv_fail_memory(NULL);
-    if (onv_dims_copy(&model->dims, &arena, &products)) {
+    bool is_made = onv_dims_copy(&model->dims, &arena, &products);
+    if (is_made) {
         d.products = &products;
-        status = put_program(&d);
+        put_program(&d);
+        is_made = !products.failed;
         onv_dims_cleanup(&products);
     }
     onv_arena_cleanup(&arena);
-    return status == ONV_ERR_MEMORY ? onv_fail_memory(job->err) : status;
+    return is_made ? ONV_OK : onv_fail_memory(job->err);
 }

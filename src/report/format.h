@@ -15,72 +15,66 @@ typedef struct onv_compared {
     size_t count;
 } onv_compared;
 
-/* What a format that writes model by model keeps of those that it wrote. */
-typedef struct onv_report_state {
-    size_t written; /* models */
-    size_t between; /* bytes that separate the last model from the one before */
-    onv_arena kept; /* texts of `compared` */
-    ONV_VEC(onv_compared) compared;
-    onv_json json;
-} onv_report_state;
-
-/* Everything a format works with. `options` is complete and `out` is finished by the caller, who
- * also turns a sticky failure of the arena (scratch, empty at the start) into an error. */
+/* A report while it is written, and everything that a format works with. It stays where it is meanwhile. */
 typedef struct onv_report_job {
-    onv_format format;
+    const struct onv_report_format *format;
+    onv_report_options options; /* complete */
+    onv_page page;              /* these two: on `out`, with `arena` */
+    onv_json json;
+    onv_writer *out; /* finished by the caller */
+    onv_arena
+        *arena; /* scratch, empty at the start; the caller turns its sticky failure into an error */
     const onv_view *const *views;
     size_t count;    /* of views: all models, or the one that is written */
     size_t expected; /* models in the whole report, at most */
-    const onv_report_options *options;
-    onv_writer *out;
-    onv_arena *arena;
-    onv_report_state *state;
     onv_error *err;
+    /* Of the models that were written: */
+    size_t written;
+    size_t between; /* bytes that separate the last model from the one before */
+    onv_arena kept; /* texts of `compared` */
+    ONV_VEC(onv_compared) compared;
+    onv_writer writer;
+    onv_arena scratch;
 } onv_report_job;
 
-typedef onv_status onv_format_fn(const onv_report_job *job);
+typedef onv_status onv_format_fn(onv_report_job *job);
 
 /* A model is added for itself, so that it need not be kept, between a beginning and an end. NULL: there is nothing to write. What
  * shows all models at once has an end alone, which then sees them. */
 typedef struct onv_report_format {
     onv_format_fn *begin, *add, *end;
+    bool is_markdown;
 } onv_report_format;
-
-/* A report that is written model by model: onv_report_start, onv_report_put for each, onv_report_stop in any case, with
- * what came of the others. The run stays where it is meanwhile. */
-typedef struct onv_report_run {
-    const onv_report_format *format;
-    onv_report_options options;
-    onv_writer writer;
-    onv_arena arena;
-    onv_report_state state;
-    onv_report_job job;
-} onv_report_run;
 
 bool onv_report_is_by_model(onv_format format);
 
-/* The page that a format for people writes on. */
-onv_page onv_report_page(const onv_report_job *job);
+/* What was made for one element in an arena is dropped behind it; a failure stays. */
+static inline void onv_end_element(onv_arena *arena)
+{
+    if (!arena->failed) onv_arena_reset(arena);
+}
 
 /* In a format's `add`: what separates a model from the one before; nothing before the first. */
-void onv_write_between(const onv_report_job *job, const char *text);
+void onv_write_between(onv_report_job *job, const char *text);
 
-onv_status onv_report_start(onv_report_run *run, onv_format format, size_t expected,
+/* A report that is written model by model: a start, onv_report_put for each, onv_report_stop in any case, with what came of the
+ * others. */
+onv_status onv_report_start(onv_report_job *job, onv_format format, size_t expected,
                             const onv_report_options *options, onv_write_fn write, void *context,
                             onv_error *err);
-onv_status onv_report_put(onv_report_run *run, const onv_view *view, onv_error *err);
-onv_status onv_report_stop(onv_report_run *run, const onv_view *const *views, size_t count,
+onv_status onv_report_put(onv_report_job *job, const onv_view *view, onv_error *err);
+onv_status onv_report_stop(onv_report_job *job, const onv_view *const *views, size_t count,
                            onv_status status, onv_error *err);
 
 /* Steps of these: the beginning, before the first model; the end of a run that writes no more. */
-onv_status onv_report_open(onv_report_run *run, onv_error *err);
-void onv_report_drop(onv_report_run *run);
+onv_status onv_report_open(onv_report_job *job, onv_error *err);
+void onv_report_drop(onv_report_job *job);
 
 /* What onv_report_put would write of the view, for onv_report_put_part of another process of this program. */
 onv_status onv_report_write_part(const onv_view *view, onv_format format, size_t expected,
                                  const onv_report_options *options, onv_write_fn write,
                                  void *context, onv_error *err);
-onv_status onv_report_put_part(onv_report_run *run, const char *part, size_t bytes, onv_error *err);
+onv_status onv_report_put_part(onv_report_job *job, const char *part, size_t bytes, onv_error *err);
 
 /* Planners, simulators and viewers would be misled by a missing size: without every size, and of several
  * models, there is no `what`. */

@@ -282,12 +282,12 @@ static onv_status write_code(const onv_report_job *job, const formula_language *
     return ONV_OK;
 }
 
-onv_status onv_format_formula_python_write(const onv_report_job *job)
+onv_status onv_format_formula_python_write(onv_report_job *job)
 {
     return write_code(job, &python);
 }
 
-onv_status onv_format_formula_c_write(const onv_report_job *job)
+onv_status onv_format_formula_c_write(onv_report_job *job)
 {
     return write_code(job, &c_language);
 }
@@ -350,7 +350,7 @@ static void write_sampled(const onv_report_job *job)
     }
 }
 
-onv_status onv_format_formula_write(const onv_report_job *job)
+onv_status onv_format_formula_write(onv_report_job *job)
 {
     if (job->count > 1)
         return onv_fail(job->err, ONV_ERR_USAGE, "a formula is of one model at a time");

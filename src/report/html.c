@@ -17,7 +17,7 @@ enum { NAME_COLUMNS = 80 };
 
 /* Around a report, or around another document of the program. */
 typedef struct page {
-    const onv_report_job *job; /* NULL: it is another one, */
+    onv_report_job *job; /* NULL: it is another one, */
     const char *title, *json, *still;
     const char *style, *scripts; /* of web/: scripts follow each other up to an empty one */
     onv_writer *out;
@@ -63,7 +63,7 @@ static bool put_escaped(void *to, const char *text, size_t bytes)
 static onv_status put_text(const onv_report_job *job, const onv_view *view)
 {
     enum { WIDTH = 120 };
-    onv_report_options options = *job->options;
+    onv_report_options options = job->options;
     onv_writer text;
     options.color = false;
     options.unicode = true;
@@ -80,7 +80,7 @@ static onv_status put_text(const onv_report_job *job, const onv_view *view)
 
 static onv_status put_still(const page *p)
 {
-    const onv_report_job *job = p->job;
+    onv_report_job *job = p->job;
     if (job == NULL) {
         onv_write_text(p->out, p->still);
         return ONV_OK;
@@ -151,12 +151,12 @@ static bool end_packing(packer *p)
 
 /* --- The data ------------------------------------------------------------------------------------ */
 
-static onv_status put_report(const onv_report_job *job, onv_writer *to)
+static void put_report(const onv_report_job *job, onv_writer *to)
 {
     onv_json json;
-    onv_json_init(&json, to);
+    onv_json_init(&json, to, job->arena);
     json.is_embedded = true;
-    return onv_json_write_document(job, &json);
+    onv_json_write_document(job, &json);
 }
 
 /* A page of many nodes would have tens of megabytes: it has them deflated, and a browser inflates them. */
@@ -185,14 +185,17 @@ static onv_status put_data(const page *p)
         put_json(p->out, p->json);
         return ONV_OK;
     }
-    if (!is_large(job)) return put_report(job, job->out);
+    if (!is_large(job)) {
+        put_report(job, job->out);
+        return ONV_OK;
+    }
     /* Not of the arena, which the report empties between models. */
     packer to;
     onv_writer plain;
     if (!begin_packing(&to, job->out)) return onv_fail_memory(job->err);
     onv_writer_init(&plain, pack, &to);
-    onv_status status = put_report(job, &plain);
-    if (status == ONV_OK) status = onv_writer_finish(&plain, job->err);
+    put_report(job, &plain);
+    onv_status status = onv_writer_finish(&plain, job->err);
     return end_packing(&to) || status != ONV_OK ? status : onv_fail_memory(job->err);
 }
 
@@ -242,7 +245,7 @@ static onv_status write_page(page *p, onv_error *err)
     return status;
 }
 
-onv_status onv_format_html_write(const onv_report_job *job)
+onv_status onv_format_html_write(onv_report_job *job)
 {
     return write_page(&(page){.job = job, .out = job->out}, job->err);
 }

@@ -6,9 +6,9 @@
 
 #include "report/clean.h"
 
-void onv_json_init(onv_json *json, onv_writer *out)
+void onv_json_init(onv_json *json, onv_writer *out, onv_arena *scratch)
 {
-    *json = (onv_json){.out = out};
+    *json = (onv_json){.out = out, .scratch = scratch};
 }
 
 static void new_line(onv_json *json)
@@ -232,7 +232,5 @@ void onv_json_dim(onv_json *json, const onv_dims *pool, onv_dim d)
         onv_json_null(json);
         return;
     }
-    const char *text = onv_dim_text(pool, json->scratch, d);
-    if (text == NULL) json->out_of_memory = true;
-    onv_json_string(json, text);
+    onv_json_string(json, onv_dim_text(pool, json->scratch, d));
 }

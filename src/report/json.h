@@ -23,9 +23,9 @@ typedef enum onv_json_layout {
 
 typedef struct onv_json {
     onv_writer *out;
-    onv_arena *scratch; /* for texts of an element; NULL: there are none */
-    bool out_of_memory; /* sticky, a string is missing */
-    bool is_embedded;   /* in a page: nothing that HTML acts on, and no spaces at all */
+    onv_arena *
+        scratch; /* for texts of an element, which are missing once it failed; NULL: there are none */
+    bool is_embedded; /* in a page: nothing that HTML acts on, and no spaces at all */
     bool after_key;
     unsigned depth;
     struct {
@@ -35,7 +35,7 @@ typedef struct onv_json {
     } open[ONV_JSON_MAX_DEPTH];
 } onv_json;
 
-void onv_json_init(onv_json *json, onv_writer *out);
+void onv_json_init(onv_json *json, onv_writer *out, onv_arena *scratch);
 
 /* '{' or '['. Nested deeper than ONV_JSON_MAX_DEPTH is a mistake of the caller. */
 void onv_json_open(onv_json *json, char bracket, onv_json_layout layout);

@@ -36,7 +36,7 @@ void onv_json_put_memory_budget(onv_json *json, double budget);
 void onv_json_write_timelines(onv_json *json, const onv_view *view, const onv_view *named);
 
 /* The whole report. */
-onv_status onv_json_write_document(const onv_report_job *job, onv_json *json);
+void onv_json_write_document(const onv_report_job *job, onv_json *json);
 
 void onv_json_write_together(const onv_report_job *job, onv_json *json);
 

@@ -9,13 +9,6 @@
 #include "report/json_parts.h"
 #include "report/value.h"
 
-/* Text made for one element is dropped behind it. */
-static void end_element(onv_json *json)
-{
-    if (json->scratch->failed) json->out_of_memory = true;
-    if (json->scratch->held_bytes > 0) onv_arena_reset(json->scratch);
-}
-
 static void write_dims(onv_json *json, const onv_view *view, onv_value_id id)
 {
     const onv_type *type = &onv_model_value(&view->model, id)->type;
@@ -79,7 +72,7 @@ void onv_json_write_bindings(onv_json *json, const onv_view *view)
     }
     onv_json_close(json);
     onv_strings_cleanup(&names);
-    end_element(json);
+    onv_end_element(json->scratch);
 }
 
 static void write_model(onv_json *json, const onv_view *view)
@@ -131,7 +124,7 @@ static void write_tensor(onv_json *json, const onv_view *view, onv_value_id id)
     bool alias = live && interval->becomes != ONV_NO_BUFFER;
     onv_json_put_string(json, "alias_of",
                         alias ? view->live.timeline.buffers.at[interval->becomes].label : NULL);
-    end_element(json);
+    onv_end_element(json->scratch);
 }
 
 static void write_tensors(onv_json *json, const onv_view *view)
@@ -166,7 +159,7 @@ static void write_nodes(onv_json *json, const onv_view *view)
     const uint32_t *unsized = NULL;
     if (live->unknown > 0) {
         unsized = count_unsized(view, &arena);
-        if (unsized == NULL) json->out_of_memory = true;
+        json->scratch->failed |= arena.failed;
     }
     ONV_JSON_ROWS(json, "nodes", s, live->timeline.steps.count, INLINE) {
         const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
@@ -180,7 +173,7 @@ static void write_nodes(onv_json *json, const onv_view *view)
         onv_json_dim(json, &model->dims, onv_view_dim(view, onv_live_macs(model, live, s)));
         onv_json_put_known(json, "live_bytes", unsized == NULL || unsized[s] == 0,
                            live->live_bytes[s]);
-        end_element(json);
+        onv_end_element(json->scratch);
     }
     onv_arena_cleanup(&arena);
 }
@@ -234,7 +227,7 @@ static void write_regions(onv_json *json, const onv_view *view)
             onv_json_key(json, "trips");
             onv_json_dim(json, &view->model.dims, region_trips(view, r));
         }
-        end_element(json);
+        onv_end_element(json->scratch);
     }
 }
 
@@ -443,45 +436,41 @@ static void write_errors(const onv_failed_files *failed, onv_json *json)
     }
 }
 
-static onv_status close_document(const onv_report_job *job, onv_json *json)
+static void close_document(const onv_report_job *job, onv_json *json)
 {
     onv_json_close(json);
-    if (job->options->failed != NULL) write_errors(job->options->failed, json);
-    write_command(job->options, json);
-    if (job->options->together != NULL)
+    if (job->options.failed != NULL) write_errors(job->options.failed, json);
+    write_command(&job->options, json);
+    if (job->options.together != NULL)
         ONV_JSON_PART(json, "together", LINES) onv_json_write_together(job, json);
     onv_json_close(json);
-    return json->out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
 }
 
-onv_status onv_json_write_document(const onv_report_job *job, onv_json *json)
+void onv_json_write_document(const onv_report_job *job, onv_json *json)
 {
-    json->scratch = job->arena;
     open_document(json);
     for (size_t i = 0; i < job->count; i++)
         ONV_JSON_ROW(json, LINES) write_model_object(json, job->views[i]);
-    return close_document(job, json);
+    close_document(job, json);
 }
 
-onv_status onv_format_json_begin(const onv_report_job *job)
+onv_status onv_format_json_begin(onv_report_job *job)
 {
-    onv_json_init(&job->state->json, job->out);
-    job->state->json.scratch = job->arena;
-    open_document(&job->state->json);
+    open_document(&job->json);
     return ONV_OK;
 }
 
-onv_status onv_format_json_add(const onv_report_job *job)
+onv_status onv_format_json_add(onv_report_job *job)
 {
-    onv_report_state *state = job->state;
     onv_write_between(job, ",");
-    onv_json_separate(&state->json, false);
-    ONV_JSON_ROW(&state->json, LINES) write_model_object(&state->json, job->views[0]);
-    return state->json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
+    onv_json_separate(&job->json, false);
+    ONV_JSON_ROW(&job->json, LINES) write_model_object(&job->json, job->views[0]);
+    return ONV_OK;
 }
 
-onv_status onv_format_json_end(const onv_report_job *job)
+onv_status onv_format_json_end(onv_report_job *job)
 {
-    onv_json_separate(&job->state->json, job->state->written > 0);
-    return close_document(job, &job->state->json);
+    onv_json_separate(&job->json, job->written > 0);
+    close_document(job, &job->json);
+    return ONV_OK;
 }

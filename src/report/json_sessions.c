@@ -59,7 +59,7 @@ void onv_json_write_sessions(onv_json *json, const onv_view *view)
 
 void onv_json_write_together(const onv_report_job *job, onv_json *json)
 {
-    const onv_together_info *info = job->options->together;
+    const onv_together_info *info = job->options.together;
     const onv_view *view = job->views[0];
     onv_json_put_u64(json, "sessions", info->sessions);
     onv_json_put_u64(json, "arenas_low_bytes", info->arenas_low);

@@ -373,6 +373,6 @@ void onv_json_write_timelines(onv_json *json, const onv_view *view, const onv_vi
         for (size_t i = names.n_tensors; i < names.text.count; i++)
             onv_json_string(json, names.text.at[i]);
     onv_json_close(json);
-    if (names.failed) json->out_of_memory = true;
+    json->scratch->failed |= names.failed;
     cleanup(&names);
 }

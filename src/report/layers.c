@@ -105,10 +105,12 @@ static void add_rows(onv_table *table, const onv_view *view, const onv_page *pag
     add_figures(table, page, &total, list);
 }
 
-static void write_view(const onv_report_job *job, const onv_view *view, const onv_page *page)
+static void write_view(const onv_report_job *job)
 {
+    const onv_view *view = job->views[0];
+    const onv_page *page = &job->page;
     onv_modules modules;
-    bool is_made = onv_modules_init(&modules, view, page, job->options->layer_depth);
+    bool is_made = onv_modules_init(&modules, view, page, job->options.layer_depth);
     onv_page_fitted(page, ONV_STYLE_TITLE, onv_view_path(view), page->width);
     onv_page_line(page);
     if (modules.footprint.measure == ONV_MEASURE_UNITS) {
@@ -135,15 +137,14 @@ static void write_view(const onv_report_job *job, const onv_view *view, const on
     onv_modules_cleanup(&modules);
 }
 
-onv_status onv_format_layers_add(const onv_report_job *job)
+onv_status onv_format_layers_add(onv_report_job *job)
 {
-    const onv_page page = onv_report_page(job);
     if (onv_view_trains(job->views[0]) && job->views[0]->training.n_plans > 1)
         return onv_fail(job->err, ONV_ERR_USAGE,
                         "modules are shown with one checkpointing plan, not with %u: name one in "
                         "--checkpoint",
                         (unsigned)job->views[0]->training.n_plans);
     onv_write_between(job, "\n");
-    write_view(job, job->views[0], &page);
+    write_view(job);
     return ONV_OK;
 }

@@ -522,7 +522,7 @@ static onv_status prepare(snapshot *s)
     return ONV_OK;
 }
 
-onv_status onv_format_memory_viz_write(const onv_report_job *job)
+onv_status onv_format_memory_viz_write(onv_report_job *job)
 {
     const onv_kept_execution *kept;
     ONV_TRY(onv_viewer_execution(job, "memory snapshot", &kept));

@@ -54,22 +54,21 @@ static onv_status write_results(onv_json *json, const onv_report_job *job,
     return status;
 }
 
-onv_status onv_format_model_explorer_write(const onv_report_job *job)
+onv_status onv_format_model_explorer_write(onv_report_job *job)
 {
     const onv_kept_execution *kept;
     onv_viewer_name title;
-    onv_json json;
+    onv_json *json = &job->json;
     ONV_TRY(onv_viewer_execution(job, "node data", &kept));
     onv_viewer_title(&title, job->views[0], kept);
-    onv_json_init(&json, job->out);
-    onv_json_open(&json, '{', ONV_JSON_LINES);
-    onv_json_put_string(&json, "name",
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_string(json, "name",
                         onv_arena_printf(job->arena, "bytes while it runs: %s", title.text));
-    onv_json_put_open(&json, "results", '{', ONV_JSON_LINES);
-    ONV_TRY(write_results(&json, job, kept));
-    onv_json_close(&json);
-    write_gradient(&json);
-    onv_json_close(&json);
+    onv_json_put_open(json, "results", '{', ONV_JSON_LINES);
+    ONV_TRY(write_results(json, job, kept));
+    onv_json_close(json);
+    write_gradient(json);
+    onv_json_close(json);
     onv_write_char(job->out, '\n');
-    return json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
+    return ONV_OK;
 }

@@ -325,7 +325,7 @@ static onv_status splice_model(onv_splice *s, onv_made *to)
     return s->scratch.failed || to->arena->failed ? onv_fail_memory(s->job->err) : ONV_OK;
 }
 
-onv_status onv_format_onnx_write(const onv_report_job *job)
+onv_status onv_format_onnx_write(onv_report_job *job)
 {
     const onv_view *view = job->views[0];
     if (job->count != 1)

@@ -254,12 +254,6 @@ static void add_info(onv_splice *s, onv_span info, uint32_t value, bool may_type
     if (s->has_metadata || !keeps_doc) add_notes(s, notes, n, to);
 }
 
-/* What was made for one entry is dropped behind it; a failure stays. */
-static void end_entry(onv_splice *s)
-{
-    if (!s->scratch.failed) onv_arena_reset(&s->scratch);
-}
-
 void onv_splice_info(onv_splice *s, onv_made *to, onv_graph_id graph, const onv_wire_field *field)
 {
     onv_span info = {field->value, field->end};
@@ -272,7 +266,7 @@ void onv_splice_info(onv_splice *s, onv_made *to, onv_graph_id graph, const onv_
     onv_made made = {.arena = to->arena};
     add_info(s, info, value, field->number == GRAPH_VALUE_INFO, &made);
     onv_made_message(to, field->number, &made);
-    end_entry(s);
+    onv_end_element(&s->scratch);
 }
 
 /* --- Entries that are new ------------------------------------------------------------------------- */
@@ -287,5 +281,5 @@ void onv_splice_new_info(onv_splice *s, onv_made *to, onv_span name, uint32_t va
         onv_made_message(to, GRAPH_VALUE_INFO, &made);
     }
     onv_vec_cleanup(&made.pieces);
-    end_entry(s);
+    onv_end_element(&s->scratch);
 }

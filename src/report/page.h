@@ -97,6 +97,8 @@ static inline const char *onv_page_kept(const char *text)
 }
 #define onv_page_print(page, ...)   onv_page_kept(onv_arena_printf((page)->arena, __VA_ARGS__))
 #define onv_page_label(page, label) onv_page_print((page), "%s", (label).text)
+/* The same, written: all of it is cleaned. */
+#define onv_page_format(page, ...) onv_page_put((page), onv_page_print((page), __VA_ARGS__))
 const char *onv_page_bytes(const onv_page *page, uint64_t bytes);
 const char *onv_page_count(const onv_page *page, uint64_t count);
 const char *onv_page_percent(const onv_page *page, uint64_t part, uint64_t whole);

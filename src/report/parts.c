@@ -10,11 +10,11 @@
 
 enum { MOST_FIELDS = 1 + ONV_COMPARED_MOST, LENGTH_BYTES = 4 };
 
-void onv_write_between(const onv_report_job *job, const char *text)
+void onv_write_between(onv_report_job *job, const char *text)
 {
-    if (job->state->written == 0) return;
+    if (job->written == 0) return;
     onv_write_text(job->out, text);
-    job->state->between = strlen(text);
+    job->between = strlen(text);
 }
 
 /* --- Writing ----------------------------------------------------------------------------------- */
@@ -31,15 +31,15 @@ static void put_field(trailer *to, const char *text)
     to->bytes += (uint32_t)bytes;
 }
 
-static void put_trailer(onv_report_run *run)
+static void put_trailer(onv_report_job *job)
 {
     char between[24];
-    trailer to = {.out = &run->writer};
-    run->writer.most = 0; /* the limit is of the report */
-    snprintf(between, sizeof between, "%zu", run->state.between);
+    trailer to = {.out = job->out};
+    job->out->most = 0; /* the limit is of the report */
+    snprintf(between, sizeof between, "%zu", job->between);
     put_field(&to, between);
-    for (size_t i = 0; run->state.compared.count > 0 && i < run->state.compared.at[0].count; i++)
-        put_field(&to, run->state.compared.at[0].fields[i]);
+    for (size_t i = 0; job->compared.count > 0 && i < job->compared.at[0].count; i++)
+        put_field(&to, job->compared.at[0].fields[i]);
     onv_write_bytes(to.out, (const char *)&to.bytes, LENGTH_BYTES);
 }
 
@@ -55,17 +55,17 @@ onv_status onv_report_write_part(const onv_view *view, onv_format format, size_t
                                  const onv_report_options *options, onv_write_fn write,
                                  void *context, onv_error *err)
 {
-    onv_report_run run;
-    onv_status status = onv_report_start(&run, format, expected, options, discard, NULL, err);
-    if (status == ONV_OK && run.format->begin != NULL) status = run.format->begin(&run.job);
+    onv_report_job job;
+    onv_status status = onv_report_start(&job, format, expected, options, discard, NULL, err);
+    if (status == ONV_OK && job.format->begin != NULL) status = job.format->begin(&job);
     if (status == ONV_OK) {
-        onv_writer_init(&run.writer, write, context);
-        run.state.written = 1; /* a part is written as one that follows another */
-        status = onv_report_put(&run, view, err);
+        onv_writer_init(job.out, write, context);
+        job.written = 1; /* a part is written as one that follows another */
+        status = onv_report_put(&job, view, err);
     }
-    if (status == ONV_OK) put_trailer(&run);
-    if (status == ONV_OK) status = onv_writer_finish(&run.writer, err);
-    onv_report_drop(&run);
+    if (status == ONV_OK) put_trailer(&job);
+    if (status == ONV_OK) status = onv_writer_finish(job.out, err);
+    onv_report_drop(&job);
     return status;
 }
 
@@ -82,17 +82,17 @@ static bool split(const char *text, size_t bytes, const char *fields[], size_t *
     return true;
 }
 
-static onv_status keep_row(onv_report_state *state, const char *const fields[], size_t count,
+static onv_status keep_row(onv_report_job *job, const char *const fields[], size_t count,
                            onv_error *err)
 {
     onv_compared row = {.count = count};
     for (size_t i = 0; i < count; i++)
-        row.fields[i] = onv_arena_printf(&state->kept, "%s", fields[i]);
-    if (state->kept.failed || !onv_vec_push(&state->compared, row)) return onv_fail_memory(err);
+        row.fields[i] = onv_arena_printf(&job->kept, "%s", fields[i]);
+    if (job->kept.failed || !onv_vec_push(&job->compared, row)) return onv_fail_memory(err);
     return ONV_OK;
 }
 
-onv_status onv_report_put_part(onv_report_run *run, const char *part, size_t bytes, onv_error *err)
+onv_status onv_report_put_part(onv_report_job *job, const char *part, size_t bytes, onv_error *err)
 {
     const char *fields[MOST_FIELDS];
     size_t count = 0;
@@ -105,10 +105,10 @@ onv_status onv_report_put_part(onv_report_run *run, const char *part, size_t byt
     uint64_t before = is_part ? strtoull(fields[0], NULL, 10) : 0;
     if (!is_part || before > text)
         return onv_fail(err, ONV_ERR_FORMAT, "is not a part of a report: it is cut or changed");
-    ONV_TRY(onv_report_open(run, err));
-    size_t between = run->state.written > 0 ? 0 : (size_t)before;
-    onv_write_bytes(&run->writer, part + between, text - between);
-    if (count > 1) ONV_TRY(keep_row(&run->state, fields + 1, count - 1, err));
-    run->state.written++;
-    return onv_writer_finish(&run->writer, err);
+    ONV_TRY(onv_report_open(job, err));
+    size_t between = job->written > 0 ? 0 : (size_t)before;
+    onv_write_bytes(job->out, part + between, text - between);
+    if (count > 1) ONV_TRY(keep_row(job, fields + 1, count - 1, err));
+    job->written++;
+    return onv_writer_finish(job->out, err);
 }

@@ -7,7 +7,7 @@
 enum { STEPS_THREAD = 1 };
 
 typedef struct trace {
-    onv_json json;
+    onv_json *json;
     const onv_kept_execution *kept;
     uint64_t process; /* from 1 */
 } trace;
@@ -17,40 +17,40 @@ static void begin_event(trace *t, const char *type, const char *name, uint64_t s
 {
     onv_viewer_name shown;
     onv_viewer_fit(&shown, name);
-    onv_json_open(&t->json, '{', ONV_JSON_INLINE);
-    onv_json_put_string(&t->json, "ph", type);
-    onv_json_put_string(&t->json, "name", shown.text);
-    onv_json_put_u64(&t->json, "pid", t->process);
-    onv_json_put_u64(&t->json, "tid", STEPS_THREAD);
-    onv_json_put_u64(&t->json, "ts", step);
-    onv_json_put_open(&t->json, "args", '{', ONV_JSON_INLINE);
+    onv_json_open(t->json, '{', ONV_JSON_INLINE);
+    onv_json_put_string(t->json, "ph", type);
+    onv_json_put_string(t->json, "name", shown.text);
+    onv_json_put_u64(t->json, "pid", t->process);
+    onv_json_put_u64(t->json, "tid", STEPS_THREAD);
+    onv_json_put_u64(t->json, "ts", step);
+    onv_json_put_open(t->json, "args", '{', ONV_JSON_INLINE);
 }
 
 static void end_event(trace *t)
 {
-    onv_json_close(&t->json);
-    onv_json_close(&t->json);
+    onv_json_close(t->json);
+    onv_json_close(t->json);
 }
 
 /* A slice ends by its length, which stands behind its arguments. */
 static void end_slice(trace *t, uint64_t steps)
 {
-    onv_json_close(&t->json);
-    onv_json_put_u64(&t->json, "dur", steps);
-    onv_json_close(&t->json);
+    onv_json_close(t->json);
+    onv_json_put_u64(t->json, "dur", steps);
+    onv_json_close(t->json);
 }
 
 static void put_name(trace *t, const char *of, const char *name)
 {
     begin_event(t, "M", of, 0);
-    onv_json_put_string(&t->json, "name", name);
+    onv_json_put_string(t->json, "name", name);
     end_event(t);
 }
 
 static void put_number(trace *t, const char *type, const char *name, uint64_t step, uint64_t bytes)
 {
     begin_event(t, type, name, step);
-    onv_json_put_u64(&t->json, "bytes", bytes);
+    onv_json_put_u64(t->json, "bytes", bytes);
     end_event(t);
 }
 
@@ -78,16 +78,16 @@ static void put_step(trace *t, uint32_t at)
     onv_viewer_name shown;
     onv_viewer_fit(&shown, node);
     begin_event(t, "X", onv_kept_op(t->kept, step), at);
-    if (node[0] != '\0') onv_json_put_string(&t->json, "node", shown.text);
-    onv_json_put_u64(&t->json, "step", at);
-    if (step->macs > 0) onv_json_put_u64(&t->json, "multiply-accumulates", step->macs);
+    if (node[0] != '\0') onv_json_put_string(t->json, "node", shown.text);
+    onv_json_put_u64(t->json, "step", at);
+    if (step->macs > 0) onv_json_put_u64(t->json, "multiply-accumulates", step->macs);
     end_slice(t, 1);
 }
 
 /* A counter that stays is written once. */
 static void put_counter(trace *t, const char *name, const uint64_t *values, uint32_t n)
 {
-    for (uint32_t i = 0; i < n && !t->json.out->failed; i++)
+    for (uint32_t i = 0; i < n && !t->json->out->failed; i++)
         if (i == 0 || values[i] != values[i - 1]) put_number(t, "C", name, i, values[i]);
     put_number(t, "C", name, n, 0);
 }
@@ -115,24 +115,23 @@ static onv_status put_execution(trace *t, const onv_report_job *job)
 }
 
 /* All runtimes, training, and of its plans the chosen one. */
-onv_status onv_format_perfetto_write(const onv_report_job *job)
+onv_status onv_format_perfetto_write(onv_report_job *job)
 {
     const onv_kept_execution *kept;
     ONV_TRY(onv_viewer_execution(job, "Perfetto trace", &kept));
     const onv_view *view = job->views[0];
     const onv_executions *all = &view->executions;
     uint32_t chosen = view->training.chosen;
-    trace t = {.process = 0};
-    onv_json_init(&t.json, job->out);
-    onv_json_open(&t.json, '{', ONV_JSON_INLINE);
-    onv_json_put_open(&t.json, "traceEvents", '[', ONV_JSON_LINES);
+    trace t = {.json = &job->json};
+    onv_json_open(t.json, '{', ONV_JSON_INLINE);
+    onv_json_put_open(t.json, "traceEvents", '[', ONV_JSON_LINES);
     for (size_t i = 0; i < all->list.count && !job->out->failed; i++) {
         t.kept = &all->list.at[i];
         if (t.kept->plan != ONV_NO_PLAN && t.kept->plan != chosen) continue;
         t.process++;
         ONV_TRY(put_execution(&t, job));
     }
-    onv_json_close(&t.json);
-    onv_json_close(&t.json);
-    return t.json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
+    onv_json_close(t.json);
+    onv_json_close(t.json);
+    return ONV_OK;
 }

@@ -67,25 +67,24 @@ static onv_status find_plan(const onv_report_job *job, const onv_training_plan *
     return ONV_OK;
 }
 
-onv_status onv_format_checkpoints_write(const onv_report_job *job)
+onv_status onv_format_checkpoints_write(onv_report_job *job)
 {
     const onv_training_plan *plan;
-    onv_json json;
+    onv_json *json = &job->json;
     ONV_TRY(find_plan(job, &plan));
-    onv_json_init(&json, job->out);
-    onv_json_open(&json, '{', ONV_JSON_LINES);
-    onv_json_put_u64(&json, "plan_version", 1);
-    onv_json_put_string(&json, "generator", "onnxvram " ONV_VERSION);
-    onv_json_put_string(&json, "model", job->views[0]->model.path);
-    ONV_JSON_FIELDS(&json, plan, id);
-    ONV_JSON_FIELDS(&json, &plan->does, name);
-    ONV_JSON_FIELDS(&json, &plan->figures, peak_bytes, reserved_peak_bytes);
-    onv_json_put_u64(&json, "recompute_macs", plan->does.recomputed_macs);
-    onv_json_put_ratio(&json, "overhead", plan->does.recomputed_macs, plan->pass_macs);
-    onv_json_put_u64(&json, "offloaded_bytes", plan->figures.offloaded_bytes);
-    onv_json_put_plan(&json, "apply", plan);
-    onv_json_close(&json);
-    return json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_u64(json, "plan_version", 1);
+    onv_json_put_string(json, "generator", "onnxvram " ONV_VERSION);
+    onv_json_put_string(json, "model", job->views[0]->model.path);
+    ONV_JSON_FIELDS(json, plan, id);
+    ONV_JSON_FIELDS(json, &plan->does, name);
+    ONV_JSON_FIELDS(json, &plan->figures, peak_bytes, reserved_peak_bytes);
+    onv_json_put_u64(json, "recompute_macs", plan->does.recomputed_macs);
+    onv_json_put_ratio(json, "overhead", plan->does.recomputed_macs, plan->pass_macs);
+    onv_json_put_u64(json, "offloaded_bytes", plan->figures.offloaded_bytes);
+    onv_json_put_plan(json, "apply", plan);
+    onv_json_close(json);
+    return ONV_OK;
 }
 
 /* --- Python ------------------------------------------------------------------------------------ */
@@ -144,10 +143,9 @@ static void write_heading(const onv_report_job *job, const onv_training_plan *pl
                      plan->does.is_reentrant ? "" : " or set_grad_checkpointing() of timm");
 }
 
-onv_status onv_format_checkpoints_python_write(const onv_report_job *job)
+onv_status onv_format_checkpoints_python_write(onv_report_job *job)
 {
     const onv_training_plan *plan;
-    onv_json json;
     ONV_TRY(find_plan(job, &plan));
     if (plan->n_by_hand > 0)
         return onv_fail(job->err, ONV_ERR_USAGE,
@@ -157,11 +155,10 @@ onv_status onv_format_checkpoints_python_write(const onv_report_job *job)
                         (unsigned)plan->n_by_hand, (unsigned)plan->does.n_segments);
     write_heading(job, plan);
     onv_write_text(job->out, "from onnxvram import recompute\n\nPLAN = ");
-    onv_json_init(&json, job->out);
-    onv_json_put_plan(&json, NULL, plan);
+    onv_json_put_plan(&job->json, NULL, plan);
     onv_write_text(job->out, "\n\ndef apply(network):\n"
                              "    \"\"\"Makes the network train as the plan says, in place; "
                              "returns it.\"\"\"\n"
                              "    return recompute.apply(network, PLAN)\n");
-    return json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
+    return ONV_OK;
 }

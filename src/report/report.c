@@ -24,12 +24,14 @@ static const onv_report_format formats[] = {
     [ONV_FORMAT_FORMULA] = {.end = onv_format_formula_write},
     [ONV_FORMAT_FORMULA_PYTHON] = {.end = onv_format_formula_python_write},
     [ONV_FORMAT_FORMULA_C] = {.end = onv_format_formula_c_write},
-    [ONV_FORMAT_MARKDOWN] = {.add = onv_format_text_add, .end = onv_format_text_end},
+    [ONV_FORMAT_MARKDOWN] = {.add = onv_format_text_add,
+                             .end = onv_format_text_end,
+                             .is_markdown = true},
     [ONV_FORMAT_DIFF] = {.end = onv_format_diff_write},
-    [ONV_FORMAT_DIFF_MARKDOWN] = {.end = onv_format_diff_write},
+    [ONV_FORMAT_DIFF_MARKDOWN] = {.end = onv_format_diff_write, .is_markdown = true},
     [ONV_FORMAT_DIFF_JSON] = {.end = onv_format_diff_json_write},
     [ONV_FORMAT_MEASURED] = {.end = onv_format_measured_write},
-    [ONV_FORMAT_MEASURED_MARKDOWN] = {.end = onv_format_measured_write},
+    [ONV_FORMAT_MEASURED_MARKDOWN] = {.end = onv_format_measured_write, .is_markdown = true},
     [ONV_FORMAT_ONNX] = {.end = onv_format_onnx_write},
     [ONV_FORMAT_DUMP_HEADER] = {.end = onv_format_dump_header_write},
     [ONV_FORMAT_HTML] = {.end = onv_format_html_write},
@@ -50,98 +52,87 @@ static const onv_report_format *find_format(onv_format format)
     return (size_t)format < sizeof formats / sizeof formats[0] ? &formats[format] : NULL;
 }
 
-onv_page onv_report_page(const onv_report_job *job)
-{
-    onv_page page = onv_page_make(job->out, job->arena, job->options);
-    bool is_markdown = job->format == ONV_FORMAT_MARKDOWN ||
-                       job->format == ONV_FORMAT_DIFF_MARKDOWN ||
-                       job->format == ONV_FORMAT_MEASURED_MARKDOWN;
-    if (is_markdown) page.mode = ONV_CLEAN_MARKDOWN;
-    page.color &= !is_markdown;
-    return page;
-}
-
 bool onv_report_is_by_model(onv_format format)
 {
     const onv_report_format *found = find_format(format);
     return found != NULL && found->add != NULL;
 }
 
-onv_status onv_report_start(onv_report_run *run, onv_format format, size_t expected,
+onv_status onv_report_start(onv_report_job *job, onv_format format, size_t expected,
                             const onv_report_options *options, onv_write_fn write, void *context,
                             onv_error *err)
 {
-    *run = (onv_report_run){.format = find_format(format), .options = *options};
-    run->job = (onv_report_job){
-        .expected = expected,
-        .options = &run->options,
-        .format = format,
-        .out = &run->writer,
-        .arena = &run->arena,
-        .state = &run->state,
-    };
-    onv_writer_init(&run->writer, write, context);
+    *job = (onv_report_job){.format = find_format(format), .options = *options};
+    job->expected = expected;
+    job->out = &job->writer;
+    job->arena = &job->scratch;
+    onv_writer_init(job->out, write, context);
     /* What a report holds at once is a part of what the analysis holds, which has a limit. */
-    onv_arena_init(&run->arena, SIZE_MAX);
-    onv_arena_init(&run->state.kept, SIZE_MAX);
-    if (run->format != NULL) return ONV_OK;
-    return onv_fail(err, ONV_ERR_USAGE, "there is no report format %d", (int)format);
+    onv_arena_init(job->arena, SIZE_MAX);
+    onv_arena_init(&job->kept, SIZE_MAX);
+    onv_json_init(&job->json, job->out, job->arena);
+    if (job->format == NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "there is no report format %d", (int)format);
+    job->page = onv_page_make(job->out, job->arena, options);
+    if (job->format->is_markdown) job->page.mode = ONV_CLEAN_MARKDOWN;
+    job->page.color &= !job->format->is_markdown;
+    return ONV_OK;
 }
 
-static onv_status part(onv_report_run *run, onv_format_fn *write, const onv_view *const *views,
+static onv_status part(onv_report_job *job, onv_format_fn *write, const onv_view *const *views,
                        size_t count, onv_error *err)
 {
     if (write == NULL) return ONV_OK;
-    run->job.views = views;
-    run->job.count = count;
-    run->job.err = err;
-    onv_status status = write(&run->job);
-    if (status == ONV_OK && run->arena.failed) status = onv_fail_memory(err);
-    onv_arena_reset(&run->arena);
+    job->views = views;
+    job->count = count;
+    job->err = err;
+    onv_status status = write(job);
+    if (status == ONV_OK && job->arena->failed) status = onv_fail_memory(err);
+    onv_arena_reset(job->arena);
     return status;
 }
 
-onv_status onv_report_open(onv_report_run *run, onv_error *err)
+onv_status onv_report_open(onv_report_job *job, onv_error *err)
 {
-    return run->state.written > 0 ? ONV_OK : part(run, run->format->begin, NULL, 0, err);
+    return job->written > 0 ? ONV_OK : part(job, job->format->begin, NULL, 0, err);
 }
 
-onv_status onv_report_put(onv_report_run *run, const onv_view *view, onv_error *err)
+onv_status onv_report_put(onv_report_job *job, const onv_view *view, onv_error *err)
 {
-    uint64_t *most = &run->writer.most;
+    uint64_t *most = &job->out->most;
     if (__builtin_add_overflow(*most, view->model.most_output, most)) *most = UINT64_MAX;
-    ONV_TRY(onv_report_open(run, err));
-    ONV_TRY(part(run, run->format->add, &view, 1, err));
-    run->state.written++;
-    return onv_writer_finish(&run->writer, err);
+    ONV_TRY(onv_report_open(job, err));
+    ONV_TRY(part(job, job->format->add, &view, 1, err));
+    job->written++;
+    return onv_writer_finish(job->out, err);
 }
 
-onv_status onv_report_stop(onv_report_run *run, const onv_view *const *views, size_t count,
+onv_status onv_report_stop(onv_report_job *job, const onv_view *const *views, size_t count,
                            onv_status status, onv_error *err)
 {
-    if (status == ONV_OK) status = onv_report_open(run, err);
-    if (status == ONV_OK) status = part(run, run->format->end, views, count, err);
-    onv_status written = onv_writer_finish(&run->writer, status == ONV_OK ? err : NULL);
-    onv_report_drop(run);
+    if (status == ONV_OK) status = onv_report_open(job, err);
+    if (status == ONV_OK) status = part(job, job->format->end, views, count, err);
+    onv_status written = onv_writer_finish(job->out, status == ONV_OK ? err : NULL);
+    onv_report_drop(job);
     return status != ONV_OK ? status : written;
 }
 
-void onv_report_drop(onv_report_run *run)
+void onv_report_drop(onv_report_job *job)
 {
-    onv_arena_cleanup(&run->arena);
-    onv_arena_cleanup(&run->state.kept);
-    onv_vec_cleanup(&run->state.compared);
+    onv_arena_cleanup(job->arena);
+    onv_arena_cleanup(&job->kept);
+    onv_vec_cleanup(&job->compared);
 }
 
 onv_status onv_report_write(const onv_view *const *views, size_t count, onv_format format,
                             const onv_report_options *options, onv_write_fn write, void *context,
                             onv_error *err)
 {
-    onv_report_run run;
-    onv_status status = onv_report_start(&run, format, count, options, write, context, err);
-    if (status == ONV_OK && run.format->add == NULL && count == 0)
+    onv_report_job job;
+    onv_status status = onv_report_start(&job, format, count, options, write, context, err);
+    if (status == ONV_OK && job.format->add == NULL && count == 0)
         status = onv_fail(err, ONV_ERR_USAGE, "expected a model to report on, found none");
     for (size_t i = 0; i < count && status == ONV_OK; i++)
-        status = onv_report_put(&run, views[i], err);
-    return onv_report_stop(&run, views, count, status, err);
+        status = onv_report_put(&job, views[i], err);
+    return onv_report_stop(&job, views, count, status, err);
 }

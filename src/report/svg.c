@@ -356,7 +356,7 @@ static bool has_front(const onv_view *view)
 }
 
 /* One SVG element with all models of the report, one below the other. */
-onv_status onv_format_svg_write(const onv_report_job *job)
+onv_status onv_format_svg_write(onv_report_job *job)
 {
     double height = 0, at = 0;
     for (size_t i = 0; i < job->count; i++) {

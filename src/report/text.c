@@ -399,26 +399,25 @@ void onv_write_view(const onv_view *view, const onv_page *page, const onv_report
     onv_write_notes(onv_view_sized(view), page, verbose);
 }
 
-onv_status onv_format_text_add(const onv_report_job *job)
+onv_status onv_format_text_add(onv_report_job *job)
 {
-    const onv_page page = onv_report_page(job);
-    bool is_markdown = onv_page_is_markdown(&page), is_quiet = job->options->verbosity < 0;
+    const onv_page *page = &job->page;
+    bool is_markdown = onv_page_is_markdown(page), is_quiet = job->options.verbosity < 0;
     if (is_quiet && !is_markdown) {
-        write_quiet(job->views[0], &page);
+        write_quiet(job->views[0], page);
         return ONV_OK;
     }
     onv_write_between(job, is_markdown ? "\n" : "\n\n");
     if (is_quiet)
-        write_comment(job->views[0], &page);
+        write_comment(job->views[0], page);
     else
-        onv_write_view(job->views[0], &page, job->options);
-    return job->expected > 1 && !is_markdown ? onv_compare(job, &page) : ONV_OK;
+        onv_write_view(job->views[0], page, &job->options);
+    return job->expected > 1 && !is_markdown ? onv_compare(job) : ONV_OK;
 }
 
-onv_status onv_format_text_end(const onv_report_job *job)
+onv_status onv_format_text_end(onv_report_job *job)
 {
-    const onv_page page = onv_report_page(job);
-    if (job->state->compared.count > 1) onv_write_comparison(job->state, &page);
-    if (job->options->together != NULL) onv_write_together(job, &page);
+    if (job->compared.count > 1) onv_write_comparison(job);
+    if (job->options.together != NULL) onv_write_together(job);
     return ONV_OK;
 }

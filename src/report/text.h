@@ -86,7 +86,7 @@ void onv_write_global_savings(const onv_view *view, const onv_page *page);
  * behind; several sessions in one process (text_sessions.c). */
 void onv_write_advice(const onv_view *view, const onv_page *page, bool verbose);
 void onv_write_requests(const onv_view *view, const onv_page *page, bool verbose);
-void onv_write_together(const onv_report_job *job, const onv_page *page);
+void onv_write_together(const onv_report_job *job);
 
 static inline bool onv_fits_together(const onv_together_info *info, const onv_device_fit *device)
 {
@@ -110,9 +110,9 @@ void onv_write_gate(const onv_view *view, const onv_page *page);
 void onv_write_growth_verdict(const onv_view *view, const onv_page *page);
 
 /* Keeps the row of the model that is written, for the comparison. */
-onv_status onv_compare(const onv_report_job *job, const onv_page *page);
+onv_status onv_compare(onv_report_job *job);
 
 /* The models side by side. */
-void onv_write_comparison(const onv_report_state *state, const onv_page *page);
+void onv_write_comparison(const onv_report_job *job);
 
 #endif

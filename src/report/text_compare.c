@@ -7,14 +7,13 @@
 
 /* --- The models -------------------------------------------------------------------------------- */
 
-onv_status onv_compare(const onv_report_job *job, const onv_page *page)
+onv_status onv_compare(onv_report_job *job)
 {
-    onv_report_state *state = job->state;
     const onv_view *view = job->views[0];
-    onv_page kept = *page; /* texts that stay; arrays go with the page's own arena */
+    onv_page kept = job->page; /* texts that stay; arrays go with the page's own arena */
     onv_footprint footprint;
-    kept.arena = &state->kept;
-    if (!onv_footprint_make(&footprint, view, page)) return onv_fail_memory(job->err);
+    kept.arena = &job->kept;
+    if (!onv_footprint_make(&footprint, view, &job->page)) return onv_fail_memory(job->err);
     onv_compared row = {
         .fields = {onv_arena_printf(kept.arena, "%s", onv_view_file(view)),
                    onv_page_count(&kept, view->live.timeline.steps.count),
@@ -28,20 +27,18 @@ onv_status onv_compare(const onv_report_job *job, const onv_page *page)
         row.fields[row.count++] =
             onv_arena_printf(kept.arena, "%llu", (unsigned long long)needs->total.high);
     }
-    if (kept.arena->failed || !onv_vec_push(&state->compared, row))
-        return onv_fail_memory(job->err);
-    return ONV_OK;
+    bool is_kept = !kept.arena->failed && onv_vec_push(&job->compared, row);
+    return is_kept ? ONV_OK : onv_fail_memory(job->err);
 }
 
-static void write_models(const onv_report_state *state, const onv_page *page)
+static void write_models(const onv_report_job *job)
 {
-    onv_page_line(page);
-    onv_page_title(page, "Side by side");
+    onv_page_line(&job->page);
+    onv_page_title(&job->page, "Side by side");
     onv_table table = onv_table_of("12* model", "> nodes", "> MACs", "> weights", ">12 peak");
-    for (size_t i = 0; i < state->compared.count; i++) {
-        onv_table_add_all(&table, state->compared.at[i].fields, ONV_COMPARED_CELLS);
-    }
-    onv_table_finish(&table, page);
+    for (size_t i = 0; i < job->compared.count; i++)
+        onv_table_add_all(&table, job->compared.at[i].fields, ONV_COMPARED_CELLS);
+    onv_table_finish(&table, &job->page);
 }
 
 /* --- The runtimes ------------------------------------------------------------------------------ */
@@ -72,21 +69,22 @@ static uint64_t needed(const onv_compared *row, size_t r)
     return strtoull(row->fields[ONV_COMPARED_CELLS + 2 * r + 1], NULL, 10);
 }
 
-static void write_runtimes(const onv_report_state *state, const onv_page *page)
+static void write_runtimes(const onv_report_job *job)
 {
-    const onv_compared *first = &state->compared.at[0];
+    const onv_page *page = &job->page;
+    const onv_compared *first = &job->compared.at[0];
     size_t n = (first->count - ONV_COMPARED_CELLS) / 2;
     bool are_same = n > 0;
-    for (size_t i = 1; i < state->compared.count; i++)
-        are_same = are_same && state->compared.at[i].count == first->count;
+    for (size_t i = 1; i < job->compared.count; i++)
+        are_same = are_same && job->compared.at[i].count == first->count;
     if (!are_same) return;
     onv_page_line(page);
     onv_table table = onv_table_of("12* needs up to");
     for (size_t r = 0; r < n; r++)
         onv_table_column(&table,
                          onv_page_print(page, "> %s", first->fields[ONV_COMPARED_CELLS + 2 * r]));
-    for (size_t i = 0; i < state->compared.count; i++) {
-        const onv_compared *row = &state->compared.at[i];
+    for (size_t i = 0; i < job->compared.count; i++) {
+        const onv_compared *row = &job->compared.at[i];
         onv_table_add(&table, row->fields[0]);
         for (size_t r = 0; r < n; r++) onv_table_add(&table, onv_page_bytes(page, needed(row, r)));
         if (i == 0) continue;
@@ -97,10 +95,10 @@ static void write_runtimes(const onv_report_state *state, const onv_page *page)
     onv_table_finish(&table, page);
 }
 
-void onv_write_comparison(const onv_report_state *state, const onv_page *page)
+void onv_write_comparison(const onv_report_job *job)
 {
-    write_models(state, page);
-    write_runtimes(state, page);
+    write_models(job);
+    write_runtimes(job);
 }
 
 /* --- What grew since a baseline ------------------------------------------------------------------ */

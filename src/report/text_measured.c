@@ -188,16 +188,16 @@ void onv_write_measured(const onv_view *view, const onv_page *page)
 
 /* --- By itself --------------------------------------------------------------------------------- */
 
-onv_status onv_format_measured_write(const onv_report_job *job)
+onv_status onv_format_measured_write(onv_report_job *job)
 {
     const onv_view *view = job->views[0];
-    const onv_page page = onv_report_page(job);
+    const onv_page *page = &job->page;
     if (job->count != 1 || view->measured.n_figures == 0)
         return onv_fail(job->err, ONV_ERR_USAGE,
                         "a comparison is of one model and of what was measured: set "
                         "onv_options.snapshot or onv_options.measured");
-    if (onv_page_is_markdown(&page)) onv_write_text(job->out, "### ");
-    onv_write_title(view, &page);
-    onv_write_measured(view, &page);
+    if (onv_page_is_markdown(page)) onv_write_text(job->out, "### ");
+    onv_write_title(view, page);
+    onv_write_measured(view, page);
     return ONV_OK;
 }

@@ -185,7 +185,7 @@ static void write_together_fits(const onv_report_job *job, const onv_page *page)
     const onv_view *view = job->views[0];
     for (size_t i = 0; i < view->n_devices; i++) {
         const onv_device_fit *device = &view->devices[i];
-        const onv_together_info *info = job->options->together;
+        const onv_together_info *info = job->options.together;
         onv_page_item(page);
         onv_write_format(
             page->out, "%s they %s %s.\n", info->is_sequential ? "One after the other" : "Together",
@@ -194,9 +194,10 @@ static void write_together_fits(const onv_report_job *job, const onv_page *page)
     }
 }
 
-void onv_write_together(const onv_report_job *job, const onv_page *page)
+void onv_write_together(const onv_report_job *job)
 {
-    const onv_together_info *info = job->options->together;
+    const onv_page *page = &job->page;
+    const onv_together_info *info = job->options.together;
     onv_page_title(page, "Together, sessions of ONNX Runtime in one process");
     onv_table table = onv_table_of(ONV_FACTS);
     onv_table_row(&table, "sessions",

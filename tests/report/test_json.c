@@ -245,7 +245,7 @@ TEST(the_writer_is_always_valid)
     onv_writer out;
     onv_json json;
     onv_writer_init(&out, capture_write, &caught);
-    onv_json_init(&json, &out);
+    onv_json_init(&json, &out, NULL);
     onv_json_open(&json, '{', ONV_JSON_LINES);
     onv_json_put_u64(&json, "largest", UINT64_MAX);
     onv_json_put_string(&json, "bytes", "a\xff\xc0\xaf\xed\xa0\x80z");
@@ -257,7 +257,6 @@ TEST(the_writer_is_always_valid)
     onv_json_close(&json);
     onv_json_close(&json);
     assert_int_equal(onv_writer_finish(&out, NULL), ONV_OK);
-    assert_false(json.out_of_memory);
     assert_string_equal(caught.text,
                         "{\n  \"largest\": 18446744073709551615,\n"
                         "  \"bytes\": \"a\\\\xff\\\\xc0\\\\xaf\\\\xed\\\\xa0\\\\x80z\",\n"
