@@ -46,6 +46,12 @@ static bool slides_windows(const onv_node *node)
                       ONV_OP_FusedConv);
 }
 
+/* So do factors of axes, in the batch, too. */
+static bool multiplies_axes(const onv_node *node)
+{
+    return ONV_IS_ANY(node, ONV_OP_Resize, ONV_OP_Upsample, ONV_OP_Tile);
+}
+
 /* Inputs, and elements of them, that a dim is looked for in. */
 enum { MOST_CARRIERS = 64 };
 
@@ -53,7 +59,7 @@ enum { MOST_CARRIERS = 64 };
 static bool is_carried(const onv_edit *e, const onv_node *node, onv_dim dim, int axis)
 {
     if (onv_dim_is_const(dim)) return true;
-    if (axis >= 2 && slides_windows(node)) return false;
+    if (multiplies_axes(node) || (axis >= 2 && slides_windows(node))) return false;
     for (uint32_t k = 0; k < node->n_inputs && k < MOST_CARRIERS && onv_dim_is_known(dim); k++) {
         if (!onv_is_value(node->inputs[k])) continue;
         const onv_edit_value *in = &e->values.at[node->inputs[k].index];

@@ -396,6 +396,16 @@ TEST(a_size_with_a_name_hides_the_others)
                "[?, ?]");
 }
 
+/* As ONNX's own shape inference has it: a factor, 1 too, makes a size with a name one without. */
+TEST(a_factor_of_an_axis_hides_its_name)
+{
+    check_seen("in x f32[b,3,h,8]; ints n 1,1,2,2; Cast n -> s to=1; Resize x,-,s -> y; out y f32",
+               "[?, 3, ?, 16]");
+    check_seen("in x f32[b,3,h,8]; ints n 1,1,1,2; Tile x,n -> y; out y f32", "[?, 3, ?, 16]");
+    check_seen("in x f32[b,3,h,8]; ints n 0,0,1,1,0,0,1,1; Pad x,n -> y; out y f32",
+               "[b, 3, ?, 10]");
+}
+
 /* Files after ONNX Runtime's quantizers call the batch of each layer by another name. */
 TEST(a_name_that_the_file_declares_is_kept)
 {
