@@ -26,7 +26,7 @@ enum { NODE_NAME = 3 };
 /* What is looked at or copied at a time where it may be long; a tag and a number behind it. */
 enum { ONV_PIECE_BYTES = 16 << 10, ONV_HEAD_BYTES = 2 * ONV_VARINT_MOST_BYTES };
 
-/* protobuf-c counts in int. */
+/* Spans of the skeleton count in 32 bits, and lengths of its texts in int. */
 enum { MOST_SKELETON_BYTES = INT_MAX - (1 << 20) };
 
 /* --- Writing ----------------------------------------------------------------------------------- */

@@ -162,6 +162,21 @@ TEST(elements_in_pieces)
     one_tensor_done(&o);
 }
 
+/* Writers may fill up a tag; readers of protobuf take it. */
+TEST(tags_longer_than_they_need_to_be)
+{
+    static const unsigned char dims_of_3[] = {T_DIMS << 3 | 0x80, 0, 3};
+    static const unsigned char is_double[] = {T_DTYPE << 3 | 0x80, 0, ONV_DOUBLE};
+    msg *tensor = m_new();
+    m_append(tensor, dims_of_3, sizeof dims_of_3);
+    m_append(tensor, is_double, sizeof is_double);
+    m_text(tensor, T_NAME, "t");
+    one_tensor o = one_tensor_model(tensor);
+    one_tensor_read(&o);
+    assert_int_equal(o.model.values.at[0].tensor->bytes, 24);
+    one_tensor_done(&o);
+}
+
 TEST(raw_data_goes_first)
 {
     msg *tensor = tensor_of(ONV_INT64, 1);
