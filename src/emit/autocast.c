@@ -27,7 +27,10 @@ uint32_t onv_amp_low(onv_emitter *e, uint32_t x)
                    ? cached
                    : onv_emit_reshape(e, cached, t.rank, t.dims);
     }
+    bool before = e->has_no_grad;
+    e->has_no_grad &= !is_kept; /* later reads of a cast that is kept have gradients */
     uint32_t low = onv_emit_cast(e, x, (uint8_t)e->amp);
+    e->has_no_grad = before;
     if (!is_kept || e->status != ONV_OK) return low;
     if (!onv_vec_push(&e->cast_parameters, t.storage)) onv_emit_fail_memory(e);
     e->low_precision.at[t.storage] = low;

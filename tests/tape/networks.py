@@ -576,3 +576,17 @@ class PooledPart(nn.Module):
 
     def forward(s, x):
         return F.max_pool2d((x * s.w)[..., :64].permute(0, 3, 1, 2), 2)
+
+
+@net("fixed_point", lambda b: (torch.rand(b, 256, 256),))
+class FixedPoint(nn.Module):
+    """Autocast casts a weight first where nothing has gradients, and reads that cast where all have."""
+
+    def __init__(s, d=256):
+        super().__init__()
+        s.l = nn.Linear(d, d)
+
+    def forward(s, x):
+        with torch.no_grad():
+            z = torch.tanh(s.l(x))
+        return torch.tanh(s.l(z) + x)
