@@ -114,9 +114,11 @@ static const onv_aten_op *find_base(const char *base, size_t length, const char 
 
 const onv_aten_op *onv_aten_find(const char *op_name, bool *in_place)
 {
-    static const char prefix[] = "aten.";
+    static const char *const libraries[] = {"aten.", "transformers."};
     *in_place = false;
-    if (strncmp(op_name, prefix, sizeof prefix - 1) == 0) op_name += sizeof prefix - 1;
+    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++)
+        if (strncmp(op_name, libraries[i], strlen(libraries[i])) == 0)
+            op_name += strlen(libraries[i]);
     const char *dot = strchr(op_name, '.');
     size_t length = dot != NULL ? (size_t)(dot - op_name) : strlen(op_name);
     const char *overload = dot != NULL ? dot + 1 : "";

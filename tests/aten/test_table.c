@@ -244,6 +244,8 @@ TEST(finds_overloads)
     assert_string_equal(onv_aten_find("aten.leaky_relu_.default", &in_place)->name, "leaky_relu_");
     assert_true(in_place);
     assert_string_equal(onv_aten_find("aten.__and__.Tensor", &in_place)->name, "__and__");
+    assert_string_equal(onv_aten_find("transformers.grouped_mm_fallback.default", &in_place)->name,
+                        "grouped_mm_fallback");
     assert_false(in_place);
     assert_null(onv_aten_find("aten.no_such_operator.default", &in_place));
     assert_null(onv_aten_find("aten.conv.default", &in_place)); /* a row, but of no operator */
