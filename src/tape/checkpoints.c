@@ -60,7 +60,9 @@ static run run_of(const onv_tape *t, const onv_program_call *call)
 {
     const char *at = find_word(call->trace);
     run r = {.module = UINT32_MAX};
-    if (at == NULL) return r;
+    /* In a recording the function has lines of its own: what the line itself makes of its results is not inside. */
+    if (at == NULL || (onv_program_is_recorded(t->program) && strstr(at, "\n  File ") == NULL))
+        return r;
     r.trace = call->trace;
     r.length = (size_t)(at - call->trace) + strcspn(at, "\n");
     r.module = onv_tape_module_of(t, call, at, true);

@@ -3,6 +3,7 @@
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
 
 NETWORKS = {}
 
@@ -590,3 +591,22 @@ class FixedPoint(nn.Module):
         with torch.no_grad():
             z = torch.tanh(s.l(x))
         return torch.tanh(s.l(z) + x)
+
+
+@net("checkpointed_chunks", lambda b: (torch.rand(b, 1024, 64),))
+class CheckpointedChunks(nn.Module):
+    """A loop runs one function inside a checkpoint again and again, and the line adds what it gives."""
+
+    def __init__(s, d=64):
+        super().__init__()
+        s.l = nn.Linear(d, 1024)
+        s.o = nn.Linear(d, 4)
+
+    def part(s, h):
+        return torch.log_softmax(s.l(h), -1).mean((0, 1))
+
+    def forward(s, x):
+        total = s.o(x).mean()
+        for h in x.chunk(8, 1):
+            total = total + checkpoint(s.part, h, use_reentrant=False)
+        return total

@@ -145,6 +145,8 @@ TEST(checkpoints_run_again)
         assert_false(warns(evidence[i], "checkpointed-calls"));
         assert_false(warns(evidence[i], "recorded-kept"));
     }
+    /* A loop on one line, which adds what each run of the function gives. */
+    takes("tape/programs/checkpointed_chunks.recorded", "mse", 8288292);
 }
 
 /* Indexing leaves out slices of everything, so that gradients of its parts are summed in place. */
