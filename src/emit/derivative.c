@@ -6,6 +6,7 @@
  *     x X I   like the input that the gradient is of: in its dtype, a mask of bytes, int64
  *     w       like that input in the result's dtype
  *     c C     casts of the result's gradient and of the input, where their dtypes differ
+ *     R       C of a reduction, whose kernels read 16 bits where the result is float32 (make_reduction_from_out_ty())
  *     y Y     like the other input: in its dtype, a mask of bytes
  *     f m i   like the result: in its dtype, a mask of bytes, int64
  *     s       a single number in the result's dtype
@@ -61,6 +62,11 @@ static uint64_t bytes_of(char letter, const operands *o)
     case 'w': return in_dtype_of_result(o);
     case 'C': return o->self.dtype != o->result.dtype ? in_dtype_of_result(o) : 0;
     case 'c': return o->self.dtype != o->result.dtype ? o->self.bytes : 0;
+    case 'R': {
+        bool reads_low =
+            onv_dtype_bits((onv_dtype)o->self.dtype) == 16 && o->result.dtype == ONV_FLOAT;
+        return reads_low ? 0 : bytes_of('C', o);
+    }
     case 'y': return o->other.bytes;
     case 'Y': return o->other.elems;
     case 'f': return o->result.bytes;

@@ -44,6 +44,25 @@ static void add_smooth_part(onv_tape *t, uint32_t log_probs, uint32_t result)
     onv_tape_set(t, result, loss);
 }
 
+/* cross_entropy_loss_prob_target: -(log_probs * target).sum() / n, of targets that are smoothed before. */
+static void emit_of_probabilities(onv_tape *t, const onv_program_call *c, uint32_t log_probs,
+                                  uint32_t targets)
+{
+    onv_shape all = onv_tape_broadcast(t, log_probs, targets), result;
+    if (!onv_tape_shape(t, onv_call_result(c, 0), &result)) return;
+    if (onv_call_real(c, "label_smoothing", 0) > 0) {
+        targets = onv_tape_step(t, ONV_ATEN_mul, targets, ONV_NO_TENSOR, 0, &all);
+        targets = onv_tape_step(t, ONV_ATEN_add, targets, ONV_NO_TENSOR, 0, &all);
+    }
+    unsigned saves = ONV_SAVE_B | (onv_tensor_needs_grad(&t->emit, targets) ? ONV_SAVE_A : 0);
+    uint32_t loss = onv_tape_step(t, ONV_ATEN_mul, log_probs, targets, saves, &all);
+    loss = onv_tape_step(t, ONV_ATEN_sum, loss, ONV_NO_TENSOR, 0, &result);
+    loss = onv_tape_step(t, ONV_ATEN_neg, loss, ONV_NO_TENSOR, 0, &result);
+    if (onv_call_int(t, c, "reduction", 1) == 1)
+        loss = onv_tape_step(t, ONV_ATEN_div, loss, ONV_NO_TENSOR, 0, &result);
+    onv_tape_set(t, onv_call_result(c, 0), loss);
+}
+
 void onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0);
@@ -51,6 +70,10 @@ void onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c)
     uint32_t logits = onv_tape_operand_of(t, 0), targets = onv_tape_operand_of(t, 1);
     if (logits == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     uint32_t log_probs = onv_emit_log_probs(&t->emit, logits);
+    if (onv_dtype_is_float((onv_dtype)onv_tensor_at(&t->emit, targets).dtype)) {
+        emit_of_probabilities(t, c, log_probs, targets);
+        return;
+    }
     emit_nll(t, log_probs, targets, onv_tape_operand_of(t, 2), result);
     if (onv_call_real(c, "label_smoothing", 0) > 0) add_smooth_part(t, log_probs, result);
 }
@@ -77,7 +100,11 @@ void onv_tape_loss(onv_tape *t, const onv_program_call *c)
         if (is_weighted) made->forward_temp_bytes = 2 * x.bytes;
         return;
     }
-    made->forward_temp_bytes = onv_u64_times(x.bytes, is_weighted ? 3 : is_logits ? 2 : 1);
+    unsigned n_temps = is_weighted                                   ? 3
+                       : is_logits                                   ? 2
+                       : made->aten == ONV_ATEN_binary_cross_entropy ? 0
+                                                                     : 1;
+    made->forward_temp_bytes = onv_u64_times(x.bytes, n_temps);
     bool is_apart = is_logits || made->aten == ONV_ATEN_huber_loss || made->aten == ONV_ATEN_dist ||
                     made->aten == ONV_ATEN_dist_l1;
     if (!is_apart && !t->emit.options->on_cpu)

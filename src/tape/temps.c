@@ -27,14 +27,16 @@ enum { MAX_ROWS_APART = 25 };
 /* _euclidean_dist: each side with its squared norms and ones behind it. _euclidean_dist_backward: grad / result, its sums, and for
  * each side a product of both kinds, all to the end of one expression. _cdist_backward: every difference of two elements, then
  * their sums; for the second side of copies of gradient and result with their dims swapped. */
-static void add_distances(onv_tape *t, onv_aten_id id, onv_eager_op *op)
+static void add_distances(onv_tape *t, const onv_program_call *c, onv_eager_op *op)
 {
     onv_eager_tensor x = onv_tensor_at(&t->emit, op->in[0].tensor),
                      y = onv_tensor_at(&t->emit, op->in[1].tensor),
                      out = onv_tensor_at(&t->emit, op->out[0]);
     if (x.rank < 2 || y.rank != x.rank) return;
+    onv_aten_id id = onv_aten_id_of(t->row);
     bool is_small = x.dims[x.rank - 2] <= MAX_ROWS_APART && y.dims[y.rank - 2] <= MAX_ROWS_APART;
-    if (id == ONV_ATEN__cdist_forward || (id == ONV_ATEN_cdist && is_small)) {
+    bool is_product = onv_call_real(c, "p", 2) == 2 && !is_small;
+    if (id == ONV_ATEN__cdist_forward || (id == ONV_ATEN_cdist && !is_product)) {
         uint64_t swapped = onv_tensor_needs_grad(&t->emit, op->in[1].tensor) ? 2 : 0;
         add_temps(op, 0,
                   onv_u64_plus(onv_u64_times((uint64_t)x.dims[x.rank - 1], out.bytes),
@@ -53,14 +55,49 @@ static void add_distances(onv_tape *t, onv_aten_id id, onv_eager_op *op)
 
 enum { PLACE = sizeof(int64_t) };
 
-/* Of places up to the largest one, each with an int64. Tiles: compute capability 8.0, 8.6 and 9.0. */
+/* Of keys, each with an int64. Tiles: compute capability 8.0 and 8.6, of keys of int64, and 9.0. */
+static uint64_t pairs_bytes(const onv_tape *t, uint64_t n, uint64_t key, uint64_t passes)
+{
+    enum { SINGLE = 2304 };
+    onv_cub_sort sort = {n, key, PLACE, PLACE, passes, 3840, SINGLE};
+    if (t->emit.options->cuda.compute_capability >= 90)
+        sort.tile = key == 1 ? 3456 : key == 2 ? 5632 : key == 4 ? 5376 : 4608;
+    return onv_cub_sort_bytes(&sort);
+}
+
+/* Of places up to the largest one. */
 static uint64_t sort_bytes(const onv_tape *t, uint64_t n, uint64_t largest)
 {
-    enum { SINGLE = 2304, BITS = 8 };
-    onv_cub_sort sort = {n, PLACE, PLACE, PLACE, 1, 3840, SINGLE};
-    if (t->emit.options->cuda.compute_capability >= 90) sort.tile = 4608;
-    while (sort.passes < PLACE && largest >> (BITS * sort.passes) > 0) sort.passes++;
-    return onv_cub_sort_bytes(&sort);
+    enum { BITS = 8 };
+    uint64_t passes = 1;
+    while (passes < PLACE && largest >> (BITS * passes) > 0) passes++;
+    return pairs_bytes(t, n, PLACE, passes);
+}
+
+/* sort, in segments of n: places of one; beyond 4,096 the sorts of cub, of each segment on its own, of all of them by place and
+ * segment, or of many at once, for which what does not follow itself in memory is copied, as are its results. */
+static void add_sort(onv_tape *t, const onv_program_call *c, onv_eager_op *op)
+{
+    enum { FEW = 4096, MANY = 1000000, SEGMENTS = 128 };
+    onv_eager_tensor x = onv_tensor_at(&t->emit, op->in[0].tensor);
+    bool is_flat = onv_aten_as(t->row) == ONV_ATEN_median;
+    int64_t dim = onv_call_int(t, c, "dim", -1), at = dim < 0 ? dim + x.rank : dim;
+    if (x.elems == 0 || (!is_flat && (at < 0 || at >= x.rank))) return;
+    uint64_t n = is_flat ? x.elems : (uint64_t)x.dims[at], all = x.elems, key = x.bytes / all;
+    uint64_t passes = x.dtype == ONV_BOOL ? 1 : key, pair = key + PLACE, bytes;
+    if (n <= FEW)
+        bytes = PLACE * n;
+    else if (n == all || n >= MANY)
+        bytes = onv_u64_plus(onv_u64_times(n, PLACE), pairs_bytes(t, n, key, passes));
+    else if (all / n < SEGMENTS)
+        bytes = onv_u64_plus(onv_u64_times(all, pair + PLACE), pairs_bytes(t, all, key, passes));
+    else
+        bytes = onv_u64_times(all, pair + PLACE);
+    if (!is_flat && n > FEW && x.strides[at] != 1)
+        bytes = onv_u64_plus(bytes, onv_u64_times(all, key + pair));
+    bool gives_places = onv_aten_id_of(t->row) == ONV_ATEN_argsort;
+    uint64_t dropped = is_flat ? pair : gives_places ? key : 0;
+    add_temps(op, onv_u64_plus(bytes, onv_u64_times(all, dropped)), 0);
 }
 
 /* embedding_dense_backward: of many places it sorts them, and adds up rows of the same place by tens before it adds up those sums. */
@@ -177,9 +214,10 @@ void onv_tape_more_temps(onv_tape *t, const onv_program_call *c)
     onv_eager_op *made = onv_tape_op_by_row(t, c);
     if (made == NULL) return;
     if (onv_aten_as(t->row) == ONV_ATEN_scatter_reduce && made->n_in > 0) add_reduction(t, c, made);
-    if (onv_aten_as(t->row) == ONV_ATEN_cdist && made->n_in > 1)
-        add_distances(t, onv_aten_id_of(t->row), made);
+    if (onv_aten_as(t->row) == ONV_ATEN_cdist && made->n_in > 1) add_distances(t, c, made);
     if (onv_aten_as(t->row) == ONV_ATEN_embedding && made->n_in > 1) add_lookups(t, made);
+    bool sorts = onv_aten_as(t->row) == ONV_ATEN_sort || onv_aten_as(t->row) == ONV_ATEN_median;
+    if (sorts && made->n_in > 0) add_sort(t, c, made);
 }
 
 /* Keeps its input, and the LU decomposition of that with pivots of int32. linalg_det_backward makes a diagonal matrix of the
