@@ -11,7 +11,7 @@
 #include "report/format.h"
 #include "report/json.h"
 #include "report/modules.h"
-#include "report/text.h"
+#include "report/sections.h"
 #include "report/value.h"
 
 typedef struct onv_diff_row {

@@ -5,7 +5,7 @@
 
 #include "base/fail.h"
 #include "report/quoted.h"
-#include "report/text.h"
+#include "report/sections.h"
 
 /* --- Names ------------------------------------------------------------------------------------- */
 

@@ -9,8 +9,7 @@
 #include "program/archive.h"
 #include "report/clean.h"
 #include "report/embedded.h"
-#include "report/json_parts.h"
-#include "report/text.h"
+#include "report/sections.h"
 #include "report/viewers.h"
 
 enum { NAME_COLUMNS = 80 };
@@ -72,7 +71,7 @@ static onv_status put_text(const onv_report_job *job, const onv_view *view)
     onv_writer_init(&text, put_escaped, job->out);
     onv_write_text(job->out, "<pre>");
     const onv_page plain = onv_page_make(&text, job->arena, &options);
-    onv_write_view(view, &plain, &options);
+    onv_write_view(view, &plain, options.top);
     onv_status status = onv_writer_finish(&text, job->err);
     onv_write_text(job->out, "</pre>\n");
     return status;

@@ -1,13 +1,9 @@
 /* The JSON report: one function per part, all of it streamed. */
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/fail.h"
 #include "ir/notes.h"
-#include "report/format.h"
-#include "report/json.h"
-#include "report/json_parts.h"
-#include "report/value.h"
+#include "report/sections.h"
 
 static void write_dims(onv_json *json, const onv_view *view, onv_value_id id)
 {
@@ -274,97 +270,6 @@ static void write_order(onv_json *json, const onv_view *view)
     if (order->has_bound) ONV_JSON_FIELDS(json, order, lower_bound_bytes, proven);
 }
 
-/* Every runtime that is judged must fit, at the upper end of the estimates. */
-void onv_json_write_fit_of(onv_json *json, const onv_fit *fit, const onv_fit_of *of)
-{
-    bool is_dim = fit->max_dim != NULL;
-    onv_json_put_bool(json, "fits", of->fits);
-    if (of->fits_by_release) onv_json_put_bool(json, "fits_by_release", true);
-    if (!fit->has_max_batch) return;
-    onv_json_put_u64(json, is_dim ? "max_size" : "max_batch", (uint64_t)of->max_batch);
-    if (of->max_batch_by_release > of->max_batch)
-        onv_json_put_u64(json, is_dim ? "max_size_by_release" : "max_batch_by_release",
-                         (uint64_t)of->max_batch_by_release);
-}
-
-/* Samples of `nanoseconds`, in a second. */
-static void put_rate(onv_json *json, const char *key, uint64_t samples, uint64_t nanoseconds)
-{
-    const uint64_t giga = 1000000000;
-    uint64_t scaled;
-    if (!onv_u64_mul(samples, giga, &scaled)) scaled = UINT64_MAX;
-    onv_json_put_ratio(json, key, scaled, nanoseconds);
-}
-
-static void write_best(onv_json *json, const onv_fit_best *best)
-{
-    onv_json_put_string(json, "objective", best->objective);
-    onv_json_put_u64(json, "batch", (uint64_t)best->batch);
-    if (best->plan[0] != '\0') onv_json_put_string(json, "plan", best->plan);
-    if (best->id[0] != '\0') onv_json_put_string(json, "id", best->id);
-    if (best->batch > 0) onv_json_put_u64(json, "high_bytes", best->total_bytes);
-    onv_json_put_time(json, &best->time, false);
-    if (!onv_time_is_known(&best->time)) return;
-    ONV_JSON_PART(json, "samples_per_second", INLINE) {
-        put_rate(json, "low", best->samples, best->time.all.high);
-        put_rate(json, "high", best->samples, best->time.all.low);
-    }
-}
-
-static void write_device(onv_json *json, const onv_view *view, const onv_answer_device *device)
-{
-    const onv_answer *answer = &view->answer;
-    const onv_fit *fit = device->fit;
-    if (device->name != NULL) onv_json_put_string(json, "device", device->name);
-    ONV_JSON_FIELDS(json, fit, budget_bytes, margin_percent, usable_bytes);
-    if (fit->max_dim != NULL) onv_json_put_string(json, "max_dim", fit->max_dim);
-    onv_json_put_total(json, device->totals[device->largest]);
-    onv_json_write_fit_of(json, fit, &fit->all);
-    if (fit->best.objective != NULL)
-        ONV_JSON_PART(json, "best", INLINE) write_best(json, &fit->best);
-    ONV_JSON_PART(json, "runtimes", LINES)
-        for (uint32_t i = 0; i < answer->n_rows; i++)
-            ONV_JSON_PART(json, answer->rows[i].runtime, INLINE) {
-                onv_json_put_total(json, device->totals[i]);
-                onv_json_write_fit_of(json, fit, onv_answer_fit_of(answer, device, i));
-            }
-}
-
-/* "fit" is the first device, "fits" lists all. */
-static void write_fit(onv_json *json, const onv_view *view)
-{
-    const onv_answer *answer = &view->answer;
-    if (answer->n_devices == 0) return;
-    ONV_JSON_PART(json, "fit", LINES) write_device(json, view, &answer->devices[0]);
-    if (answer->n_devices < 2) return;
-    ONV_JSON_ROWS(json, "fits", i, answer->n_devices, LINES)
-        write_device(json, view, &answer->devices[i]);
-}
-
-static void write_gate(onv_json *json, const onv_view *view)
-{
-    const onv_gate *gate = &view->gate;
-    ONV_JSON_FIELDS(json, gate, baseline, other_bindings, exceeds);
-    if (gate->has_most) onv_json_put_ratio(json, "max_growth", gate->most_basis_points, 10000);
-    ONV_JSON_LIST(json, "figures", LINES)
-        for (uint32_t i = 0; i < gate->n_rows; i++)
-            ONV_JSON_OBJECT(json, &gate->rows[i], what, before_bytes, after_bytes, exceeds);
-}
-
-static void write_diagnostics(onv_json *json, const onv_view *view)
-{
-    const onv_model *model = &view->model;
-    ONV_JSON_ROWS(json, "diagnostics", i, model->diags.count, INLINE) {
-        const onv_diag *diag = &model->diags.at[i];
-        onv_json_put_string(json, "severity", diag->severity == ONV_WARNING ? "warning" : "note");
-        onv_json_put_string(json, "code", diag->code);
-        onv_json_put_string(json, "node", diag->node != NULL ? diag->node : "");
-        onv_json_put_string(json, "message", diag->message);
-    }
-    if (model->dropped_diags > 0)
-        onv_json_put_u64(json, "diagnostics_dropped", model->dropped_diags);
-}
-
 /* The object of a model. */
 static void write_model_object(onv_json *json, const onv_view *view)
 {
@@ -389,9 +294,9 @@ static void write_model_object(onv_json *json, const onv_view *view)
         ONV_JSON_OBJECT(json, &view->best_order, peak_bytes, lower_bound_bytes, proven);
     }
     onv_json_write_runtimes(json, view);
-    write_fit(json, view);
+    onv_json_write_fit(json, view);
     if (view->gate.baseline != NULL)
-        ONV_JSON_PART(json, "growth", LINES) write_gate(json, view);
+        ONV_JSON_PART(json, "growth", LINES) onv_json_write_gate(json, view);
     onv_json_write_sessions(json, view);
     if (onv_view_trains(view))
         ONV_JSON_PART(json, "training", LINES) onv_json_write_training(json, view);
@@ -400,7 +305,7 @@ static void write_model_object(onv_json *json, const onv_view *view)
     if (view->replays.kind != NULL)
         ONV_JSON_PART(json, "replay", LINES) onv_json_write_replays(json, view);
     onv_json_write_timelines(json, view, view);
-    write_diagnostics(json, view);
+    onv_json_write_diagnostics(json, view);
 }
 
 static void open_document(onv_json *json)

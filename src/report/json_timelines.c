@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/strings.h"
-#include "report/json_parts.h"
 #include "report/modules.h"
+#include "report/sections.h"
 
 enum { NONE = -1 };
 

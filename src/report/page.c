@@ -15,6 +15,7 @@ onv_page onv_page_make(onv_writer *out, onv_arena *arena, const onv_report_optio
         .arena = arena,
         .width = width,
         .color = options->color,
+        .verbose = options->verbosity > 0,
         .mode = options->unicode ? ONV_CLEAN_UNICODE : ONV_CLEAN_ASCII,
     };
 }

@@ -28,6 +28,7 @@ typedef struct onv_page {
     onv_arena *arena; /* for text; failure is sticky and the report looks at it once, at its end */
     unsigned width;
     bool color;
+    bool verbose;        /* all that there is, not the most important alone */
     onv_clean_mode mode; /* not ONV_CLEAN_CELL */
 } onv_page;
 

@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 #include "report/clean.h"
-#include "report/json_parts.h"
+#include "report/sections.h"
 #include "report/units.h"
 
 void onv_json_put_segments(onv_json *json, const onv_training_plan *plan, bool are_places)

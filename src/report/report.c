@@ -74,8 +74,10 @@ onv_status onv_report_start(onv_report_job *job, onv_format format, size_t expec
     if (job->format == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "there is no report format %d", (int)format);
     job->page = onv_page_make(job->out, job->arena, options);
-    if (job->format->is_markdown) job->page.mode = ONV_CLEAN_MARKDOWN;
-    job->page.color &= !job->format->is_markdown;
+    if (job->format->is_markdown) {
+        job->page.mode = ONV_CLEAN_MARKDOWN;
+        job->page.color = job->page.verbose = false;
+    }
     return ONV_OK;
 }
 

@@ -2,8 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "program/view.h"
-#include "report/text.h"
+#include "report/sections.h"
 
 enum {
     BAR_COLUMNS = 8,
@@ -180,23 +181,21 @@ static void add_peak_row(onv_table *table, const onv_view *view, const onv_page 
 }
 
 /* How many rows are worth showing: large ones, a few in any case, and never all but one. */
-static uint32_t count_shown(const onv_footprint *footprint, uint64_t whole, bool verbose)
+static uint32_t count_shown(const onv_footprint *footprint, uint64_t whole)
 {
     uint32_t n = footprint->n_peak_set, shown = 0;
-    if (verbose) return n;
     while (shown < n && shown < PEAK_ROWS &&
            (shown < 3 || footprint->peak_set[shown].size >= whole / LEAST_SHARE))
         shown++;
     return shown + 1 == n ? n : shown;
 }
 
-static void write_peak(const onv_view *view, const onv_page *page, const onv_footprint *footprint,
-                       bool verbose)
+static void write_peak(const onv_view *view, const onv_page *page, const onv_footprint *footprint)
 {
     bool in_units = footprint->measure == ONV_MEASURE_UNITS;
     uint64_t whole = in_units ? footprint->peak.units : footprint->peak.fixed;
     write_peak_title(view, page, footprint);
-    uint32_t shown = count_shown(footprint, whole, verbose);
+    uint32_t shown = page->verbose ? footprint->n_peak_set : count_shown(footprint, whole);
     onv_table table = onv_table_of(">", ">", "#", "~", "12", "12*");
     uint64_t rest = whole;
     for (uint32_t i = 0; i < shown; i++) {
@@ -330,8 +329,8 @@ static void write_quiet(const onv_view *view, const onv_page *page)
     onv_write_growth_verdict(view, page);
     onv_write_replay_verdict(view, page);
     onv_write_text(page->out, "\n");
-    onv_write_advice(view, page, false);
-    onv_write_requests(view, page, false);
+    onv_write_advice(view, page);
+    onv_write_requests(view, page);
 }
 
 /* What a comment has room for: at most 25 lines. */
@@ -351,12 +350,11 @@ static void write_comment(const onv_view *view, const onv_page *page)
 }
 
 /* What the sizes of tensors decide. Of these a summary has what a pull request is about. */
-static void write_sizes(const onv_view *view, const onv_page *page,
-                        const onv_report_options *options, bool is_summary)
+static void write_sizes(const onv_view *view, const onv_page *page, unsigned top)
 {
+    bool is_summary = onv_page_is_markdown(page);
     onv_footprint footprint;
     if (!onv_footprint_make(&footprint, view, page)) return;
-    bool verbose = options->verbosity > 0;
     if (!is_summary) onv_page_line(page);
     write_memory(view, page, &footprint);
     onv_write_quantized(view, page);
@@ -366,7 +364,7 @@ static void write_sizes(const onv_view *view, const onv_page *page,
         footprint.measure == ONV_MEASURE_AT_LEAST && view->infer.free_dims.count > 0;
     if (footprint.n_peak_set > 0 && !is_arbitrary && !is_summary) {
         onv_page_line(page);
-        write_peak(view, page, &footprint, verbose);
+        write_peak(view, page, &footprint);
         onv_page_line(page);
         write_timeline(view, page, &footprint);
     }
@@ -374,29 +372,28 @@ static void write_sizes(const onv_view *view, const onv_page *page,
     onv_write_gate(view, page);
     onv_write_measured(view, page);
     if (!is_summary) {
-        onv_write_advice(view, page, verbose);
-        onv_write_replays(view, page, verbose);
-        write_largest(view, page, options->top == 0 ? 10 : options->top);
+        onv_write_advice(view, page);
+        onv_write_replays(view, page);
+        write_largest(view, page, top == 0 ? 10 : top);
         onv_write_global_savings(view, page);
     }
     onv_write_savings(view, page);
 }
 
-void onv_write_view(const onv_view *view, const onv_page *page, const onv_report_options *options)
+void onv_write_view(const onv_view *view, const onv_page *page, unsigned top)
 {
     bool is_summary = onv_page_is_markdown(page);
-    bool verbose = options->verbosity > 0 && !is_summary;
     if (is_summary) onv_write_text(page->out, "### ");
     onv_write_title(view, page);
     onv_write_answer(view, page);
-    onv_write_training(view, page, verbose);
+    onv_write_training(view, page);
     write_model(view, page);
     if (!is_summary) onv_write_open(view, page);
     if (view->example != NULL) onv_write_example_title(view->example, page);
     if (view->example != NULL) onv_write_answer(view->example, page);
-    write_sizes(onv_view_sized(view), page, options, is_summary);
-    if (!is_summary) onv_write_requests(view, page, verbose);
-    onv_write_notes(onv_view_sized(view), page, verbose);
+    write_sizes(onv_view_sized(view), page, top);
+    if (!is_summary) onv_write_requests(view, page);
+    onv_write_notes(onv_view_sized(view), page);
 }
 
 onv_status onv_format_text_add(onv_report_job *job)
@@ -411,7 +408,7 @@ onv_status onv_format_text_add(onv_report_job *job)
     if (is_quiet)
         write_comment(job->views[0], page);
     else
-        onv_write_view(job->views[0], page, &job->options);
+        onv_write_view(job->views[0], page, job->options.top);
     return job->expected > 1 && !is_markdown ? onv_compare(job) : ONV_OK;
 }
 

@@ -1,7 +1,7 @@
-/* The end of the text report: what is not exact, and the diagnostics. */
+/* The end of a report: what is not exact, and the diagnostics. */
 #include <string.h>
 
-#include "report/text.h"
+#include "report/sections.h"
 #include "runtime/loads.h"
 
 enum { MAX_DIAGS = 8 };
@@ -48,15 +48,15 @@ static void write_loading(const onv_view *view, const onv_page *page)
     }
 }
 
-static void write_diags(const onv_view *view, const onv_page *page, bool verbose, bool *has_heading)
+static void write_diags(const onv_view *view, const onv_page *page, bool *has_heading)
 {
     const onv_model *model = &view->model;
     uint64_t left_out = model->dropped_diags;
     size_t shown = 0;
     for (size_t i = 0; i < model->diags.count; i++) {
         const onv_diag *diag = &model->diags.at[i];
-        if (is_of_loading(diag) || (!verbose && diag->severity == ONV_NOTE)) continue;
-        if (!verbose && shown == MAX_DIAGS) {
+        if (is_of_loading(diag) || (!page->verbose && diag->severity == ONV_NOTE)) continue;
+        if (!page->verbose && shown == MAX_DIAGS) {
             left_out++;
             continue;
         }
@@ -72,7 +72,7 @@ static void write_diags(const onv_view *view, const onv_page *page, bool verbose
                    onv_page_print(page, "%s more", onv_label_count(left_out).text));
 }
 
-void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose)
+void onv_write_notes(const onv_view *view, const onv_page *page)
 {
     const onv_live *live = &view->live;
     const onv_infer_info *infer = &view->infer;
@@ -91,5 +91,21 @@ void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose)
                                   "sizes that depend on the data: %s; their upper bounds are "
                                   "counted",
                                   onv_label_count(live->bounded).text));
-    write_diags(view, page, verbose, &has_heading);
+    write_diags(view, page, &has_heading);
+}
+
+/* --- JSON -------------------------------------------------------------------------------------- */
+
+void onv_json_write_diagnostics(onv_json *json, const onv_view *view)
+{
+    const onv_model *model = &view->model;
+    ONV_JSON_ROWS(json, "diagnostics", i, model->diags.count, INLINE) {
+        const onv_diag *diag = &model->diags.at[i];
+        onv_json_put_string(json, "severity", diag->severity == ONV_WARNING ? "warning" : "note");
+        onv_json_put_string(json, "code", diag->code);
+        onv_json_put_string(json, "node", diag->node != NULL ? diag->node : "");
+        onv_json_put_string(json, "message", diag->message);
+    }
+    if (model->dropped_diags > 0)
+        onv_json_put_u64(json, "diagnostics_dropped", model->dropped_diags);
 }

@@ -1,7 +1,7 @@
-/* The answer: a line of the waterfall for each runtime that is judged, then whether it fits, and why. In one line with -q. */
+/* "answer": a line of the waterfall for each runtime that is judged, whether it fits, and why. In one line with -q. */
 #include <string.h>
 
-#include "report/text.h"
+#include "report/sections.h"
 
 /* What is missing: options that bind what is free. What else is unknown has no remedy here. */
 static const char *unsized_text(const onv_view *view, const onv_page *page)
@@ -90,7 +90,7 @@ void onv_write_answer(const onv_view *view, const onv_page *page)
                          answer->is_assumed ? " (assumed; --gpu NAME chooses)" : "");
     onv_page_line(page);
     write_waterfall(view, page);
-    onv_write_fit(answer, page);
+    onv_write_fit(view, page);
     write_warnings(answer, page);
     write_why(view, page);
 }
@@ -131,5 +131,92 @@ void onv_write_answer_line(const onv_view *view, const onv_page *page)
     if (answer->n_devices > 0 && answer->devices[0].fit->has_max_batch)
         onv_page_put(page, onv_sizes_text(view, page));
     write_plan(view, page);
-    onv_write_fit_line(answer, page);
+    onv_write_fit_line(view, page);
+}
+
+/* --- JSON -------------------------------------------------------------------------------------- */
+
+void onv_json_put_range(onv_json *json, const char *key, onv_range range)
+{
+    onv_json_key(json, key);
+    onv_json_open(json, '[', ONV_JSON_INLINE);
+    onv_json_u64(json, range.low);
+    onv_json_u64(json, range.high);
+    onv_json_close(json);
+}
+
+static void put_gpu(onv_json *json, const char *gpu, bool is_assumed)
+{
+    onv_json_put_string(json, "gpu", gpu);
+    onv_json_put_bool(json, "gpu_assumed", is_assumed);
+}
+
+void onv_json_put_total(onv_json *json, onv_range total)
+{
+    onv_json_put_u64(json, "low_bytes", total.low);
+    onv_json_put_u64(json, "high_bytes", total.high);
+}
+
+static void put_row(onv_json *json, const onv_answer_row *row)
+{
+    onv_json_put_string(json, "runtime", row->runtime);
+    onv_json_put_total(json, row->total);
+    onv_json_put_u64(json, "weight_bytes", row->weight_bytes);
+    onv_json_put_range(json, "live_bytes", row->live);
+    onv_json_put_range(json, "reserved_bytes", row->reserved);
+    onv_json_put_u64(json, "library_bytes", row->library_bytes);
+    onv_json_put_range(json, "context_bytes", row->context);
+    ONV_JSON_FIELDS(json, row, set_by, out_of_memory);
+}
+
+static void put_device(onv_json *json, const onv_answer *answer, const onv_answer_device *device)
+{
+    onv_json_put_string(json, "device", device->name);
+    put_gpu(json, device->gpu, device->is_assumed);
+    ONV_JSON_FIELDS(json, device->fit, budget_bytes, usable_bytes);
+    onv_json_put_string(json, "runtime", answer->rows[device->largest].runtime);
+    onv_json_put_total(json, device->totals[device->largest]);
+    onv_json_write_fit_of(json, device->fit, &device->fit->all);
+    ONV_JSON_ROWS(json, "runtimes", i, answer->n_rows, INLINE) {
+        const onv_fit_of *of = onv_answer_fit_of(answer, device, i);
+        onv_json_put_string(json, "runtime", answer->rows[i].runtime);
+        onv_json_put_total(json, device->totals[i]);
+        onv_json_write_fit_of(json, device->fit, of);
+    }
+}
+
+static void put_remedies(onv_json *json, const onv_answer *answer)
+{
+    if (answer->n_remedies == 0) return;
+    ONV_JSON_ROWS(json, "remedies", i, answer->n_remedies, INLINE) {
+        const onv_remedy *r = &answer->remedies[i];
+        ONV_JSON_FIELDS(json, r, option, what, runtime);
+        onv_json_put_total(json, r->total);
+        onv_json_put_bool(json, "fits", r->fits);
+    }
+}
+
+void onv_json_write_answer(onv_json *json, const onv_view *view)
+{
+    const onv_answer *answer = &view->answer;
+    const onv_answer_row *row = answer->n_rows > 0 ? &answer->rows[answer->largest] : NULL;
+    onv_json_put_string(json, "runtime", row != NULL ? row->runtime : NULL);
+    put_gpu(json, answer->gpu, answer->is_assumed);
+    onv_json_put_known(json, "low_bytes", row != NULL, row != NULL ? row->total.low : 0);
+    onv_json_put_known(json, "high_bytes", row != NULL, row != NULL ? row->total.high : 0);
+    onv_json_key(json, "fits");
+    if (answer->verdict == ONV_VERDICT_NONE)
+        onv_json_null(json);
+    else
+        onv_json_bool(json, answer->verdict == ONV_VERDICT_FITS);
+    onv_json_put_string(json, "set_by", row != NULL ? row->set_by : NULL);
+    onv_json_put_texts(json, "warnings", answer->warnings, answer->n_warnings);
+    ONV_JSON_ROWS(json, "runtimes", i, answer->n_rows, INLINE) put_row(json, &answer->rows[i]);
+    if (answer->n_devices > 0)
+        ONV_JSON_ROWS(json, "devices", i, answer->n_devices, LINES)
+            put_device(json, answer, &answer->devices[i]);
+    if (answer->n_usual > 0)
+        ONV_JSON_ROWS(json, "usual_devices", i, answer->n_usual, LINES)
+            put_device(json, answer, &answer->devices[answer->n_devices + i]);
+    put_remedies(json, answer);
 }

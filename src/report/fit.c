@@ -2,7 +2,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "report/text.h"
+#include "base/checked.h"
+#include "report/sections.h"
 
 static const char *batch_text(const onv_page *page, int64_t batch)
 {
@@ -209,8 +210,9 @@ static void write_remedies(const onv_answer *answer, const onv_page *page)
     }
 }
 
-void onv_write_fit(const onv_answer *answer, const onv_page *page)
+void onv_write_fit(const onv_view *view, const onv_page *page)
 {
+    const onv_answer *answer = &view->answer;
     if (answer->n_devices > 1)
         write_several(answer, page);
     else if (answer->n_devices == 1)
@@ -220,8 +222,9 @@ void onv_write_fit(const onv_answer *answer, const onv_page *page)
 
 /* --- In a line --------------------------------------------------------------------------------- */
 
-void onv_write_fit_line(const onv_answer *answer, const onv_page *page)
+void onv_write_fit_line(const onv_view *view, const onv_page *page)
 {
+    const onv_answer *answer = &view->answer;
     for (uint32_t i = 0; i < answer->n_devices; i++) {
         const onv_answer_device *device = &answer->devices[i];
         onv_write_format(page->out, ", %s %s",
@@ -241,4 +244,73 @@ void onv_write_fit_line(const onv_answer *answer, const onv_page *page)
         const char *best = best_text(&device->fit->best, page);
         if (best != NULL) onv_write_format(page->out, "; %s", best);
     }
+}
+
+/* --- JSON -------------------------------------------------------------------------------------- */
+
+/* Every runtime that is judged must fit, at the upper end of the estimates. */
+void onv_json_write_fit_of(onv_json *json, const onv_fit *fit, const onv_fit_of *of)
+{
+    bool is_dim = fit->max_dim != NULL;
+    onv_json_put_bool(json, "fits", of->fits);
+    if (of->fits_by_release) onv_json_put_bool(json, "fits_by_release", true);
+    if (!fit->has_max_batch) return;
+    onv_json_put_u64(json, is_dim ? "max_size" : "max_batch", (uint64_t)of->max_batch);
+    if (of->max_batch_by_release > of->max_batch)
+        onv_json_put_u64(json, is_dim ? "max_size_by_release" : "max_batch_by_release",
+                         (uint64_t)of->max_batch_by_release);
+}
+
+/* Samples of `nanoseconds`, in a second. */
+static void put_rate(onv_json *json, const char *key, uint64_t samples, uint64_t nanoseconds)
+{
+    const uint64_t giga = 1000000000;
+    uint64_t scaled;
+    if (!onv_u64_mul(samples, giga, &scaled)) scaled = UINT64_MAX;
+    onv_json_put_ratio(json, key, scaled, nanoseconds);
+}
+
+static void put_best(onv_json *json, const onv_fit_best *best)
+{
+    onv_json_put_string(json, "objective", best->objective);
+    onv_json_put_u64(json, "batch", (uint64_t)best->batch);
+    if (best->plan[0] != '\0') onv_json_put_string(json, "plan", best->plan);
+    if (best->id[0] != '\0') onv_json_put_string(json, "id", best->id);
+    if (best->batch > 0) onv_json_put_u64(json, "high_bytes", best->total_bytes);
+    onv_json_put_time(json, &best->time, false);
+    if (!onv_time_is_known(&best->time)) return;
+    ONV_JSON_PART(json, "samples_per_second", INLINE) {
+        put_rate(json, "low", best->samples, best->time.all.high);
+        put_rate(json, "high", best->samples, best->time.all.low);
+    }
+}
+
+static void put_device(onv_json *json, const onv_view *view, const onv_answer_device *device)
+{
+    const onv_answer *answer = &view->answer;
+    const onv_fit *fit = device->fit;
+    if (device->name != NULL) onv_json_put_string(json, "device", device->name);
+    ONV_JSON_FIELDS(json, fit, budget_bytes, margin_percent, usable_bytes);
+    if (fit->max_dim != NULL) onv_json_put_string(json, "max_dim", fit->max_dim);
+    onv_json_put_total(json, device->totals[device->largest]);
+    onv_json_write_fit_of(json, fit, &fit->all);
+    if (fit->best.objective != NULL)
+        ONV_JSON_PART(json, "best", INLINE) put_best(json, &fit->best);
+    ONV_JSON_PART(json, "runtimes", LINES)
+        for (uint32_t i = 0; i < answer->n_rows; i++)
+            ONV_JSON_PART(json, answer->rows[i].runtime, INLINE) {
+                onv_json_put_total(json, device->totals[i]);
+                onv_json_write_fit_of(json, fit, onv_answer_fit_of(answer, device, i));
+            }
+}
+
+/* "fit" is the first device, "fits" lists all. */
+void onv_json_write_fit(onv_json *json, const onv_view *view)
+{
+    const onv_answer *answer = &view->answer;
+    if (answer->n_devices == 0) return;
+    ONV_JSON_PART(json, "fit", LINES) put_device(json, view, &answer->devices[0]);
+    if (answer->n_devices < 2) return;
+    ONV_JSON_ROWS(json, "fits", i, answer->n_devices, LINES)
+        put_device(json, view, &answer->devices[i]);
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "report/text.h"
+#include "report/sections.h"
 
 /* --- The models -------------------------------------------------------------------------------- */
 
@@ -155,4 +155,14 @@ void onv_write_growth_verdict(const onv_view *view, const onv_page *page)
     else
         onv_write_format(page->out, ", %s %s since ", most->what, text);
     onv_page_put(page, gate->baseline);
+}
+
+void onv_json_write_gate(onv_json *json, const onv_view *view)
+{
+    const onv_gate *gate = &view->gate;
+    ONV_JSON_FIELDS(json, gate, baseline, other_bindings, exceeds);
+    if (gate->has_most) onv_json_put_ratio(json, "max_growth", gate->most_basis_points, 10000);
+    ONV_JSON_LIST(json, "figures", LINES)
+        for (uint32_t i = 0; i < gate->n_rows; i++)
+            ONV_JSON_OBJECT(json, &gate->rows[i], what, before_bytes, after_bytes, exceeds);
 }

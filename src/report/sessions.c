@@ -1,7 +1,7 @@
-/* ONNX Runtime's sessions: settings side by side, and sequences of requests. */
+/* ONNX Runtime's sessions: settings side by side, sequences of requests, several in one process. */
 #include <string.h>
 
-#include "report/text.h"
+#include "report/sections.h"
 
 /* --- Advice ------------------------------------------------------------------------------------ */
 
@@ -73,7 +73,7 @@ static void write_settings(const onv_page *page, const onv_ort_settings *s, cons
     onv_write_text(page->out, l->end);
 }
 
-void onv_write_advice(const onv_view *view, const onv_page *page, bool verbose)
+void onv_write_advice(const onv_view *view, const onv_page *page)
 {
     const onv_ort_advice *advice = &view->advice;
     if (advice->count == 0) return;
@@ -81,10 +81,10 @@ void onv_write_advice(const onv_view *view, const onv_page *page, bool verbose)
     onv_table table = onv_table_of("~", "extend", "pattern", "initializers", "search",
                                    "> first run", "> steady", "> in use", "> least limit");
     for (uint32_t i = 0; i < advice->count; i++)
-        if (verbose || i < ADVICE_ROWS || i == advice->given)
+        if (page->verbose || i < ADVICE_ROWS || i == advice->given)
             add_advice(&table, page, &advice->rows[i], i == advice->given);
     onv_table_finish(&table, page);
-    if (!verbose && advice->count > ADVICE_ROWS)
+    if (!page->verbose && advice->count > ADVICE_ROWS)
         onv_write_format(page->out, "  %u of %u; -v shows all\n", (unsigned)ADVICE_ROWS,
                          (unsigned)advice->count);
     onv_ort_settings best = advice->rows[0].settings;
@@ -118,10 +118,10 @@ static bool grows(const onv_shape_requests *r, uint32_t request)
     return false;
 }
 
-static void write_request_rows(const onv_shape_requests *r, const onv_page *page, bool verbose)
+static void write_request_rows(const onv_shape_requests *r, const onv_page *page)
 {
     uint32_t shown = 0;
-    bool all = verbose || r->n_requests <= REQUEST_ROWS;
+    bool all = page->verbose || r->n_requests <= REQUEST_ROWS;
     onv_table table =
         onv_table_of(">~", "12 request", "> in use", "> power of two", "> as requested",
                      ">12 power of two, shrunk", ">12 as requested, shrunk");
@@ -143,12 +143,12 @@ static void write_request_rows(const onv_shape_requests *r, const onv_page *page
                          (unsigned)r->n_requests);
 }
 
-void onv_write_requests(const onv_view *view, const onv_page *page, bool verbose)
+void onv_write_requests(const onv_view *view, const onv_page *page)
 {
     const onv_shape_requests *r = &view->requests;
     if (r->n_requests == 0) return;
     onv_page_title(page, "Requests to one session of ONNX Runtime, the arena after each");
-    write_request_rows(r, page, verbose);
+    write_request_rows(r, page);
     uint64_t in_use = 0;
     for (uint32_t i = 0; i < r->n_requests; i++)
         if (r->result.requests[i].peak > in_use) in_use = r->result.requests[i].peak;
@@ -179,6 +179,12 @@ static void add_sum(onv_table *table, const onv_page *page, const char *name, ui
     onv_table_row(table, name, onv_page_range(page, low, high), note);
 }
 
+static bool fits_together(const onv_together_info *info, const onv_device_fit *device)
+{
+    return (info->is_sequential ? info->largest_high : info->total_high) <=
+           device->fit.usable_bytes;
+}
+
 /* Whether all of them fit, by device. */
 static void write_together_fits(const onv_report_job *job, const onv_page *page)
 {
@@ -189,7 +195,7 @@ static void write_together_fits(const onv_report_job *job, const onv_page *page)
         onv_page_item(page);
         onv_write_format(
             page->out, "%s they %s %s.\n", info->is_sequential ? "One after the other" : "Together",
-            onv_fits_together(info, device) ? "fit" : "do not fit",
+            fits_together(info, device) ? "fit" : "do not fit",
             device->name != NULL ? device->name : onv_label_bytes(device->fit.budget_bytes).text);
     }
 }
@@ -217,4 +223,88 @@ void onv_write_together(const onv_report_job *job)
     else
         onv_write_text(page->out, "one arena for all: gpu_mem_limit is not enough\n");
     write_together_fits(job, page);
+}
+
+/* --- JSON -------------------------------------------------------------------------------------- */
+
+void onv_json_put_ort_settings(onv_json *json, const onv_ort_settings *settings)
+{
+    char number[24];
+    ONV_JSON_PART(json, "options", INLINE)
+        for (size_t i = 0; onv_ort_setting_name(i, NULL) != NULL; i++)
+            onv_json_put_string(json, onv_ort_setting_name(i, NULL),
+                                onv_ort_setting_value(settings, i, number, sizeof number));
+}
+
+static void put_advice(const onv_ort_advice *advice, onv_json *json)
+{
+    ONV_JSON_ROWS(json, "ort_advice", i, advice->count, INLINE) {
+        const onv_ort_advice_row *row = &advice->rows[i];
+        ONV_JSON_FIELDS(json, row, first_run_bytes, steady_bytes, low_bytes);
+        onv_json_put_u64(json, "in_use_bytes", row->peak_bytes);
+        onv_json_put_u64(json, "least_limit_bytes", row->least_limit);
+        onv_json_put_bool(json, "given", i == advice->given);
+        onv_json_put_ort_settings(json, &row->settings);
+    }
+}
+
+static void put_request(const onv_shape_requests *r, uint32_t i, onv_json *json)
+{
+    const onv_ort_shape_figures *f = &r->result.requests[i];
+    ONV_JSON_PART(json, "dims", INLINE)
+        for (uint32_t k = 0; k < r->n_names; k++) {
+            onv_json_key(json, r->names[k]);
+            onv_json_i64(json, r->sizes[(size_t)i * r->n_names + k]);
+        }
+    onv_json_put_u64(json, "in_use_bytes", f->peak);
+    onv_json_put_numbers(json, "reserved_bytes", f->reserved, ONV_ORT_MOST_POLICIES);
+}
+
+static void put_requests(const onv_shape_requests *r, onv_json *json)
+{
+    ONV_JSON_LIST(json, "policies", INLINE)
+        for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++)
+            onv_json_string(json, onv_ort_policies[p].name);
+    onv_json_put_numbers(json, "created_bytes", r->result.created, ONV_ORT_MOST_POLICIES);
+    onv_json_put_numbers(json, "most_bytes", r->result.most, ONV_ORT_MOST_POLICIES);
+    onv_json_put_numbers(json, "best_order_bytes", r->result.best, ONV_ORT_MOST_POLICIES);
+    onv_json_put_numbers(json, "worst_order_bytes", r->result.worst, ONV_ORT_MOST_POLICIES);
+    ONV_JSON_LIST(json, "out_of_memory", INLINE)
+        for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++)
+            onv_json_bool(json, r->result.out_of_memory[p]);
+    onv_json_put_u64(json, "orders", r->result.n_orders);
+    ONV_JSON_ROWS(json, "requests", i, r->n_requests, INLINE) put_request(r, i, json);
+}
+
+void onv_json_write_sessions(onv_json *json, const onv_view *view)
+{
+    if (view->advice.count > 0) put_advice(&view->advice, json);
+    if (view->requests.n_requests > 0)
+        ONV_JSON_PART(json, "shape_trace", LINES) put_requests(&view->requests, json);
+}
+
+void onv_json_write_together(const onv_report_job *job, onv_json *json)
+{
+    const onv_together_info *info = job->options.together;
+    const onv_view *view = job->views[0];
+    onv_json_put_u64(json, "sessions", info->sessions);
+    onv_json_put_u64(json, "arenas_low_bytes", info->arenas_low);
+    onv_json_put_u64(json, "arenas_high_bytes", info->arenas_high);
+    onv_json_put_known(json, "shared_arena_bytes", info->shared_arena < UINT64_MAX,
+                       info->shared_arena);
+    onv_json_put_u64(json, "driver_bytes", info->driver_bytes);
+    onv_json_put_u64(json, "context_low_bytes", info->context_low);
+    onv_json_put_u64(json, "context_high_bytes", info->context_high);
+    onv_json_put_u64(json, "total_low_bytes", info->total_low);
+    onv_json_put_u64(json, "total_high_bytes", info->total_high);
+    onv_json_put_u64(json, "largest_low_bytes", info->largest_low);
+    onv_json_put_u64(json, "largest_high_bytes", info->largest_high);
+    onv_json_put_bool(json, "sequential", info->is_sequential);
+    ONV_JSON_LIST(json, "fits", INLINE)
+        for (size_t i = 0; i < view->n_devices; i++)
+            ONV_JSON_ROW(json, INLINE) {
+                onv_json_put_string(json, "device", view->devices[i].name);
+                onv_json_put_u64(json, "budget_bytes", view->devices[i].fit.budget_bytes);
+                onv_json_put_bool(json, "fits", fits_together(info, &view->devices[i]));
+            }
 }

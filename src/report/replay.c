@@ -1,7 +1,7 @@
-/* What a replay found. */
+/* "replay": what a device held while it replayed what is predicted. */
 #include <string.h>
 
-#include "report/text.h"
+#include "report/sections.h"
 
 /* "torch", "train sqrt". */
 static const char *name_text(const onv_page *page, const char *runtime, const char *plan)
@@ -40,9 +40,9 @@ static void write_results(const onv_replays *replays, const onv_page *page)
 
 /* --- What is behind the verdict ---------------------------------------------------------------- */
 
-static void write_faults(const onv_replay_result *r, const onv_page *page, bool verbose)
+static void write_faults(const onv_replay_result *r, const onv_page *page)
 {
-    uint64_t shown = verbose ? ONV_REPLAY_MAX_FAULTS : 3;
+    uint64_t shown = page->verbose ? ONV_REPLAY_MAX_FAULTS : 3;
     for (uint64_t i = 0; i < r->n_faults && i < shown && i < ONV_REPLAY_MAX_FAULTS; i++) {
         onv_write_text(page->out, "  ");
         onv_page_text(page, ONV_STYLE_WARN, onv_fault_name(r->faults[i].kind));
@@ -107,7 +107,7 @@ static void write_series(const onv_page *page, const char *name, const uint64_t 
 }
 
 /* The largest one and those that disagree, or all. */
-static void write_timelines(const onv_replays *replays, const onv_page *page, bool verbose)
+static void write_timelines(const onv_replays *replays, const onv_page *page)
 {
     size_t largest = 0;
     for (size_t i = 1; i < replays->results.count; i++)
@@ -117,7 +117,7 @@ static void write_timelines(const onv_replays *replays, const onv_page *page, bo
         const onv_replay_result *r = &replays->results.at[i];
         uint64_t held =
             r->predicted_bytes > r->measured_bytes ? r->predicted_bytes : r->measured_bytes;
-        if (!verbose && i != largest && r->agrees) continue;
+        if (!page->verbose && i != largest && r->agrees) continue;
         onv_write_format(page->out, "  %s%s%s, mode %s: held over %s steps\n", r->runtime,
                          r->plan != NULL ? " " : "", r->plan != NULL ? r->plan : "", r->mode,
                          onv_label_count(r->n_steps).text);
@@ -161,7 +161,7 @@ void onv_write_replay_verdict(const onv_view *view, const onv_page *page)
     onv_write_format(page->out, ": %s", replays->agrees ? verdict : "contradicts the prediction");
 }
 
-void onv_write_replays(const onv_view *view, const onv_page *page, bool verbose)
+void onv_write_replays(const onv_view *view, const onv_page *page)
 {
     const onv_replays *replays = &view->replays;
     if (replays->kind == NULL) return;
@@ -174,9 +174,85 @@ void onv_write_replays(const onv_view *view, const onv_page *page, bool verbose)
                          onv_label_bytes(replays->device.context_bytes).text);
     onv_page_line(page);
     write_results(replays, page);
-    for (size_t i = 0; i < replays->results.count; i++)
-        write_faults(&replays->results.at[i], page, verbose);
+    for (size_t i = 0; i < replays->results.count; i++) write_faults(&replays->results.at[i], page);
     write_max_batches(replays, page);
     write_tolerance(replays, page);
-    write_timelines(replays, page, verbose);
+    write_timelines(replays, page);
+}
+
+/* --- JSON -------------------------------------------------------------------------------------- */
+
+static void put_faults(onv_json *json, const onv_replay_result *r)
+{
+    onv_json_put_u64(json, "faults", r->n_faults);
+    uint64_t n = r->n_faults < ONV_REPLAY_MAX_FAULTS ? r->n_faults : ONV_REPLAY_MAX_FAULTS;
+    ONV_JSON_ROWS(json, "first_faults", i, n, INLINE) {
+        onv_json_put_string(json, "kind", onv_fault_name(r->faults[i].kind));
+        ONV_JSON_FIELDS(json, &r->faults[i], step, offset);
+        onv_json_put_string(json, "message", r->faults[i].text);
+    }
+}
+
+static void put_memory(onv_json *json, const onv_replay_result *r)
+{
+    onv_json_key(json, "device_free_bytes");
+    ONV_JSON_OBJECT(json, &r->device_free, before, least, after);
+    onv_json_put_u64(json, "foreign_bytes", r->foreign_bytes);
+    if (r->has_pool) onv_json_key(json, "pool");
+    if (r->has_pool)
+        ONV_JSON_OBJECT(json, &r->pool, used_peak_bytes, reserved_peak_bytes,
+                        predicted_reserved_peak_bytes);
+    if (!r->out_of_memory) return;
+    onv_json_key(json, "out_of_memory");
+    ONV_JSON_OBJECT(json, &r->oom, step, bytes, free_bytes);
+}
+
+static void put_result(onv_json *json, const onv_replay_result *r)
+{
+    ONV_JSON_FIELDS(json, r, mode, runtime);
+    if (r->plan != NULL) onv_json_put_string(json, "plan", r->plan);
+    ONV_JSON_FIELDS(json, r, predicted_bytes, measured_bytes, tolerance_bytes, granularity_bytes);
+    ONV_JSON_FIELDS(json, r, most_allocations, predicted_live_bytes, measured_live_bytes, buffers,
+                    checked_buffers, agrees);
+    put_memory(json, r);
+    put_faults(json, r);
+    ONV_JSON_PART(json, "timeline", LINES) {
+        onv_json_put_numbers(json, "predicted_bytes", r->predicted_held_at, r->n_steps);
+        onv_json_put_numbers(json, "measured_bytes", r->measured_held_at, r->n_steps);
+        onv_json_put_numbers(json, "predicted_live_bytes", r->predicted_live_at, r->n_steps);
+        onv_json_put_numbers(json, "measured_live_bytes", r->measured_live_at, r->n_steps);
+    }
+}
+
+static void put_max_batches(onv_json *json, const onv_replays *replays)
+{
+    if (replays->max_batches.count == 0) return;
+    ONV_JSON_ROWS(json, "max_batch", i, replays->max_batches.count, INLINE) {
+        const onv_replay_max_batch *max_batch = &replays->max_batches.at[i];
+        ONV_JSON_FIELDS(json, max_batch, mode, runtime);
+        if (max_batch->plan != NULL) onv_json_put_string(json, "plan", max_batch->plan);
+        ONV_JSON_FIELDS(json, max_batch, predicted, measured, predicted_is_least, agrees);
+    }
+}
+
+void onv_json_write_replays(onv_json *json, const onv_view *view)
+{
+    const onv_replays *replays = &view->replays;
+    uint64_t predicted, measured;
+    const onv_device_info *device = &replays->device;
+    onv_replays_largest(replays, &predicted, &measured);
+    onv_json_put_string(json, "device", device->name);
+    onv_json_put_string(json, "backend", replays->kind->name);
+    onv_json_put_bool(json, "is_gpu", device->is_gpu);
+    onv_json_put_u64(json, "predicted_bytes", predicted);
+    onv_json_put_u64(json, "measured_bytes", measured);
+    onv_json_put_bool(json, "agrees", replays->agrees);
+    onv_json_put_u64(json, "device_total_bytes", device->total_bytes);
+    onv_json_put_known(json, "context_bytes", device->has_context, device->context_bytes);
+    onv_json_put_known(json, "driver_version", device->driver_version > 0,
+                       (uint64_t)device->driver_version);
+    onv_json_put_string(json, "filled_by", device->filled_by);
+    put_max_batches(json, replays);
+    ONV_JSON_ROWS(json, "modes", i, replays->results.count, LINES)
+        put_result(json, &replays->results.at[i]);
 }
