@@ -65,38 +65,20 @@ static uint32_t find_largest(const onv_range *totals, uint32_t n)
     return most;
 }
 
-/* The rows are the results that are judged, in their order. */
-static void fill_device(const onv_answer_parts *parts, const onv_answer *answer,
-                        const onv_device_fit *from, onv_answer_device *device)
+static void judge_devices(onv_answer *answer)
 {
-    uint32_t n = 0;
-    *device = (onv_answer_device){.name = from->name, .fit = &from->fit};
-    for (size_t i = 0; i < parts->n_results; i++)
-        if (parts->results[i].is_judged) device->totals[n++] = from->totals[i];
-    device->largest = find_largest(device->totals, n);
-    device->verdict = from->fit.all.fits              ? ONV_VERDICT_FITS
-                      : from->fit.all.fits_by_release ? ONV_VERDICT_FITS_BY_RELEASE
-                                                      : ONV_VERDICT_DOES_NOT_FIT;
-    if (answer->gpu == NULL) return;
-    device->gpu = from->gpu != NULL ? from->gpu : answer->gpu;
-    device->is_assumed = from->gpu == NULL && answer->is_assumed;
-}
-
-static onv_status fill_devices(const onv_answer_parts *parts, onv_answer *answer, onv_error *err)
-{
-    size_t n = parts->n_devices + parts->n_usual;
-    if (answer->n_rows == 0 || n == 0) return ONV_OK;
-    answer->devices = ONV_ARENA_ARRAY(&parts->model->arena, onv_answer_device, n);
-    if (answer->devices == NULL) return onv_fail_memory(err);
-    answer->n_devices = (uint32_t)parts->n_devices;
-    answer->n_usual = (uint32_t)parts->n_usual;
-    for (size_t i = 0; i < n; i++) {
+    if (answer->n_rows == 0) answer->n_devices = answer->n_usual = 0;
+    for (uint32_t i = 0; i < answer->n_devices + answer->n_usual; i++) {
         onv_answer_device *device = &answer->devices[i];
-        fill_device(parts, answer, &parts->devices[i], device);
-        answer->fits_some |= i < parts->n_devices && device->verdict == ONV_VERDICT_FITS;
+        device->largest = find_largest(device->totals, answer->n_rows);
+        device->verdict = device->fit.all.fits              ? ONV_VERDICT_FITS
+                          : device->fit.all.fits_by_release ? ONV_VERDICT_FITS_BY_RELEASE
+                                                            : ONV_VERDICT_DOES_NOT_FIT;
+        device->is_assumed = device->gpu == NULL && answer->is_assumed;
+        if (device->gpu == NULL || answer->gpu == NULL) device->gpu = answer->gpu;
+        answer->fits_some |= i < answer->n_devices && device->verdict == ONV_VERDICT_FITS;
     }
     if (answer->n_devices > 0) answer->verdict = answer->devices[0].verdict;
-    return ONV_OK;
 }
 
 /* --- Warnings ---------------------------------------------------------------------------------- */
@@ -115,16 +97,18 @@ static onv_status list_warnings(onv_model *model, onv_answer *answer, onv_error 
     return ONV_OK;
 }
 
-onv_status onv_answer_make(const onv_answer_parts *parts, onv_answer *answer, onv_error *err)
+onv_status onv_answer_make(onv_model *model, const onv_runtime_result *results, size_t n_results,
+                           const char *gpu, onv_answer *answer, onv_error *err)
 {
-    *answer = (onv_answer){.gpu = NULL};
     bool has_libraries = false;
-    for (size_t i = 0; i < parts->n_results; i++) {
-        const onv_runtime_result *r = &parts->results[i];
+    *answer = (onv_answer){
+        .devices = answer->devices, .n_devices = answer->n_devices, .n_usual = answer->n_usual};
+    for (size_t i = 0; i < n_results; i++) {
+        const onv_runtime_result *r = &results[i];
         if (!r->is_judged) continue;
         onv_answer_row *row = &answer->rows[answer->n_rows];
         fill_row(r, i, row);
-        row->set_by = set_by_text(parts->model, r);
+        row->set_by = set_by_text(model, r);
         if (row->set_by == NULL) return onv_fail_memory(err);
         has_libraries |= r->runtime->has_context;
         if (row->total.high > answer->rows[answer->largest].total.high)
@@ -132,9 +116,9 @@ onv_status onv_answer_make(const onv_answer_parts *parts, onv_answer *answer, on
         answer->n_rows++;
     }
     if (has_libraries) {
-        answer->gpu = parts->gpu != NULL ? parts->gpu : usual_gpu;
-        answer->is_assumed = parts->gpu == NULL;
+        answer->gpu = gpu != NULL ? gpu : usual_gpu;
+        answer->is_assumed = gpu == NULL;
     }
-    ONV_TRY(fill_devices(parts, answer, err));
-    return list_warnings(parts->model, answer, err);
+    judge_devices(answer);
+    return list_warnings(model, answer, err);
 }

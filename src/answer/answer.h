@@ -31,13 +31,15 @@ typedef struct onv_answer_row {
     bool out_of_memory; /* a limit of the runtime's own is not enough */
 } onv_answer_row;
 
-/* A GPU, or a size, that the model has to fit. */
+/* A GPU, or a size, that the model has to fit, with the figures that its libraries make. What decides there is found with the
+ * answer. */
 typedef struct onv_answer_device {
     const char *name; /* the GPU's; NULL: a size was given */
-    const char *gpu;  /* whose libraries count; NULL: none do */
-    bool is_assumed;  /* it was not named */
-    const onv_fit *fit;
+    const char
+        *gpu; /* whose libraries count; NULL: those of the options, and in an answer: none do */
+    onv_fit fit;
     onv_range totals[ONV_MAX_RUNTIMES]; /* by row */
+    bool is_assumed;                    /* the GPU was not named */
     uint32_t largest;                   /* the row that decides */
     onv_verdict verdict;
 } onv_answer_device;
@@ -69,25 +71,16 @@ typedef struct onv_answer {
     uint32_t n_remedies;
 } onv_answer;
 
-/* What an answer is made of. */
-typedef struct onv_answer_parts {
-    onv_model *model; /* whose diagnostics count, and whose arena is used */
-    const onv_runtime_result *results;
-    size_t n_results;
-    const onv_device_fit *devices; /* they live as long as the answer */
-    size_t n_devices;              /* that were given */
-    size_t n_usual;                /* behind them: others, to be shown */
-    const char *gpu;               /* as named; NULL: the usual one is assumed */
-} onv_answer_parts;
-
-/* Fails without memory alone. */
-onv_status onv_answer_make(const onv_answer_parts *parts, onv_answer *answer, onv_error *err);
+/* Of the results that are judged; the devices are in the answer already. `gpu`: as named; NULL: the usual one is assumed. The
+ * model's diagnostics count, and its arena is used. Fails without memory alone. */
+onv_status onv_answer_make(onv_model *model, const onv_runtime_result *results, size_t n_results,
+                           const char *gpu, onv_answer *answer, onv_error *err);
 
 /* What a device says of a row. */
 static inline const onv_fit_of *onv_answer_fit_of(const onv_answer *answer,
                                                   const onv_answer_device *device, uint32_t row)
 {
-    return &device->fit->of[answer->rows[row].result];
+    return &device->fit.of[answer->rows[row].result];
 }
 
 #endif

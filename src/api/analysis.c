@@ -110,14 +110,11 @@ static onv_status name_gpu(const onv_options *options, onv_arena *arena, const c
 
 onv_status onv_analysis_conclude(const onv_options *options, onv_analysis *analysis, onv_error *err)
 {
-    onv_answer_parts parts = {.model = &analysis->model,
-                              .results = analysis->runtimes,
-                              .n_results = analysis->n_runtimes,
-                              .devices = analysis->devices,
-                              .n_devices = analysis->n_devices,
-                              .n_usual = analysis->n_usual};
-    ONV_TRY(name_gpu(options, &analysis->model.arena, &parts.gpu, err));
-    return onv_answer_make(&parts, &analysis->answer, err);
+    onv_model *model = &analysis->model;
+    const char *gpu;
+    ONV_TRY(name_gpu(options, &model->arena, &gpu, err));
+    return onv_answer_make(model, analysis->runtimes, analysis->n_runtimes, gpu, &analysis->answer,
+                           err);
 }
 
 /* Executions were kept for this, and perhaps for nothing else. */

@@ -24,16 +24,19 @@ static onv_status judge(const onv_request *from, const onv_options *options, onv
     return onv_analysis_find_context(from, options, analysis, err);
 }
 
-static void take(onv_device_fit *device, const onv_analysis *analysis)
+/* The rows of an answer are the results that are judged, in their order. */
+static void take(onv_answer_device *device, const onv_analysis *analysis)
 {
+    size_t n = 0;
     device->fit = analysis->fit;
     for (size_t i = 0; i < analysis->n_runtimes; i++)
-        device->totals[i] = analysis->runtimes[i].total_bytes;
+        if (analysis->runtimes[i].is_judged)
+            device->totals[n++] = analysis->runtimes[i].total_bytes;
 }
 
 /* The same model with the libraries of another device. */
 static onv_status judge_other(const onv_request *from, const onv_options *given,
-                              const onv_budget *budget, onv_device_fit *device, onv_error *err)
+                              const onv_budget *budget, onv_answer_device *device, onv_error *err)
 {
     onv_analysis *other;
     onv_options options = onv_options_again(given);
@@ -57,7 +60,8 @@ onv_status onv_analysis_judge_usual(const onv_request *from, const onv_options *
 {
     bool is_drawn = options->timelines && options->budget == 0 && options->checkpoint == NULL;
     if (!is_drawn || analysis->n_runtimes == 0 || !onv_watch_has_room(from->watch)) return ONV_OK;
-    onv_device_fit *devices = ONV_ARENA_ARRAY(&analysis->model.arena, onv_device_fit, N_USUAL_GPUS);
+    onv_answer_device *devices =
+        ONV_ARENA_ARRAY(&analysis->model.arena, onv_answer_device, N_USUAL_GPUS);
     if (devices == NULL) return onv_fail_memory(err);
     for (size_t i = 0; i < N_USUAL_GPUS; i++) {
         const onv_gpu *gpu = onv_gpu_find(usual_gpus[i]);
@@ -65,8 +69,8 @@ onv_status onv_analysis_judge_usual(const onv_request *from, const onv_options *
         ONV_TRY(judge_other(from, options, &budget, &devices[i], err));
         devices[i].name = devices[i].gpu = gpu->name;
     }
-    analysis->devices = devices;
-    analysis->n_usual = N_USUAL_GPUS;
+    analysis->answer.devices = devices;
+    analysis->answer.n_usual = N_USUAL_GPUS;
     return ONV_OK;
 }
 
@@ -82,7 +86,7 @@ onv_status onv_analysis_judge(const onv_request *from, const onv_options *option
         if (analysis->fit.max_dim == NULL) return onv_fail_memory(err);
     }
     size_t n = options->n_budgets > 0 ? options->n_budgets : 1;
-    onv_device_fit *devices = ONV_ARENA_ARRAY(arena, onv_device_fit, n);
+    onv_answer_device *devices = ONV_ARENA_ARRAY(arena, onv_answer_device, n);
     if (devices == NULL) return onv_fail_memory(err);
     for (size_t i = 0; i < n; i++) {
         onv_budget budget = {NULL, options->budget, 0};
@@ -98,7 +102,7 @@ onv_status onv_analysis_judge(const onv_request *from, const onv_options *option
             ONV_TRY(judge_other(from, options, &budget, &devices[i], err));
         devices[i].fit.max_dim = analysis->fit.max_dim;
     }
-    analysis->devices = devices;
-    analysis->n_devices = n;
+    analysis->answer.devices = devices;
+    analysis->answer.n_devices = (uint32_t)n;
     return ONV_OK;
 }

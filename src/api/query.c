@@ -261,7 +261,7 @@ bool onv_analysis_answer_device_get(const onv_analysis *analysis, size_t index,
                                    .runtime = a->rows[device->largest].runtime,
                                    .low_bytes = device->totals[device->largest].low,
                                    .high_bytes = device->totals[device->largest].high,
-                                   .fit = fit_of(device->fit)};
+                                   .fit = fit_of(&device->fit)};
     return onv_give(info, size, &full, sizeof full);
 }
 

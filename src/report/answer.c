@@ -128,7 +128,7 @@ void onv_write_answer_line(const onv_view *view, const onv_page *page)
         onv_write_text(page->out, answer->is_assumed ? " (assumed)" : "");
     }
     /* A search for the largest size needs one to begin with, which may be nobody's choice. */
-    if (answer->n_devices > 0 && answer->devices[0].fit->has_max_batch)
+    if (answer->n_devices > 0 && answer->devices[0].fit.has_max_batch)
         onv_page_put(page, onv_sizes_text(view, page));
     write_plan(view, page);
     onv_write_fit_line(view, page);
@@ -173,15 +173,15 @@ static void put_device(onv_json *json, const onv_answer *answer, const onv_answe
 {
     onv_json_put_string(json, "device", device->name);
     put_gpu(json, device->gpu, device->is_assumed);
-    ONV_JSON_FIELDS(json, device->fit, budget_bytes, usable_bytes);
+    ONV_JSON_FIELDS(json, &device->fit, budget_bytes, usable_bytes);
     onv_json_put_string(json, "runtime", answer->rows[device->largest].runtime);
     onv_json_put_total(json, device->totals[device->largest]);
-    onv_json_write_fit_of(json, device->fit, &device->fit->all);
+    onv_json_write_fit_of(json, &device->fit, &device->fit.all);
     ONV_JSON_ROWS(json, "runtimes", i, answer->n_rows, INLINE) {
         const onv_fit_of *of = onv_answer_fit_of(answer, device, i);
         onv_json_put_string(json, "runtime", answer->rows[i].runtime);
         onv_json_put_total(json, device->totals[i]);
-        onv_json_write_fit_of(json, device->fit, of);
+        onv_json_write_fit_of(json, &device->fit, of);
     }
 }
 

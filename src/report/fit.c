@@ -24,13 +24,13 @@ const char *onv_batches_text(const onv_page *page, int64_t batch, int64_t by_rel
 static const char *device_text(const onv_answer_device *device, const onv_page *page)
 {
     if (device->name != NULL) return device->name;
-    return onv_page_bytes(page, device->fit->budget_bytes);
+    return onv_page_bytes(page, device->fit.budget_bytes);
 }
 
 /* "batch", or the dim that was searched. */
 static const char *searched(const onv_answer_device *device)
 {
-    return device->fit->max_dim != NULL ? device->fit->max_dim : "batch";
+    return device->fit.max_dim != NULL ? device->fit.max_dim : "batch";
 }
 
 /* --- One budget -------------------------------------------------------------------------------- */
@@ -38,10 +38,9 @@ static const char *searched(const onv_answer_device *device)
 /* "T4, 15.00 GiB", "T4, 15.00 GiB less 10%: 13.50 GiB". */
 static const char *size_text(const onv_answer_device *device, const onv_page *page)
 {
-    const onv_fit *fit = device->fit;
-    const char *size =
-        onv_page_print(page, "%s%s%s", device->name != NULL ? device->name : "",
-                       device->name != NULL ? ", " : "", onv_label_bytes(fit->budget_bytes).text);
+    const onv_fit *fit = &device->fit;
+    const char *size = onv_page_bytes(page, fit->budget_bytes);
+    if (device->name != NULL) size = onv_page_print(page, "%s, %s", device->name, size);
     if (fit->margin_percent == 0) return size;
     return onv_page_print(page, "%s less %u%%: %s", size, fit->margin_percent,
                           onv_label_bytes(fit->usable_bytes).text);
@@ -52,7 +51,7 @@ static const char *verdict_text(const onv_answer *answer, const onv_answer_devic
 {
     const char *size = size_text(device, page);
     const char *runtime = answer->rows[device->largest].runtime;
-    uint64_t high = device->totals[device->largest].high, usable = device->fit->usable_bytes;
+    uint64_t high = device->totals[device->largest].high, usable = device->fit.usable_bytes;
     onv_label most = onv_label_bytes(high);
     if (device->verdict == ONV_VERDICT_FITS)
         return onv_page_print(page, "It fits %s: %s needs up to %s.", size, runtime, most.text);
@@ -139,10 +138,10 @@ static void write_one(const onv_answer *answer, const onv_answer_device *device,
                       const onv_page *page)
 {
     onv_page_sentence(page, verdict_text(answer, device, page));
-    if (!device->fit->has_max_batch) return;
+    if (!device->fit.has_max_batch) return;
     onv_page_say(page, "Largest %s on %s: %s.", searched(device), device_text(device, page),
                  batches_text(answer, device, page));
-    write_best("", &device->fit->best, page);
+    write_best("", &device->fit.best, page);
 }
 
 /* --- Several ----------------------------------------------------------------------------------- */
@@ -152,7 +151,7 @@ static const char *cell(const onv_page *page, const onv_answer *answer,
                         const onv_answer_device *device, uint32_t row)
 {
     const onv_fit_of *of = onv_answer_fit_of(answer, device, row);
-    if (device->fit->has_max_batch)
+    if (device->fit.has_max_batch)
         return onv_batches_text(page, of->max_batch, of->max_batch_by_release);
     return onv_page_print(page, "%s%s",
                           onv_page_range(page, device->totals[row].low, device->totals[row].high),
@@ -164,32 +163,27 @@ static const char *cell(const onv_page *page, const onv_answer *answer,
 static void write_several(const onv_answer *answer, const onv_page *page)
 {
     const onv_answer_device *first = &answer->devices[0];
-    onv_page_head(page, "Budgets");
-    if (first->fit->margin_percent > 0)
-        onv_write_format(page->out, ", less a margin of %u%%", first->fit->margin_percent);
-    if (first->fit->has_max_batch) {
-        onv_write_text(page->out, ", and the largest ");
-        onv_page_put(page, searched(first));
-    } else {
-        onv_write_text(page->out, ", each with its own libraries");
-    }
-    onv_page_line(page);
-    bool gains = false;
+    bool gains = false, is_searched = first->fit.has_max_batch;
+    unsigned margin = first->fit.margin_percent;
+    onv_page_titled(page, "Budgets", "%s, %s%s",
+                    margin > 0 ? onv_page_print(page, ", less a margin of %u%%", margin) : "",
+                    is_searched ? "and the largest " : "each with its own libraries",
+                    is_searched ? searched(first) : "");
     onv_table table = onv_table_of("", "> memory", "fits");
     for (uint32_t r = 0; r < answer->n_rows; r++)
         onv_table_column(&table, onv_page_print(page, "> %s", answer->rows[r].runtime));
     for (uint32_t i = 0; i < answer->n_devices; i++) {
         const onv_answer_device *device = &answer->devices[i];
         onv_table_row(&table, device_text(device, page),
-                      onv_page_bytes(page, device->fit->budget_bytes),
+                      onv_page_bytes(page, device->fit.budget_bytes),
                       device->verdict == ONV_VERDICT_FITS ? "yes" : "no");
-        gains |= device->fit->has_max_batch && gains_by_release(answer, device);
+        gains |= device->fit.has_max_batch && gains_by_release(answer, device);
         for (uint32_t r = 0; r < answer->n_rows; r++)
             onv_table_add(&table, cell(page, answer, device, r));
     }
     onv_table_finish(&table, page);
     for (uint32_t i = 0; i < answer->n_devices; i++)
-        write_best(device_text(&answer->devices[i], page), &answer->devices[i].fit->best, page);
+        write_best(device_text(&answer->devices[i], page), &answer->devices[i].fit.best, page);
     if (gains)
         onv_page_sentence(page, "The second figure: if PyTorch returns cached memory, and slower.");
 }
@@ -199,8 +193,7 @@ static void write_several(const onv_answer *answer, const onv_page *page)
 static void write_remedies(const onv_answer *answer, const onv_page *page)
 {
     if (answer->n_remedies == 0) return;
-    onv_page_head(page, "To make it fit");
-    onv_write_text(page->out, ", add one of these to the command\n");
+    onv_page_titled(page, "To make it fit", ", add one of these to the command");
     if (onv_page_is_markdown(page)) onv_page_line(page);
     for (uint32_t i = 0; i < answer->n_remedies; i++) {
         const onv_remedy *r = &answer->remedies[i];
@@ -235,14 +228,12 @@ void onv_write_fit_line(const onv_view *view, const onv_page *page)
         if (device->verdict == ONV_VERDICT_FITS_BY_RELEASE)
             onv_write_text(page->out, " unless PyTorch returns cached memory");
     }
-    for (uint32_t i = 0; i < answer->n_devices && answer->devices[i].fit->has_max_batch; i++) {
+    for (uint32_t i = 0; i < answer->n_devices && answer->devices[i].fit.has_max_batch; i++) {
         const onv_answer_device *device = &answer->devices[i];
-        onv_write_text(page->out, "; largest ");
-        onv_page_put(page, searched(device));
-        onv_write_format(page->out, " on %s: %s", device_text(device, page),
-                         batches_text(answer, device, page));
-        const char *best = best_text(&device->fit->best, page);
-        if (best != NULL) onv_write_format(page->out, "; %s", best);
+        const char *best = best_text(&device->fit.best, page);
+        onv_page_format(page, "; largest %s on %s: %s%s%s", searched(device),
+                        device_text(device, page), batches_text(answer, device, page),
+                        best != NULL ? "; " : "", onv_page_kept(best));
     }
 }
 
@@ -288,7 +279,7 @@ static void put_best(onv_json *json, const onv_fit_best *best)
 static void put_device(onv_json *json, const onv_view *view, const onv_answer_device *device)
 {
     const onv_answer *answer = &view->answer;
-    const onv_fit *fit = device->fit;
+    const onv_fit *fit = &device->fit;
     if (device->name != NULL) onv_json_put_string(json, "device", device->name);
     ONV_JSON_FIELDS(json, fit, budget_bytes, margin_percent, usable_bytes);
     if (fit->max_dim != NULL) onv_json_put_string(json, "max_dim", fit->max_dim);

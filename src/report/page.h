@@ -86,6 +86,10 @@ void onv_page_wrapped(const onv_page *page, const char *text, size_t at, size_t 
 void onv_page_head(const onv_page *page, const char *title);
 void onv_page_title(const onv_page *page, const char *title);
 
+/* The same with text behind it. */
+#define onv_page_titled(page, title, ...)                                                          \
+    (onv_page_head((page), (title)), onv_page_format((page), __VA_ARGS__), onv_page_line(page))
+
 /* An item of a list, wrapped; NULL, for want of memory: nothing. */
 void onv_page_sentence(const onv_page *page, const char *text);
 #define onv_page_say(page, ...)                                                                    \

@@ -62,10 +62,8 @@ struct onv_analysis {
     bool has_what_if;                  /* which it did */
     onv_savings savings;
     onv_answer answer;
-    onv_fit fit;             /* of the first budget */
-    onv_gate gate;           /* beside a baseline */
-    onv_device_fit *devices; /* of all budgets; where none was given, usual ones for a page */
-    size_t n_devices, n_usual;
+    onv_fit fit;                   /* of the first budget */
+    onv_gate gate;                 /* beside a baseline */
     onv_ort_node_stats node_stats; /* these three: of ONNX Runtime */
     onv_ort_advice advice;
     onv_shape_requests requests;

@@ -179,7 +179,7 @@ static void add_sum(onv_table *table, const onv_page *page, const char *name, ui
     onv_table_row(table, name, onv_page_range(page, low, high), note);
 }
 
-static bool fits_together(const onv_together_info *info, const onv_device_fit *device)
+static bool fits_together(const onv_together_info *info, const onv_answer_device *device)
 {
     return (info->is_sequential ? info->largest_high : info->total_high) <=
            device->fit.usable_bytes;
@@ -189,8 +189,8 @@ static bool fits_together(const onv_together_info *info, const onv_device_fit *d
 static void write_together_fits(const onv_report_job *job, const onv_page *page)
 {
     const onv_view *view = job->views[0];
-    for (size_t i = 0; i < view->n_devices; i++) {
-        const onv_device_fit *device = &view->devices[i];
+    for (size_t i = 0; i < view->answer.n_devices; i++) {
+        const onv_answer_device *device = &view->answer.devices[i];
         const onv_together_info *info = job->options.together;
         onv_page_item(page);
         onv_write_format(
@@ -301,10 +301,10 @@ void onv_json_write_together(const onv_report_job *job, onv_json *json)
     onv_json_put_u64(json, "largest_high_bytes", info->largest_high);
     onv_json_put_bool(json, "sequential", info->is_sequential);
     ONV_JSON_LIST(json, "fits", INLINE)
-        for (size_t i = 0; i < view->n_devices; i++)
+        for (size_t i = 0; i < view->answer.n_devices; i++)
             ONV_JSON_ROW(json, INLINE) {
-                onv_json_put_string(json, "device", view->devices[i].name);
-                onv_json_put_u64(json, "budget_bytes", view->devices[i].fit.budget_bytes);
-                onv_json_put_bool(json, "fits", fits_together(info, &view->devices[i]));
+                onv_json_put_string(json, "device", view->answer.devices[i].name);
+                onv_json_put_u64(json, "budget_bytes", view->answer.devices[i].fit.budget_bytes);
+                onv_json_put_bool(json, "fits", fits_together(info, &view->answer.devices[i]));
             }
 }

@@ -45,14 +45,6 @@ typedef struct onv_fit {
     onv_fit_of of[ONV_MAX_RUNTIMES]; /* in the order of the results */
 } onv_fit;
 
-/* One device of several, with the figures that its libraries make. */
-typedef struct onv_device_fit {
-    const char *name;                   /* the GPU's; NULL: a size was given */
-    const char *gpu;                    /* whose libraries count; NULL: those of the options */
-    onv_range totals[ONV_MAX_RUNTIMES]; /* in the order of the results */
-    onv_fit fit;
-} onv_device_fit;
-
 /* Sets all but the batches. The results are those of runs with onv_runtime_room() of the usable bytes. */
 void onv_fit_judge(onv_fit *fit, const onv_runtime_result *results, size_t count);
 

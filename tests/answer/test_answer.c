@@ -19,10 +19,12 @@ static void make_results(onv_runtime_result *results)
                                           .peak_label = "relu"};
 }
 
-static onv_device_fit device(const char *name, uint64_t bytes, const onv_runtime_result *results)
+static onv_answer_device device(const char *name, uint64_t bytes, const onv_runtime_result *results)
 {
-    onv_device_fit made = {.name = name, .gpu = name, .fit.budget_bytes = bytes};
-    for (size_t i = 0; i < N_RESULTS; i++) made.totals[i] = results[i].total_bytes;
+    size_t n = 0;
+    onv_answer_device made = {.name = name, .gpu = name, .fit.budget_bytes = bytes};
+    for (size_t i = 0; i < N_RESULTS; i++)
+        if (results[i].is_judged) made.totals[n++] = results[i].total_bytes;
     onv_fit_judge(&made.fit, results, N_RESULTS);
     return made;
 }
@@ -30,13 +32,12 @@ static onv_device_fit device(const char *name, uint64_t bytes, const onv_runtime
 TEST(the_larger_upper_end_decides)
 {
     onv_model model;
-    onv_answer answer;
     onv_runtime_result results[N_RESULTS];
     onv_model_init(&model, SIZE_MAX);
     make_results(results);
-    const onv_device_fit devices[] = {device(NULL, 499, results), device("T4", 500, results)};
-    onv_answer_parts parts = {&model, results, N_RESULTS, devices, 2, 0, NULL};
-    assert_int_equal(onv_answer_make(&parts, &answer, NULL), ONV_OK);
+    onv_answer_device devices[] = {device(NULL, 499, results), device("T4", 500, results)};
+    onv_answer answer = {.devices = devices, .n_devices = 2};
+    assert_int_equal(onv_answer_make(&model, results, N_RESULTS, NULL, &answer, NULL), ONV_OK);
     assert_int_equal(answer.n_rows, 2);
     assert_string_equal(answer.rows[0].runtime, "torch");
     assert_int_equal(answer.rows[answer.largest].total.high, 500);
@@ -59,14 +60,13 @@ TEST(the_larger_upper_end_decides)
 TEST(theory_has_no_gpu)
 {
     onv_model model;
-    onv_answer answer;
     onv_runtime_result results[N_RESULTS];
     onv_model_init(&model, SIZE_MAX);
     make_results(results);
     for (size_t i = 0; i < N_RESULTS; i++) results[i].is_judged = i == IDEAL;
-    const onv_device_fit devices[] = {device("T4", 900, results)};
-    onv_answer_parts parts = {&model, results, N_RESULTS, devices, 1, 0, "T4"};
-    assert_int_equal(onv_answer_make(&parts, &answer, NULL), ONV_OK);
+    onv_answer_device devices[] = {device("T4", 900, results)};
+    onv_answer answer = {.devices = devices, .n_devices = 1};
+    assert_int_equal(onv_answer_make(&model, results, N_RESULTS, "T4", &answer, NULL), ONV_OK);
     assert_null(answer.gpu);
     assert_null(answer.devices[0].gpu);
     assert_int_equal(answer.verdict, ONV_VERDICT_FITS);
@@ -78,13 +78,12 @@ TEST(theory_has_no_gpu)
 TEST(usual_devices_are_no_verdict)
 {
     onv_model model;
-    onv_answer answer;
     onv_runtime_result results[N_RESULTS];
     onv_model_init(&model, SIZE_MAX);
     make_results(results);
-    const onv_device_fit usual[] = {device("T4", 10000, results)};
-    onv_answer_parts parts = {&model, results, N_RESULTS, usual, 0, 1, "A10G"};
-    assert_int_equal(onv_answer_make(&parts, &answer, NULL), ONV_OK);
+    onv_answer_device usual[] = {device("T4", 10000, results)};
+    onv_answer answer = {.devices = usual, .n_usual = 1};
+    assert_int_equal(onv_answer_make(&model, results, N_RESULTS, "A10G", &answer, NULL), ONV_OK);
     assert_int_equal(answer.verdict, ONV_VERDICT_NONE);
     assert_false(answer.fits_some);
     assert_int_equal(answer.n_devices, 0);
@@ -99,14 +98,13 @@ TEST(usual_devices_are_no_verdict)
 TEST(warnings_count_once)
 {
     onv_model model;
-    onv_answer answer;
+    onv_answer answer = {0};
     onv_model_init(&model, SIZE_MAX);
     onv_model_diag(&model, ONV_WARNING, "one", NULL, "a");
     onv_model_diag(&model, ONV_NOTE, "note", NULL, "b");
     onv_model_diag(&model, ONV_WARNING, "two", NULL, "c");
     onv_model_diag(&model, ONV_WARNING, "one", "node", "d");
-    onv_answer_parts parts = {&model, NULL, 0, NULL, 0, 0, NULL};
-    assert_int_equal(onv_answer_make(&parts, &answer, NULL), ONV_OK);
+    assert_int_equal(onv_answer_make(&model, NULL, 0, NULL, &answer, NULL), ONV_OK);
     assert_int_equal(answer.n_rows, 0);
     assert_int_equal(answer.n_warnings, 2);
     assert_string_equal(answer.warnings[0], "one");
