@@ -1,11 +1,13 @@
 # What the build needs, a row each. All else that names these libraries follows from the rows: how they are linked,
 # what onnxvram.pc and the CMake package require, what the Debian packages depend on.
 set(libraries # prefix of its variables, module of pkg-config, oldest version, name for the linker, Debian package
+  "PROTOBUF_C libprotobuf-c 1.4 protobuf-c libprotobuf-c-dev"
   "JANSSON jansson 2.13 jansson libjansson-dev"
   "YAJL yajl 2.1 yajl_s libyajl-dev"
   "MINIZIP minizip 1.1 minizip libminizip-dev"
   "ZLIB zlib 1.2 z zlib1g-dev")
-set(programs "") # variable, Debian package, names
+set(programs # variable, Debian package, names
+  "PROTOC_C protobuf-c-compiler protoc-c protoc")
 if(ONV_PACKAGES)
   list(APPEND programs "ONV_FILE file file") # dpkg-shlibdeps asks it
 endif()

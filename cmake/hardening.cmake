@@ -1,5 +1,6 @@
 # What makes a mistake harder to exploit, in every build but those for debugging; flags that this
 # compiler or architecture lacks are left out. tests/project/hardening.sh looks at what came of it.
+# The generated code of the schema reads hostile bytes too, so this is a target of its own.
 include(CheckCCompilerFlag)
 include(CheckCSourceCompiles)
 include(CheckPIESupported)

@@ -6,7 +6,7 @@ if(ONV_HAVE_NO_INTERPOSITION)
   target_compile_options(onv_objects PRIVATE -fno-semantic-interposition) # else nothing global is inlined
 endif()
 
-add_library(onv_tested SHARED $<TARGET_OBJECTS:onv_objects>)
+add_library(onv_tested SHARED $<TARGET_OBJECTS:onv_objects> $<TARGET_OBJECTS:onv_schema>)
 target_link_libraries(onv_tested PUBLIC ${ONV_SHARED_DEPS} m PRIVATE onv_flags)
 # Calls and data within it are bound when it is linked; what uses its data is compiled with -fPIC, so that there is no second copy.
 target_link_options(onv_tested PRIVATE -Wl,-Bsymbolic)

@@ -15,14 +15,14 @@ endif()
 set(made ${CMAKE_BINARY_DIR}/libraries)
 file(WRITE ${made}/jansson_private_config.h "")
 file(COPY ${ONV_SOURCES}/yajl/src/api/ DESTINATION ${made}/yajl)
-set(ONV_DEP_INCLUDES ${ONV_SOURCES} ${ONV_SOURCES}/jansson/src ${ONV_SOURCES}/jansson/android
+set(ONV_DEP_INCLUDES ${ONV_SOURCES} ${ONV_SOURCES}/protobuf-c ${ONV_SOURCES}/jansson/src ${ONV_SOURCES}/jansson/android
   ${ONV_SOURCES}/zlib ${made})
 file(GLOB jansson ${ONV_SOURCES}/jansson/src/*.c)
 file(GLOB yajl ${ONV_SOURCES}/yajl/src/*.c)
 list(FILTER yajl EXCLUDE REGEX "yajl_version") # its header is made by yajl's own build
 set(zlib adler32 crc32 deflate inffast inflate inftrees trees zutil)
 list(TRANSFORM zlib REPLACE "(.+)" "${ONV_SOURCES}/zlib/\\1.c")
-add_library(onv_libraries STATIC ${jansson} ${yajl}
+add_library(onv_libraries STATIC ${ONV_SOURCES}/protobuf-c/protobuf-c/protobuf-c.c ${jansson} ${yajl}
   ${ONV_SOURCES}/minizip/unzip.c ${ONV_SOURCES}/minizip/ioapi.c ${zlib})
 target_include_directories(onv_libraries PRIVATE ${ONV_DEP_INCLUDES})
 # minizip: offsets of the C library have 64 bits without names of their own, and encrypted archives are not read.

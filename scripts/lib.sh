@@ -7,7 +7,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL CTEST_PARALLEL_LEVEL
 # What the program is built from; scripts/test adds what its checks need.
 # shellcheck disable=SC2034 # not all scripts build
 build_packages=(build-essential cmake ninja-build pkg-config
-    libjansson-dev libyajl-dev libminizip-dev zlib1g-dev)
+    protobuf-c-compiler libprotobuf-c-dev libjansson-dev libyajl-dev libminizip-dev zlib1g-dev)
 
 fail() {
     printf '%s: FAILED: %s\n' "$0" "$*" >&2

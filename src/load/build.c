@@ -7,14 +7,14 @@
 #include "base/heap.h"
 #include "base/quota.h"
 
-/* The newest IR version that src/load/fields.c follows. */
+/* The newest IR version whose format proto/onnx.proto describes. */
 enum { NEWEST_IR = 14 };
 
 /* --- Names ------------------------------------------------------------------------------------- */
 
 onv_status onv_build_intern(onv_builder *b, const char *text, const char **name)
 {
-    *name = onv_intern(&b->model->strings, text);
+    *name = onv_intern(&b->model->strings, text != NULL ? text : "");
     return *name != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
@@ -36,33 +36,27 @@ onv_status onv_build_join(onv_builder *b, const char *prefix, const char *text, 
     return *name != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
-/* --- Opset versions ---------------------------------------------------------------------------- */
-
-enum { OPSET_DOMAIN = 1, OPSET_VERSION };
-
-onv_status onv_build_opset(onv_builder *b, onv_wire_span message, onv_opset *opset)
+/* "ai.onnx" is "". */
+static onv_status build_domain(onv_builder *b, const char *text, const char **domain)
 {
-    onv_text domain = {0};
-    int64_t version = 0;
-    for (onv_wire_field f; onv_wire_next(&message.at, message.end, &f);) {
-        if (f.number == OPSET_DOMAIN) domain = onv_build_text_of(&f);
-        if (f.number == OPSET_VERSION) version = (int64_t)onv_wire_number(&f);
-    }
-    if (onv_text_is(domain, "ai.onnx")) domain.length = 0;
-    ONV_TRY(onv_build_text(b, domain, &opset->domain));
-    if (version < 0 || version > INT32_MAX)
-        return onv_fail(b->err, ONV_ERR_MODEL, "opset %" PRId64 " of domain '%s' cannot be",
-                        version, opset->domain);
-    opset->version = (int32_t)version;
-    return ONV_OK;
+    if (text != NULL && strcmp(text, "ai.onnx") == 0) text = "";
+    return onv_build_intern(b, text, domain);
 }
 
-onv_status onv_build_import(onv_builder *b, const onv_opset *opset, onv_ptr_map *versions)
+/* --- Opset versions ---------------------------------------------------------------------------- */
+
+onv_status onv_build_import(onv_builder *b, const Onnx__OperatorSetIdProto *pb,
+                            onv_ptr_map *versions)
 {
-    const uint32_t version = (uint32_t)opset->version;
+    const char *domain;
     uint32_t known;
-    if (onv_ptr_map_get(versions, opset->domain, &known) && known >= version) return ONV_OK;
-    return onv_ptr_map_set(versions, opset->domain, version) ? ONV_OK : onv_fail_memory(b->err);
+    ONV_TRY(build_domain(b, pb->domain, &domain));
+    if (pb->version < 0 || pb->version > INT32_MAX)
+        return onv_fail(b->err, ONV_ERR_MODEL, "opset %" PRId64 " of domain '%s' cannot be",
+                        pb->version, domain);
+    uint32_t version = (uint32_t)pb->version;
+    if (onv_ptr_map_get(versions, domain, &known) && known >= version) return ONV_OK;
+    return onv_ptr_map_set(versions, domain, version) ? ONV_OK : onv_fail_memory(b->err);
 }
 
 onv_status onv_build_version(onv_builder *b, const onv_scope *scope, const char *domain,
@@ -82,29 +76,22 @@ onv_status onv_build_version(onv_builder *b, const onv_scope *scope, const char 
 }
 
 /* Each domain is listed once. */
-static onv_status model_opset(onv_builder *b, onv_wire_span message)
+static onv_status model_opset(onv_builder *b, const Onnx__OperatorSetIdProto *pb)
 {
-    onv_opset opset;
-    ONV_TRY(onv_build_opset(b, message, &opset));
+    onv_opset opset = {0};
+    ONV_TRY(build_domain(b, pb->domain, &opset.domain));
     bool is_listed = onv_ptr_map_get(&b->versions, opset.domain, NULL);
-    ONV_TRY(onv_build_import(b, &opset, &b->versions));
+    ONV_TRY(onv_build_import(b, pb, &b->versions));
     return is_listed || onv_vec_push(&b->model->opsets, opset) ? ONV_OK : onv_fail_memory(b->err);
 }
 
-/* --- The model --------------------------------------------------------------------------------- */
-
-enum { IR_VERSION = 1, PRODUCER_NAME, PRODUCER_VERSION, OPSET_IMPORT = 8 };
-
-static onv_status model_opsets(onv_builder *b, onv_wire_span header)
+static onv_status model_opsets(onv_builder *b, const Onnx__ModelProto *pb)
 {
     /* Before IR 3 there was one opset, and no field for it. */
-    static const unsigned char first[] = {OPSET_VERSION << 3 | ONV_WIRE_VARINT, 1};
+    const Onnx__OperatorSetIdProto first = {.version = 1};
     bool is_old = b->model->ir_version == 1 || b->model->ir_version == 2;
-    onv_wire_field f;
-    if (is_old && !onv_wire_find(header, OPSET_IMPORT, &f))
-        ONV_TRY(model_opset(b, (onv_wire_span){first, first + sizeof first}));
-    while (onv_wire_next(&header.at, header.end, &f))
-        if (f.number == OPSET_IMPORT) ONV_TRY(model_opset(b, onv_wire_value(&f)));
+    if (is_old && pb->n_opset_import == 0) ONV_TRY(model_opset(b, &first));
+    for (size_t i = 0; i < pb->n_opset_import; i++) ONV_TRY(model_opset(b, pb->opset_import[i]));
     for (size_t i = 0; i < b->model->opsets.count; i++) {
         uint32_t version = 0;
         onv_ptr_map_get(&b->versions, b->model->opsets.at[i].domain, &version);
@@ -113,38 +100,61 @@ static onv_status model_opsets(onv_builder *b, onv_wire_span header)
     return ONV_OK;
 }
 
-static onv_status model_facts(onv_builder *b, onv_wire_span header)
+/* --- The model --------------------------------------------------------------------------------- */
+
+static onv_status model_facts(onv_builder *b, const Onnx__ModelProto *pb)
 {
     onv_model *model = b->model;
-    onv_wire_field f;
-    onv_text name = {0}, version = {0};
-    if (onv_wire_find(header, PRODUCER_NAME, &f)) name = onv_build_text_of(&f);
-    if (onv_wire_find(header, PRODUCER_VERSION, &f)) version = onv_build_text_of(&f);
-    model->producer = onv_arena_printf(&model->arena, "%.*s%s%.*s", (int)name.length, name.at,
-                                       name.length > 0 && version.length > 0 ? " " : "",
-                                       (int)version.length, version.at);
+    const char *name = pb->producer_name != NULL ? pb->producer_name : "";
+    const char *version = pb->producer_version != NULL ? pb->producer_version : "";
+    model->ir_version = pb->ir_version;
+    model->producer = onv_arena_printf(&model->arena, "%s%s%s", name,
+                                       name[0] != '\0' && version[0] != '\0' ? " " : "", version);
     if (model->producer == NULL) return onv_fail_memory(b->err);
-    if (onv_wire_find(header, IR_VERSION, &f))
-        model->ir_version = (int64_t)onv_wire_number(&f);
-    else
+    if (!pb->has_ir_version)
         onv_model_diag(model, ONV_NOTE, "no-ir-version", NULL, "the file has no IR version");
-    if (model->ir_version > NEWEST_IR)
+    if (pb->ir_version > NEWEST_IR)
         onv_model_diag(model, ONV_WARNING, "newer-ir", NULL,
                        "IR version %" PRId64 " is newer than %d, the newest one known here",
-                       model->ir_version, NEWEST_IR);
-    return model_opsets(b, header);
+                       pb->ir_version, NEWEST_IR);
+    return model_opsets(b, pb);
+}
+
+/* --- protobuf-c, over messages that the scan has checked, with an arena in the place of malloc ---- */
+
+static void *take(void *arena, size_t bytes)
+{
+    return onv_arena_alloc(arena, bytes);
+}
+
+static void leave(void *arena, void *pointer)
+{
+    (void)arena; /* everything goes at once */
+    (void)pointer;
+}
+
+static onv_status unpack(onv_builder *b, const unsigned char *data, size_t bytes,
+                         const ProtobufCMessageDescriptor *type, const ProtobufCMessage **message)
+{
+    ProtobufCAllocator allocator = {.alloc = take, .free = leave, .allocator_data = &b->unpacked};
+    *message = protobuf_c_message_unpack(type, &allocator, bytes, data);
+    if (*message != NULL) return ONV_OK;
+    if (b->unpacked.failed) return onv_fail_memory(b->err);
+    return onv_fail(b->err, ONV_ERR_FORMAT, "damaged: protobuf-c cannot read it");
 }
 
 onv_status onv_build_model(onv_builder *b)
 {
     const onv_scan *scan = b->scan;
-    const onv_wire_span header = {scan->header.at, scan->header.at + scan->header.count};
+    const ProtobufCMessage *header;
     onv_graph_id main_graph;
     if (!onv_vec_reserve(&b->model->nodes, scan->nodes.count) ||
         !onv_vec_reserve(&b->model->values, (size_t)scan->n_values))
         return onv_fail_memory(b->err);
     ONV_TRY(onv_build_intern(b, "", &b->empty));
-    ONV_TRY(model_facts(b, header));
+    ONV_TRY(
+        unpack(b, scan->header.at, scan->header.count, &onnx__model_proto__descriptor, &header));
+    ONV_TRY(model_facts(b, (const Onnx__ModelProto *)header));
     ONV_TRY(onv_build_functions(b));
     const onv_scan_graph *graph = ONV_RECORD(scan->graphs, scan->main_graph);
     ONV_TRY(onv_build_signature(b, graph));
@@ -153,15 +163,22 @@ onv_status onv_build_model(onv_builder *b)
     return ONV_OK;
 }
 
-onv_status onv_build_message(onv_builder *b, onv_span span, onv_wire_span *message)
+onv_status onv_build_begin(onv_builder *b, onv_span span, const unsigned char **at)
 {
     enum { PER_WORK = 16 }; /* bytes */
-    *message = (onv_wire_span){0};
+    static const unsigned char nothing[1];
+    *at = span.bytes > 0 ? b->scan->skeleton.at + span.at : nothing;
     ONV_WORK(1 + span.bytes / PER_WORK);
-    if (span.bytes == 0) return ONV_OK;
-    message->at = b->scan->skeleton.at + span.at;
-    message->end = message->at + span.bytes;
+    onv_arena_reset(&b->unpacked);
     return ONV_OK;
+}
+
+onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessageDescriptor *type,
+                            const ProtobufCMessage **message)
+{
+    const unsigned char *at;
+    ONV_TRY(onv_build_begin(b, span, &at));
+    return unpack(b, at, span.bytes, type, message);
 }
 
 const onv_dim *onv_build_dims(onv_builder *b, const onv_dim *dims, size_t rank)
@@ -179,6 +196,7 @@ void onv_builder_init(onv_builder *b, onv_model *model, const onv_scan *scan,
                       const onv_limits *limits, onv_error *err)
 {
     *b = (onv_builder){.model = model, .limits = limits, .scan = scan, .err = err};
+    onv_arena_init(&b->unpacked, (size_t)limits->arena_bytes);
 }
 
 void onv_builder_cleanup(onv_builder *b)
@@ -191,4 +209,5 @@ void onv_builder_cleanup(onv_builder *b)
     onv_ptr_map_cleanup(&b->signature);
     onv_vec_cleanup(&b->text);
     onv_vec_cleanup(&b->tensors);
+    onv_arena_cleanup(&b->unpacked);
 }

@@ -11,7 +11,7 @@
  * Attributes of a call are not built at the call but where the body refers to them, in the scope of
  * the caller (a graph attribute sees the caller's names): a binding is an attribute and its scope.
  *
- * Attributes, tensors and types are read from the skeleton, whose fields are those that the scan keeps, each of its wire type.
+ * protobuf-c unpacks attributes, tensors and types one at a time, each in the place of the one before.
  */
 #ifndef ONV_LOAD_BUILD_H
 #define ONV_LOAD_BUILD_H
@@ -20,6 +20,7 @@
 #include "ir/model.h"
 #include "load/scan.h"
 #include "load/text.h"
+#include "onnx.pb-c.h"
 
 /* From names, which are interned, to values: of one scope.
  *
@@ -119,6 +120,7 @@ typedef struct onv_builder {
     onv_ptr_map signature;     /* what calls name a parameter: its place in the model's list */
     ONV_VEC(char) text;        /* scratch for names under construction */
     ONV_VEC(onv_text) tensors; /* that the call of the node names that is being built */
+    onv_arena unpacked;        /* the message that protobuf-c made last */
     onv_built built;
     const char *empty; /* "", interned */
     uint32_t place;    /* of the main graph's node that is being built */
@@ -134,22 +136,22 @@ void onv_builder_init(onv_builder *b, onv_model *model, const onv_scan *scan,
                       const onv_limits *limits, onv_error *err);
 void onv_builder_cleanup(onv_builder *b);
 
-/* A message of the skeleton, which is going to be read. */
-onv_status onv_build_message(onv_builder *b, onv_span span, onv_wire_span *message);
+/* A message of the skeleton is unpacked until the next one: where it lies there. */
+onv_status onv_build_begin(onv_builder *b, onv_span span, const unsigned char **at);
+onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessageDescriptor *type,
+                            const ProtobufCMessage **message);
 
-static inline onv_text onv_build_text_of(const onv_wire_field *field)
-{
-    return (onv_text){(const char *)field->value, (size_t)(field->end - field->value)};
-}
+/* For a tensor without protobuf-c, as most messages are initializers. */
+onv_status onv_build_unpack_tensor(onv_builder *b, onv_span span, Onnx__TensorProto *pb);
 
-/* Interns `text`, a stretch of text, or `text` behind a prefix where there is one. */
+/* Interns `text` (NULL: ""), a stretch of text, or `text` behind a prefix where there is one. */
 onv_status onv_build_intern(onv_builder *b, const char *text, const char **name);
 onv_status onv_build_text(onv_builder *b, onv_text text, const char **name);
 onv_status onv_build_join(onv_builder *b, const char *prefix, const char *text, const char **name);
 
-/* Reads an opset import / adds it; of each domain the highest version holds. */
-onv_status onv_build_opset(onv_builder *b, onv_wire_span message, onv_opset *opset);
-onv_status onv_build_import(onv_builder *b, const onv_opset *opset, onv_ptr_map *versions);
+/* Adds an opset import; of each domain the highest version holds. */
+onv_status onv_build_import(onv_builder *b, const Onnx__OperatorSetIdProto *pb,
+                            onv_ptr_map *versions);
 onv_status onv_build_version(onv_builder *b, const onv_scope *scope, const char *domain,
                              int32_t *version);
 
@@ -170,8 +172,8 @@ typedef enum onv_free_dims {
     ONV_FREE_LOCAL,   /* inside a function: unknown, as one name means something else per call */
 } onv_free_dims;
 
-/* A TypeProto, which is empty where none is given. `name` is the value's, for messages. */
-onv_status onv_build_type(onv_builder *b, onv_wire_span message, const char *name,
+/* `name` is the value's, for messages. */
+onv_status onv_build_type(onv_builder *b, const Onnx__TypeProto *pb, const char *name,
                           onv_free_dims free_dims, onv_type *type);
 /* The same of what the file declares of a value. */
 onv_status onv_build_value_type(onv_builder *b, const onv_scan_value *value, const char *name,
@@ -179,9 +181,8 @@ onv_status onv_build_value_type(onv_builder *b, const onv_scan_value *value, con
 
 /* --- build_tensor.c ---------------------------------------------------------------------------- */
 
-/* A TensorProto / a SparseTensorProto. */
-onv_status onv_build_tensor(onv_builder *b, onv_wire_span message, onv_tensor *tensor);
-onv_status onv_build_sparse(onv_builder *b, onv_wire_span message, onv_tensor *tensor);
+onv_status onv_build_tensor(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor);
+onv_status onv_build_sparse(onv_builder *b, const Onnx__SparseTensorProto *pb, onv_tensor *tensor);
 
 /* A tensor over an array of numbers that the arena holds; rank 0 or 1. */
 onv_status onv_build_list_tensor(onv_builder *b, onv_dtype dtype, int rank, const void *data,

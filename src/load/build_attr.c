@@ -52,97 +52,65 @@ static onv_status resolve(onv_builder *b, const onv_scan_attr **attr, const onv_
     return ONV_OK;
 }
 
-/* The fields of AttributeProto that have a value of that kind. */
-static const uint8_t value_field[] = {[ONV_ATTR_FLOAT] = 2,          [ONV_ATTR_INT] = 3,
-                                      [ONV_ATTR_STRING] = 4,         [ONV_ATTR_TENSOR] = 5,
-                                      [ONV_ATTR_GRAPH] = 6,          [ONV_ATTR_FLOATS] = 7,
-                                      [ONV_ATTR_INTS] = 8,           [ONV_ATTR_STRINGS] = 9,
-                                      [ONV_ATTR_TENSORS] = 10,       [ONV_ATTR_GRAPHS] = 11,
-                                      [ONV_ATTR_SPARSE_TENSOR] = 22, [ONV_ATTR_SPARSE_TENSORS] = 23,
-                                      [ONV_ATTR_TYPE_PROTO] = 14,    [ONV_ATTR_TYPE_PROTOS] = 15};
-enum { ATTR_TYPE = 20 };
-
-static bool has_value(const onv_scan_attr *record, onv_wire_span message, onv_attr_kind kind)
-{
-    onv_wire_field f;
-    switch (kind) {
-    case ONV_ATTR_GRAPH: return record->graph.count > 0;
-    case ONV_ATTR_GRAPHS: return record->graphs.count > 0;
-    case ONV_ATTR_FLOATS:
-    case ONV_ATTR_INTS:
-    case ONV_ATTR_STRINGS: return record->lists[kind - ONV_ATTR_FLOATS] > 0;
-    default: return onv_wire_find(message, value_field[kind], &f);
-    }
-}
-
 /* Files of IR 1 do not say which field counts: the one that is there. */
-static onv_status find_kind(const attr_site *site, const onv_scan_attr *record,
-                            onv_wire_span message, onv_attr *attr)
+static onv_attr_kind kind_of(const onv_scan_attr *record, const Onnx__AttributeProto *pb)
 {
-    onv_wire_field f;
-    const bool says = onv_wire_find(message, ATTR_TYPE, &f);
-    const int32_t type = says ? (int32_t)onv_wire_number(&f) : ONV_ATTR_UNDEFINED;
-    if (type < 0 || type > ONV_ATTR_TYPE_PROTOS)
-        return onv_fail(site->b->err, ONV_ERR_MODEL, "attribute '%s' has the unknown type %d",
-                        attr->name, (int)type);
-    attr->kind = (uint8_t)type;
-    for (int kind = ONV_ATTR_FLOAT;
-         attr->kind == ONV_ATTR_UNDEFINED && kind <= ONV_ATTR_TYPE_PROTOS; kind++)
-        if (has_value(record, message, (onv_attr_kind)kind)) attr->kind = (uint8_t)kind;
-    return ONV_OK;
+    if (pb->has_type && pb->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED)
+        return (onv_attr_kind)pb->type;
+    if (pb->has_f) return ONV_ATTR_FLOAT;
+    if (pb->has_i) return ONV_ATTR_INT;
+    if (pb->has_s) return ONV_ATTR_STRING;
+    if (pb->t != NULL) return ONV_ATTR_TENSOR;
+    if (record->graph.count > 0) return ONV_ATTR_GRAPH;
+    if (pb->n_floats > 0) return ONV_ATTR_FLOATS;
+    if (pb->n_ints > 0) return ONV_ATTR_INTS;
+    if (pb->n_strings > 0) return ONV_ATTR_STRINGS;
+    if (pb->n_tensors > 0) return ONV_ATTR_TENSORS;
+    if (record->graphs.count > 0) return ONV_ATTR_GRAPHS;
+    if (pb->sparse_tensor != NULL) return ONV_ATTR_SPARSE_TENSOR;
+    if (pb->n_sparse_tensors > 0) return ONV_ATTR_SPARSE_TENSORS;
+    if (pb->tp != NULL) return ONV_ATTR_TYPE_PROTO;
+    if (pb->n_type_protos > 0) return ONV_ATTR_TYPE_PROTOS;
+    return ONV_ATTR_UNDEFINED;
 }
 
-/* A list that is not cut, with as many elements as the scan counted: of numbers packed or one by one. */
-static onv_status build_list_value(const attr_site *site, onv_wire_span message, onv_attr *attr)
-{
-    onv_arena *arena = &site->b->model->arena;
-    const uint32_t count = attr->count;
-    float *floats = NULL;
-    int64_t *ints = NULL;
-    const char **strings = NULL;
-    if (attr->kind == ONV_ATTR_FLOATS) attr->floats = floats = ONV_ARENA_ARRAY(arena, float, count);
-    if (attr->kind == ONV_ATTR_INTS) attr->ints = ints = ONV_ARENA_ARRAY(arena, int64_t, count);
-    if (attr->kind == ONV_ATTR_STRINGS)
-        attr->strings = strings = ONV_ARENA_ARRAY(arena, const char *, count);
-    uint32_t n = 0;
-    for (onv_wire_field f; !arena->failed && onv_wire_next(&message.at, message.end, &f);) {
-        if (f.number != value_field[attr->kind]) continue;
-        const unsigned char *at = f.value;
-        if (strings != NULL && n < count)
-            strings[n++] = onv_arena_strndup(arena, (const char *)at, (size_t)(f.end - at));
-        for (; floats != NULL && n < count && at < f.end; at += sizeof *floats)
-            memcpy(&floats[n++], at, sizeof *floats);
-        at = onv_wire_numbers(&f);
-        for (uint64_t number; ints != NULL && n < count && onv_varint_read(&at, f.end, &number);)
-            ints[n++] = (int64_t)number;
-    }
-    return arena->failed ? onv_fail_memory(site->b->err) : ONV_OK;
-}
-
-/* One or several messages, dense or sparse. */
-static onv_status build_tensors(const attr_site *site, onv_wire_span message, bool is_sparse,
+static onv_status build_strings(const attr_site *site, const ProtobufCBinaryData *strings, size_t n,
                                 onv_attr *attr)
 {
-    onv_tensor *list = ONV_ARENA_ARRAY(&site->b->model->arena, onv_tensor, attr->count);
+    onv_arena *arena = &site->b->model->arena;
+    const char **list = ONV_ARENA_ARRAY(arena, const char *, n);
     if (list == NULL) return onv_fail_memory(site->b->err);
-    attr->tensor = list;
-    for (onv_wire_field f; onv_wire_next(&message.at, message.end, &f);) {
-        if (f.number != value_field[attr->kind]) continue;
-        ONV_TRY(is_sparse ? onv_build_sparse(site->b, onv_wire_value(&f), list++)
-                          : onv_build_tensor(site->b, onv_wire_value(&f), list++));
+    for (size_t i = 0; i < n; i++) {
+        list[i] = onv_arena_strndup(arena, (const char *)strings[i].data, strings[i].len);
+        if (list[i] == NULL) return onv_fail_memory(site->b->err);
     }
+    attr->strings = list;
     return ONV_OK;
 }
 
-static onv_status build_types(const attr_site *site, onv_wire_span message, onv_attr *attr)
+static onv_status build_tensors(const attr_site *site, Onnx__TensorProto *const *tensors,
+                                Onnx__SparseTensorProto *const *sparse, size_t n, onv_attr *attr)
 {
-    onv_type *list = ONV_ARENA_ARRAY(&site->b->model->arena, onv_type, attr->count);
+    onv_tensor *list = ONV_ARENA_ARRAY(&site->b->model->arena, onv_tensor, n);
     if (list == NULL) return onv_fail_memory(site->b->err);
+    for (size_t i = 0; i < n; i++) {
+        if (tensors != NULL) ONV_TRY(onv_build_tensor(site->b, tensors[i], &list[i]));
+        if (sparse != NULL) ONV_TRY(onv_build_sparse(site->b, sparse[i], &list[i]));
+    }
+    attr->tensor = list;
+    attr->count = (uint32_t)n;
+    return ONV_OK;
+}
+
+static onv_status build_types(const attr_site *site, Onnx__TypeProto *const *types, size_t n,
+                              onv_attr *attr)
+{
+    onv_type *list = ONV_ARENA_ARRAY(&site->b->model->arena, onv_type, n);
+    if (list == NULL) return onv_fail_memory(site->b->err);
+    for (size_t i = 0; i < n; i++)
+        ONV_TRY(onv_build_type(site->b, types[i], attr->name, ONV_FREE_LOCAL, &list[i]));
     attr->type = list;
-    for (onv_wire_field f; onv_wire_next(&message.at, message.end, &f);)
-        if (f.number == value_field[attr->kind])
-            ONV_TRY(
-                onv_build_type(site->b, onv_wire_value(&f), attr->name, ONV_FREE_LOCAL, list++));
+    attr->count = (uint32_t)n;
     return ONV_OK;
 }
 
@@ -171,66 +139,72 @@ static onv_status build_graphs(const attr_site *site, onv_record_list graphs, on
     return ONV_OK;
 }
 
-static uint32_t count_fields(onv_wire_span message, uint32_t number)
+/* The kinds whose value is a message, a list or a string. */
+static onv_status build_value(const attr_site *site, const onv_scan_attr *record,
+                              const Onnx__AttributeProto *pb, onv_attr *attr)
 {
-    uint32_t n = 0;
-    for (onv_wire_field f; onv_wire_next(&message.at, message.end, &f);) n += f.number == number;
-    return n;
-}
-
-/* The kinds whose value is a message, or several of one kind. */
-static onv_status build_messages(const attr_site *site, const onv_scan_attr *record,
-                                 onv_wire_span message, onv_attr *attr)
-{
-    bool is_sparse = attr->kind == ONV_ATTR_SPARSE_TENSOR || attr->kind == ONV_ATTR_SPARSE_TENSORS;
-    const onv_scan_graph *graph = ONV_RECORD(site->b->scan->graphs, record->graph.first);
-    bool has = true;
-    attr->count = count_fields(message, value_field[attr->kind]); /* the skeleton has no graphs */
+    onv_arena *arena = &site->b->model->arena;
+    size_t n = 1; /* values, of the kinds that have one */
+    bool cut = false;
+    if (attr->kind >= ONV_ATTR_FLOATS && attr->kind <= ONV_ATTR_STRINGS)
+        ONV_TRY(take_count(site, record, attr, &cut));
+    if (cut) return ONV_OK;
     switch ((onv_attr_kind)attr->kind) {
-    case ONV_ATTR_GRAPH:
-        has = graph != NULL;
-        if (has) ONV_TRY(build_graph(site, graph, attr, "", &attr->graph));
+    case ONV_ATTR_STRING:
+        attr->s = onv_arena_strndup(arena, pb->has_s ? (const char *)pb->s.data : "",
+                                    pb->has_s ? pb->s.len : 0);
         break;
-    case ONV_ATTR_GRAPHS: return build_graphs(site, record->graphs, attr);
-    case ONV_ATTR_TYPE_PROTO: has = attr->count > 0; /* fall through */
-    case ONV_ATTR_TYPE_PROTOS: ONV_TRY(build_types(site, message, attr)); break;
+    case ONV_ATTR_FLOATS:
+        attr->floats = onv_arena_copy(arena, pb->floats, pb->n_floats * sizeof *pb->floats);
+        break;
+    case ONV_ATTR_INTS:
+        attr->ints = onv_arena_copy(arena, pb->ints, pb->n_ints * sizeof *pb->ints);
+        break;
+    case ONV_ATTR_STRINGS: return build_strings(site, pb->strings, pb->n_strings, attr);
     case ONV_ATTR_TENSOR:
-    case ONV_ATTR_SPARSE_TENSOR: has = attr->count > 0; /* fall through */
-    default: ONV_TRY(build_tensors(site, message, is_sparse, attr));
+        n = pb->t != NULL;
+        ONV_TRY(build_tensors(site, &pb->t, NULL, n, attr));
+        break;
+    case ONV_ATTR_SPARSE_TENSOR:
+        n = pb->sparse_tensor != NULL;
+        ONV_TRY(build_tensors(site, NULL, &pb->sparse_tensor, n, attr));
+        break;
+    case ONV_ATTR_GRAPH: {
+        const onv_scan_graph *graph = ONV_RECORD(site->b->scan->graphs, record->graph.first);
+        n = graph != NULL;
+        if (n > 0) ONV_TRY(build_graph(site, graph, attr, "", &attr->graph));
+        break;
     }
-    if (has) return ONV_OK;
+    case ONV_ATTR_TYPE_PROTO:
+        n = pb->tp != NULL;
+        ONV_TRY(build_types(site, &pb->tp, n, attr));
+        break;
+    case ONV_ATTR_TENSORS: return build_tensors(site, pb->tensors, NULL, pb->n_tensors, attr);
+    case ONV_ATTR_SPARSE_TENSORS:
+        return build_tensors(site, NULL, pb->sparse_tensors, pb->n_sparse_tensors, attr);
+    case ONV_ATTR_GRAPHS: return build_graphs(site, record->graphs, attr);
+    case ONV_ATTR_TYPE_PROTOS: return build_types(site, pb->type_protos, pb->n_type_protos, attr);
+    default: break;
+    }
+    if (arena->failed) return onv_fail_memory(site->b->err);
+    if (n > 0) return ONV_OK;
     return onv_fail(site->b->err, ONV_ERR_MODEL, "attribute '%s' says type %d but has no value",
                     attr->name, (int)attr->kind);
 }
 
-static onv_status read_attr(const attr_site *site, const onv_scan_attr *record, onv_attr *attr)
+static onv_status unpack_attr(const attr_site *site, const onv_scan_attr *record, onv_attr *attr)
 {
-    onv_wire_span message;
-    onv_wire_field f;
-    onv_text text;
-    bool cut = false;
-    ONV_TRY(onv_build_message(site->b, record->value, &message));
-    ONV_TRY(find_kind(site, record, message, attr));
-    bool has = onv_wire_find(message, value_field[attr->kind], &f);
-    switch ((onv_attr_kind)attr->kind) {
-    case ONV_ATTR_UNDEFINED: return ONV_OK;
-    case ONV_ATTR_FLOAT:
-        if (has) memcpy(&attr->f, f.value, sizeof attr->f);
-        return ONV_OK;
-    case ONV_ATTR_INT:
-        if (has) attr->i = (int64_t)onv_wire_number(&f);
-        return ONV_OK;
-    case ONV_ATTR_STRING:
-        text = onv_build_text_of(&f);
-        attr->s = onv_arena_strndup(&site->b->model->arena, has ? text.at : "", text.length);
-        return attr->s != NULL ? ONV_OK : onv_fail_memory(site->b->err);
-    case ONV_ATTR_FLOATS:
-    case ONV_ATTR_INTS:
-    case ONV_ATTR_STRINGS:
-        ONV_TRY(take_count(site, record, attr, &cut));
-        return cut ? ONV_OK : build_list_value(site, message, attr);
-    default: return build_messages(site, record, message, attr);
-    }
+    const ProtobufCMessage *message;
+    ONV_TRY(onv_build_unpack(site->b, record->value, &onnx__attribute_proto__descriptor, &message));
+    const Onnx__AttributeProto *pb = (const Onnx__AttributeProto *)message;
+    attr->kind = (uint8_t)kind_of(record, pb);
+    if (pb->has_type &&
+        (pb->type < 0 || pb->type > ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TYPE_PROTOS))
+        return onv_fail(site->b->err, ONV_ERR_MODEL, "attribute '%s' has the unknown type %d",
+                        attr->name, (int)pb->type);
+    if (attr->kind == ONV_ATTR_FLOAT) attr->f = pb->f;
+    if (attr->kind == ONV_ATTR_INT) attr->i = pb->i;
+    return build_value(site, record, pb, attr);
 }
 
 /* --- The list of a node ------------------------------------------------------------------------ */
@@ -261,7 +235,7 @@ static onv_status build_list(onv_builder *b, const onv_scope *scope, onv_range a
         *shared = *shared && value == attr;
         if (value == NULL) continue;
         list[n].name = attr->name;
-        ONV_TRY(read_attr(&site, value, &list[n]));
+        ONV_TRY(unpack_attr(&site, value, &list[n]));
         *shared = *shared && may_be_shared(b, &list[n]);
         n++;
     }

@@ -44,12 +44,10 @@ static onv_status add_function(onv_builder *b, const onv_scan_function *record)
     if (!onv_ptr_map_set(&b->function_at, key, index)) return onv_fail_memory(b->err);
     ONV_EACH_RECORD(part, b->scan->parts, record->opsets)
     {
-        onv_wire_span message;
-        onv_opset opset;
-        ONV_TRY(onv_build_message(b, part->span, &message));
-        ONV_TRY(onv_build_opset(b, message, &opset));
-        ONV_TRY(onv_build_import(b, &opset, &function->versions));
-        ONV_TRY(onv_build_import(b, &opset, &b->elsewhere));
+        const ProtobufCMessage *pb;
+        ONV_TRY(onv_build_unpack(b, part->span, &onnx__operator_set_id_proto__descriptor, &pb));
+        ONV_TRY(onv_build_import(b, (const Onnx__OperatorSetIdProto *)pb, &function->versions));
+        ONV_TRY(onv_build_import(b, (const Onnx__OperatorSetIdProto *)pb, &b->elsewhere));
     }
     for (uint32_t k = 0; k < record->head.attrs.count; k++)
         if (onv_scan_attr_of(b->scan, record->head.attrs, k)->reference[0] != '\0')

@@ -78,20 +78,21 @@ static onv_status define_initializers(onv_builder *b, onv_scope *scope,
                                       const onv_scan_graph *record)
 {
     const onv_record_list dense = record->initializers, sparse = record->sparse_initializers;
-    onv_wire_span message;
+    const ProtobufCMessage *pb;
     onv_tensor *tensor =
         ONV_ARENA_ARRAY(&b->model->arena, onv_tensor, (size_t)dense.count + sparse.count);
     if (tensor == NULL) return onv_fail_memory(b->err);
     ONV_EACH_RECORD(part, b->scan->parts, dense)
     {
-        ONV_TRY(onv_build_message(b, part->span, &message));
-        ONV_TRY(onv_build_tensor(b, message, tensor));
+        Onnx__TensorProto whole;
+        ONV_TRY(onv_build_unpack_tensor(b, part->span, &whole));
+        ONV_TRY(onv_build_tensor(b, &whole, tensor));
         ONV_TRY(define_initializer(b, scope, tensor++));
     }
     ONV_EACH_RECORD(part, b->scan->parts, sparse)
     {
-        ONV_TRY(onv_build_message(b, part->span, &message));
-        ONV_TRY(onv_build_sparse(b, message, tensor));
+        ONV_TRY(onv_build_unpack(b, part->span, &onnx__sparse_tensor_proto__descriptor, &pb));
+        ONV_TRY(onv_build_sparse(b, (const Onnx__SparseTensorProto *)pb, tensor));
         ONV_TRY(define_initializer(b, scope, tensor++));
     }
     return ONV_OK;

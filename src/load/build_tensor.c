@@ -140,9 +140,11 @@ static onv_status take_at_hand(onv_builder *b, onv_payload *payload)
 }
 
 /* raw_data wins over typed fields, as for every other reader. Of several, the last one. */
-static onv_status inline_payload(onv_builder *b, onv_chunk_mark mark, onv_tensor *tensor)
+static onv_status inline_payload(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor)
 {
-    if (mark.count == 0) return ONV_OK;
+    onv_chunk_mark mark;
+    if (!pb->has_raw_data || pb->raw_data.len != sizeof mark) return ONV_OK;
+    memcpy(&mark, pb->raw_data.data, sizeof mark);
     const onv_chunk *chunks = b->scan->chunks.at + mark.first, *only = NULL, *raw = NULL;
     uint8_t field = typed_field(tensor->type.dtype);
     size_t n_typed = 0;
@@ -170,16 +172,16 @@ static onv_status inline_payload(onv_builder *b, onv_chunk_mark mark, onv_tensor
 /* --- External data ----------------------------------------------------------------------------- */
 
 static onv_status parse_size(onv_builder *b, const onv_tensor *tensor, const char *key,
-                             onv_text text, uint64_t *size)
+                             const char *text, uint64_t *size)
 {
     uint64_t value = 0;
-    bool valid = text.length > 0 && onv_text_is_number(text);
-    for (size_t i = 0; valid && i < text.length; i++)
-        valid = onv_u64_mul(value, 10, &value) &&
-                onv_u64_add(value, (uint64_t)(text.at[i] - '0'), &value);
+    bool valid = text != NULL && text[0] != '\0';
+    for (const char *c = text; valid && *c != '\0'; c++)
+        valid = *c >= '0' && *c <= '9' && onv_u64_mul(value, 10, &value) &&
+                onv_u64_add(value, (uint64_t)(*c - '0'), &value);
     if (!valid)
-        return onv_fail(b->err, ONV_ERR_MODEL, "external data of tensor '%s': %s is '%.*s'",
-                        shown(tensor->name), key, (int)text.length, text.at);
+        return onv_fail(b->err, ONV_ERR_MODEL, "external data of tensor '%s': %s is '%s'",
+                        shown(tensor->name), key, text != NULL ? text : "");
     *size = value;
     return ONV_OK;
 }
@@ -196,105 +198,137 @@ static bool escapes(const char *path)
     return false;
 }
 
-/* Of TensorProto, besides its payload; and the value of data_location. */
-enum { DIMS = 1, DATA_TYPE = 2, NAME = 8, EXTERNAL_DATA = 13, DATA_LOCATION = 14 };
-enum { IS_EXTERNAL = 1 };
-
-static onv_status external_payload(onv_builder *b, onv_wire_span message, onv_tensor *tensor)
+static onv_status external_payload(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor)
 {
     onv_payload *payload = &tensor->payload;
     *payload = (onv_payload){.kind = ONV_PAYLOAD_EXTERNAL, .bytes = tensor->bytes};
-    payload->location = b->empty;
-    for (onv_wire_field pair, f; onv_wire_next(&message.at, message.end, &pair);) {
-        onv_text key = {0}, value = {0};
-        if (pair.number != EXTERNAL_DATA) continue;
-        if (onv_wire_find(onv_wire_value(&pair), ONV_PAIR_KEY, &f)) key = onv_build_text_of(&f);
-        if (onv_wire_find(onv_wire_value(&pair), ONV_PAIR_VALUE, &f)) value = onv_build_text_of(&f);
-        if (onv_text_is(key, "location")) ONV_TRY(onv_build_text(b, value, &payload->location));
-        if (onv_text_is(key, "offset"))
-            ONV_TRY(parse_size(b, tensor, "offset", value, &payload->offset));
-        if (onv_text_is(key, "length"))
-            ONV_TRY(parse_size(b, tensor, "length", value, &payload->bytes));
+    const char *location = NULL;
+    for (size_t i = 0; i < pb->n_external_data; i++) {
+        const char *key = pb->external_data[i]->key, *value = pb->external_data[i]->value;
+        if (key == NULL) continue;
+        if (strcmp(key, "location") == 0) location = value;
+        if (strcmp(key, "offset") == 0)
+            ONV_TRY(parse_size(b, tensor, key, value, &payload->offset));
+        if (strcmp(key, "length") == 0) ONV_TRY(parse_size(b, tensor, key, value, &payload->bytes));
     }
-    if (payload->location[0] == '\0')
+    if (location == NULL || location[0] == '\0')
         return onv_fail(b->err, ONV_ERR_MODEL, "external data of tensor '%s' has no location",
                         shown(tensor->name));
-    if (escapes(payload->location))
+    if (escapes(location))
         return onv_fail(b->err, ONV_ERR_MODEL,
                         "external data of tensor '%s' lies outside the model's folder: '%s'",
-                        shown(tensor->name), payload->location);
+                        shown(tensor->name), location);
     uint64_t end;
     if (!onv_u64_add(payload->offset, payload->bytes, &end) || end > INT64_MAX)
         return onv_fail(b->err, ONV_ERR_MODEL,
                         "external data of tensor '%s' ends beyond any file: offset %" PRIu64
                         ", length %" PRIu64,
                         shown(tensor->name), payload->offset, payload->bytes);
-    return ONV_OK;
+    return onv_build_intern(b, location, &payload->location);
+}
+
+/* --- The message ------------------------------------------------------------------------------- */
+
+enum { DIMS = 1, DATA_TYPE = 2, NAME = 8, EXTERNAL_DATA = 13, DATA_LOCATION = 14 };
+
+/* Tags of numbers have one byte. */
+static uint64_t number_of(const onv_wire_field *f)
+{
+    const unsigned char *at = f->start + 1;
+    uint64_t number = 0;
+    (void)onv_varint_read(&at, f->end, &number);
+    return number;
+}
+
+static char *text_of(onv_builder *b, const onv_wire_field *f)
+{
+    return onv_arena_strndup(&b->unpacked, (const char *)f->value, (size_t)(f->end - f->value));
+}
+
+/* Of more dims than a tensor may have only the number is kept. */
+static void add_dims(Onnx__TensorProto *pb, const onv_wire_field *f)
+{
+    const unsigned char *at = f->type == ONV_WIRE_VARINT ? f->start + 1 : f->value;
+    for (uint64_t dim; onv_varint_read(&at, f->end, &dim); pb->n_dims++)
+        if (pb->n_dims < ONV_MAX_RANK) pb->dims[pb->n_dims] = (int64_t)dim;
+}
+
+/* `end` is that of the tensor. */
+static bool add_external(onv_builder *b, Onnx__TensorProto *pb, const onv_wire_field *f,
+                         const unsigned char *end)
+{
+    enum { LEAST_BYTES = 2 }; /* of a field */
+    onv_wire_field next;
+    const size_t most = (size_t)(end - f->start) / LEAST_BYTES;
+    if (pb->external_data == NULL)
+        pb->external_data = onv_arena_alloc(&b->unpacked, most * sizeof *pb->external_data);
+    Onnx__StringStringEntryProto *pair = onv_arena_alloc(&b->unpacked, sizeof *pair);
+    if (pb->external_data == NULL || pair == NULL) return false;
+    pb->external_data[pb->n_external_data++] = pair;
+    onnx__string_string_entry_proto__init(pair);
+    for (const unsigned char *at = f->value; onv_wire_next(&at, f->end, &next);)
+        *(next.number == ONV_PAIR_KEY ? &pair->key : &pair->value) = text_of(b, &next);
+    return true;
+}
+
+onv_status onv_build_unpack_tensor(onv_builder *b, onv_span span, Onnx__TensorProto *pb)
+{
+    const unsigned char *at;
+    onv_wire_field f;
+    bool fits = true;
+    ONV_TRY(onv_build_begin(b, span, &at));
+    const unsigned char *end = at + span.bytes;
+    onnx__tensor_proto__init(pb);
+    pb->dims = onv_arena_alloc(&b->unpacked, ONV_MAX_RANK * sizeof *pb->dims);
+    while (pb->dims != NULL && fits && onv_wire_next(&at, end, &f)) {
+        switch (f.number) {
+        case DIMS: add_dims(pb, &f); break;
+        case DATA_TYPE: pb->data_type = (int32_t)number_of(&f); break;
+        case NAME: pb->name = text_of(b, &f); break;
+        case ONV_FIELD_RAW_DATA:
+            pb->has_raw_data = true;
+            pb->raw_data.len = (size_t)(f.end - f.value);
+            pb->raw_data.data = onv_arena_copy(&b->unpacked, f.value, pb->raw_data.len);
+            break;
+        case EXTERNAL_DATA: fits = add_external(b, pb, &f, end); break;
+        default: pb->data_location = (Onnx__TensorProto__DataLocation)number_of(&f);
+        }
+    }
+    return fits && !b->unpacked.failed ? ONV_OK : onv_fail_memory(b->err);
 }
 
 /* --- Tensors ----------------------------------------------------------------------------------- */
 
-/* Dims as they are written; of more than a tensor may have only the number is kept. */
-typedef struct written_dims {
-    int64_t at[ONV_MAX_RANK];
-    size_t count;
-} written_dims;
-
-static void add_dims(written_dims *dims, const onv_wire_field *f)
+static onv_status build_dtype(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor)
 {
-    const unsigned char *at = onv_wire_numbers(f);
-    for (uint64_t dim; onv_varint_read(&at, f->end, &dim); dims->count++)
-        if (dims->count < ONV_MAX_RANK) dims->at[dims->count] = (int64_t)dim;
+    tensor->type.dtype = (uint8_t)onv_dtype_from(pb->data_type);
+    if (tensor->type.dtype != ONV_UNDEFINED) return ONV_OK;
+    return onv_fail(b->err, ONV_ERR_MODEL, "tensor '%s' has the unknown data type %" PRId32,
+                    shown(tensor->name), pb->data_type);
 }
 
-onv_status onv_build_tensor(onv_builder *b, onv_wire_span message, onv_tensor *tensor)
+onv_status onv_build_tensor(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor)
 {
-    written_dims dims;
-    onv_chunk_mark mark = {0};
-    onv_text name = {0};
-    int32_t dtype = 0, location = 0;
-    onv_wire_field f;
-    dims.count = 0;
-    for (onv_wire_span left = message; onv_wire_next(&left.at, left.end, &f);) {
-        switch (f.number) {
-        case DIMS: add_dims(&dims, &f); break;
-        case DATA_TYPE: dtype = (int32_t)onv_wire_number(&f); break;
-        case NAME: name = onv_build_text_of(&f); break;
-        case ONV_FIELD_RAW_DATA: memcpy(&mark, f.value, sizeof mark); break;
-        case DATA_LOCATION: location = (int32_t)onv_wire_number(&f); break;
-        default: break;
-        }
-    }
-    *tensor =
-        (onv_tensor){.type = {.kind = ONV_TYPE_TENSOR, .dtype = (uint8_t)onv_dtype_from(dtype)}};
-    ONV_TRY(onv_build_text(b, name, &tensor->name));
-    if (tensor->type.dtype == ONV_UNDEFINED)
-        return onv_fail(b->err, ONV_ERR_MODEL, "tensor '%s' has the unknown data type %" PRId32,
-                        shown(tensor->name), dtype);
-    ONV_TRY(build_dims(b, dims.at, dims.count, tensor));
+    *tensor = (onv_tensor){.type = {.kind = ONV_TYPE_TENSOR}};
+    ONV_TRY(onv_build_intern(b, pb->name, &tensor->name));
+    ONV_TRY(build_dtype(b, pb, tensor));
+    ONV_TRY(build_dims(b, pb->dims, pb->n_dims, tensor));
     ONV_TRY(set_bytes(b, tensor));
-    if (location == IS_EXTERNAL) return external_payload(b, message, tensor);
-    return inline_payload(b, mark, tensor);
+    if (pb->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+        return external_payload(b, pb, tensor);
+    return inline_payload(b, pb, tensor);
 }
 
-onv_status onv_build_sparse(onv_builder *b, onv_wire_span message, onv_tensor *tensor)
+onv_status onv_build_sparse(onv_builder *b, const Onnx__SparseTensorProto *pb, onv_tensor *tensor)
 {
-    enum { VALUES = 1, INDICES, SPARSE_DIMS };
-    onv_tensor values, indices = {0};
-    written_dims dims;
-    onv_wire_field f;
     *tensor = (onv_tensor){.type = {.kind = ONV_TYPE_SPARSE_TENSOR}};
-    if (!onv_wire_find(message, VALUES, &f))
-        return onv_fail(b->err, ONV_ERR_MODEL, "a sparse tensor has no values");
-    ONV_TRY(onv_build_tensor(b, onv_wire_value(&f), &values));
-    if (onv_wire_find(message, INDICES, &f))
-        ONV_TRY(onv_build_tensor(b, onv_wire_value(&f), &indices));
+    onv_tensor values, indices = {0};
+    if (pb->values == NULL) return onv_fail(b->err, ONV_ERR_MODEL, "a sparse tensor has no values");
+    ONV_TRY(onv_build_tensor(b, pb->values, &values));
+    if (pb->indices != NULL) ONV_TRY(onv_build_tensor(b, pb->indices, &indices));
     tensor->name = values.name;
     tensor->type.dtype = values.type.dtype;
-    dims.count = 0;
-    for (onv_wire_span left = message; onv_wire_next(&left.at, left.end, &f);)
-        if (f.number == SPARSE_DIMS) add_dims(&dims, &f);
-    ONV_TRY(build_dims(b, dims.at, dims.count, tensor));
+    ONV_TRY(build_dims(b, pb->dims, pb->n_dims, tensor));
     tensor->payload = values.payload;
     tensor->elems = values.elems;
     if (!onv_u64_add(values.bytes, indices.bytes, &tensor->bytes))

@@ -22,7 +22,7 @@ static const char *const names[ONV_MSG_COUNT] = {
     [ONV_MSG_TYPE_OPAQUE] = "TypeProto.Opaque",
 };
 
-/* Fields that are not listed are dropped. Names and numbers are those of onnx.proto, of IR version 14. */
+/* Fields that are not listed are dropped. Names and numbers are those of proto/onnx.proto. */
 const onv_field onv_fields[ONV_MSG_COUNT][ONV_FIELD_MOST + 1] = {
     [ONV_MSG_MODEL][1] = {"ir_version", ONV_USE_VARINT, 0},
     [ONV_MSG_MODEL][2] = {"producer_name", ONV_USE_STRING, 0},

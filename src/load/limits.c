@@ -22,8 +22,8 @@ typedef struct limit_row {
         name, summary, fallback, most, offsetof(onv_limits, field), false                          \
     }
 
-/* What no option can raise: each level of nesting and each call takes stack; contents and
- * expressions are walked as a whole. */
+/* What no option can raise: each level of nesting and each call takes stack, here and in
+ * protobuf-c; contents and expressions are walked as a whole. */
 #define ANY UINT64_MAX
 
 static const limit_row rows[] = {

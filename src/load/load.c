@@ -32,6 +32,7 @@ static onv_status build(const onv_scan *scan, const onv_limits *limits, uint64_t
     onv_builder_init(&builder, model, scan, limits, err);
     builder.most_expanded = most_expanded;
     onv_status status = onv_build_model(&builder);
+    if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&builder.unpacked, err);
     onv_builder_cleanup(&builder);
     return status;
 }

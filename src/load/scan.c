@@ -26,7 +26,7 @@ enum { NODE_NAME = 3 };
 /* What is looked at or copied at a time where it may be long; a tag and a number behind it. */
 enum { ONV_PIECE_BYTES = 16 << 10, ONV_HEAD_BYTES = 2 * ONV_VARINT_MOST_BYTES };
 
-/* Spans of the skeleton count in 32 bits, and lengths of its texts in int. */
+/* protobuf-c counts in int. */
 enum { MOST_SKELETON_BYTES = INT_MAX - (1 << 20) };
 
 /* --- Writing ----------------------------------------------------------------------------------- */
@@ -42,13 +42,17 @@ onv_status onv_walk_put(onv_walk *w, onv_bytes *out, const void *data, size_t by
     return ONV_OK;
 }
 
+static onv_status put_varint(onv_walk *w, onv_bytes *out, uint64_t value)
+{
+    unsigned char bytes[ONV_HEAD_BYTES];
+    return onv_walk_put(w, out, bytes, onv_varint_write(value, bytes));
+}
+
 /* What is before the value of a field. */
 static onv_status put_head(onv_walk *w, onv_bytes *out, uint32_t number, uint64_t bytes)
 {
-    unsigned char head[ONV_HEAD_BYTES];
-    size_t n = onv_varint_write((uint64_t)number << 3 | ONV_WIRE_BYTES, head);
-    n += onv_varint_write(bytes, head + n);
-    return onv_walk_put(w, out, head, n);
+    ONV_TRY(put_varint(w, out, (uint64_t)number << 3 | ONV_WIRE_BYTES));
+    return put_varint(w, out, bytes);
 }
 
 onv_status onv_walk_put_field(onv_walk *w, onv_bytes *out, uint32_t number, const void *data,
@@ -322,10 +326,12 @@ static onv_status take_number(onv_walk *w, const onv_item *it)
     const onv_field_use use = it->field->use;
     if (use == ONV_USE_DROP) return ONV_OK;
     if (single_of(use) != it->type) return onv_walk_damaged(w, it, "has the wrong wire type");
-    uint64_t bytes = w->at - it->tag;
-    if (use >= ONV_USE_RAW) return keep_chunk(w, it, it->tag, bytes, true);
-    return count_list(w, it, 1) == 0 ? ONV_OK
-                                     : put_stretch(w, onv_walk_top(w)->out, it->tag, bytes);
+    if (use >= ONV_USE_RAW) return keep_chunk(w, it, it->tag, w->at - it->tag, true);
+    if (count_list(w, it, 1) == 0) return ONV_OK;
+    /* Its tag may be longer than it needs to be, which protobuf-c does not read. */
+    onv_bytes *out = onv_walk_top(w)->out;
+    ONV_TRY(put_varint(w, out, (uint64_t)it->number << 3 | it->type));
+    return put_stretch(w, out, it->value, w->at - it->value);
 }
 
 /* Where a field that does not fit its message was cut: a file that simply ends too early is told
@@ -379,6 +385,7 @@ static onv_status walk_field(onv_walk *w)
     ONV_TRY(view_head(w, w->at, end, &start, &stop));
     p = start;
     ONV_TRY(read_tag(w, &p, stop, &it));
+    it.value = w->at + (uint64_t)(p - start);
     if (it.type == ONV_WIRE_GROUP_START || it.type == ONV_WIRE_GROUP_END)
         return onv_walk_damaged(w, &it, "is a group, which ONNX does not have");
     const bool has_bytes = it.type == ONV_WIRE_BYTES, is_varint = it.type == ONV_WIRE_VARINT;

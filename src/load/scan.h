@@ -3,7 +3,7 @@
  * What stands in great numbers becomes records at once: graphs, nodes, values and functions, with their
  * names interned. What is small and structured goes to a skeleton: the same messages without what the
  * analysis never looks at (documentation, metadata) and without the payloads of tensors, whose pages are
- * not touched. The builder reads the skeleton, one attribute, tensor or type at a time.
+ * not touched. protobuf-c unpacks the skeleton, one attribute, tensor or type at a time.
  *
  *     source    ... NodeProto{input, output, op_type, attribute = AttributeProto{name, ints}} ...
  *     records   node{names, "Conv", attribute} ── attribute{"pads", span of the skeleton}
@@ -14,9 +14,9 @@
  *     chunks    [field 9, offset in the source, 400 MB]
  *
  * Before it allocates, the scan has bounded the nesting, the number of nodes and values and the length
- * of names, and has made sure of what the builder takes on trust: that fields have their wire types, that
- * strings are UTF-8 without NUL bytes, that repeated numbers end where their field ends, and that no submessage stands twice where
- * one belongs. The skeleton holds no graphs, so its reader recurses as deep as types do.
+ * of names, and has made sure of what protobuf-c takes on trust: that strings are UTF-8 without NUL
+ * bytes, that repeated numbers end where their field ends, and that no submessage stands twice where
+ * one belongs. What protobuf-c unpacks holds no graphs, so it recurses as deep as types do.
  *
  * What classical models have learnt stands in attributes: trees of millions of nodes, text for each of
  * them. No rule reads so long a list, so that it is counted and only its first elements are kept; what is built of it
@@ -336,7 +336,8 @@ typedef struct onv_walk {
 /* One field as its tag announces it. */
 typedef struct onv_item {
     const onv_field *field;
-    uint64_t tag; /* where it starts */
+    uint64_t tag;   /* where it starts */
+    uint64_t value; /* behind its tag: its length, or itself */
     uint32_t number;
     onv_wire_type type;
 } onv_item;

@@ -237,14 +237,13 @@ onv_status onv_load_head(const onv_model *model, const onv_tensor *tensor, size_
 static onv_status unpack_tensor(onv_model *model, onv_source *source, const onv_limits *limits,
                                 onv_scan *scan, onv_tensor *tensor, onv_error *err)
 {
-    onv_wire_span message;
+    Onnx__TensorProto pb;
     onv_builder builder;
     ONV_TRY(onv_scan_run(scan, ONV_SCAN_TENSOR, source, limits, NULL, err));
     onv_builder_init(&builder, model, scan, limits, err);
     const onv_span whole = {0, (uint32_t)scan->skeleton.count};
-    onv_status status = onv_build_intern(&builder, "", &builder.empty);
-    if (status == ONV_OK) status = onv_build_message(&builder, whole, &message);
-    if (status == ONV_OK) status = onv_build_tensor(&builder, message, tensor);
+    onv_status status = onv_build_unpack_tensor(&builder, whole, &pb);
+    if (status == ONV_OK) status = onv_build_tensor(&builder, &pb, tensor);
     onv_builder_cleanup(&builder);
     return status;
 }

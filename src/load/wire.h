@@ -98,41 +98,4 @@ static inline bool onv_wire_next(const unsigned char **at, const unsigned char *
     return true;
 }
 
-/* A stretch of bytes that holds fields: a message. */
-typedef struct onv_wire_span {
-    const unsigned char *at, *end;
-} onv_wire_span;
-
-static inline onv_wire_span onv_wire_value(const onv_wire_field *field)
-{
-    return (onv_wire_span){field->value, field->end};
-}
-
-/* Where the varints of a field begin: one behind its tag, or packed ones. */
-static inline const unsigned char *onv_wire_numbers(const onv_wire_field *field)
-{
-    const unsigned char *at = field->start;
-    uint64_t tag;
-    return field->type == ONV_WIRE_VARINT && onv_varint_read(&at, field->end, &tag) ? at
-                                                                                    : field->value;
-}
-
-/* The value of a varint. */
-static inline uint64_t onv_wire_number(const onv_wire_field *field)
-{
-    const unsigned char *at = onv_wire_numbers(field);
-    uint64_t number = 0;
-    (void)onv_varint_read(&at, field->end, &number);
-    return number;
-}
-
-/* The last field of that number, as the last value counts; false and an empty one where the message has none. */
-static inline bool onv_wire_find(onv_wire_span message, uint32_t number, onv_wire_field *found)
-{
-    *found = (onv_wire_field){0};
-    for (onv_wire_field field; onv_wire_next(&message.at, message.end, &field);)
-        if (field.number == number) *found = field;
-    return found->number != 0;
-}
-
 #endif

@@ -217,7 +217,7 @@ TEST(three_thousand_nested_graphs)
     expect(file, ONV_ERR_LIMIT, "nested more than 200 deep");
 }
 
-/* What the highest limit lets through must not exhaust the stack. */
+/* What the highest limit lets through must not exhaust the stack, here or in protobuf-c. */
 TEST(the_deepest_nesting)
 {
     onv_limits limits = {.nesting = UINT32_MAX};

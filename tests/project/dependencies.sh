@@ -49,7 +49,7 @@ grep -q '^onnxvram: ' "$scratch/targets"
 fails grep -q 'cli.cli' "$scratch/targets"
 
 # What the scripts, the README and the container install.
-for package in "${packages[@]}"; do
+for package in protobuf-c-compiler "${packages[@]}"; do
     for list in "build_packages:scripts/lib.sh" "apt-get install:README.md" "apt-get install:packaging/docker/Dockerfile"; do
         grep -A 2 -F -- "${list%%:*}" "${list#*:}" | grep -qwF -- "$package" || { echo "${list#*:} does not install $package"; exit 1; }
     done
