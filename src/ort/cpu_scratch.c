@@ -9,12 +9,10 @@ enum { FLOAT_BYTES = 4, UNIT = 256 /* that the arena rounds requests to */ };
 
 typedef onv_ort_kernel kernel;
 
-static void add(kernel *k, uint64_t values, uint64_t times, bool is_early)
+static void add_product(kernel *k, uint64_t a, uint64_t b, uint64_t each)
 {
     uint64_t n;
-    onv_ort_scratch_row *row =
-        onv_u64_mul(values, times, &n) ? onv_ort_add(k, n, FLOAT_BYTES) : NULL;
-    if (row != NULL) row->is_early = is_early;
+    if (onv_u64_mul(a, b, &n)) onv_ort_add(k, n, each);
 }
 
 /* --- Convolutions ------------------------------------------------------------------------------ */
@@ -44,7 +42,7 @@ void onv_ort_cpu_conv(kernel *k)
     uint64_t rows = (uint64_t)(p.in_channels / p.groups), columns = 1;
     if (!multiply(&p, p.kernel, &rows) || !multiply(&p, p.out, &columns)) return;
     bool is_whole = (uint64_t)(p.out_channels / p.groups) > columns;
-    add(k, is_whole ? rows : PIECE, is_whole ? columns : 1, false);
+    add_product(k, is_whole ? rows : PIECE, is_whole ? columns : 1, FLOAT_BYTES);
 }
 
 /* A column of the kernel's size for each element of the input. */
@@ -53,16 +51,11 @@ void onv_ort_cpu_transposed(kernel *k)
     onv_conv_problem p;
     if (!onv_ort_describe_conv(k, 1, false, &p)) return;
     uint64_t rows = (uint64_t)(p.out_channels / p.groups), columns = 1;
-    if (multiply(&p, p.kernel, &rows) && multiply(&p, p.in, &columns)) add(k, rows, columns, false);
+    if (multiply(&p, p.kernel, &rows) && multiply(&p, p.in, &columns))
+        add_product(k, rows, columns, FLOAT_BYTES);
 }
 
 /* --- Integers ---------------------------------------------------------------------------------- */
-
-static void add_product(kernel *k, uint64_t a, uint64_t b, uint64_t each)
-{
-    uint64_t n;
-    if (onv_u64_mul(a, b, &n)) onv_ort_add(k, n, each);
-}
 
 /* Whether the kernel keeps its weights in an order of its own, in which the sums need no memory. */
 static bool is_packed_conv(const onv_node *node, const onv_type *w)
@@ -130,7 +123,8 @@ void onv_ort_cpu_integer_pool(kernel *k)
 void onv_ort_cpu_integer_sums(kernel *k)
 {
     const onv_type *out = &onv_model_value(k->model, k->node->outputs[0])->type;
-    if (onv_dtype_bits((onv_dtype)out->dtype) == 8) add(k, onv_ort_elements(out, 0), 1, false);
+    if (onv_dtype_bits((onv_dtype)out->dtype) == 8)
+        onv_ort_add(k, onv_ort_elements(out, 0), FLOAT_BYTES);
 }
 
 /* --- Others ------------------------------------------------------------------------------------ */
@@ -138,7 +132,7 @@ void onv_ort_cpu_integer_sums(kernel *k)
 /* What the error function is taken of. */
 void onv_ort_cpu_gelu(kernel *k)
 {
-    add(k, onv_ort_elements(onv_ort_input(k, 0), 0), 1, false);
+    onv_ort_add(k, onv_ort_elements(onv_ort_input(k, 0), 0), FLOAT_BYTES);
 }
 
 /* Both values, each where it is chosen. */
@@ -146,7 +140,7 @@ void onv_ort_cpu_where(kernel *k)
 {
     uint64_t n = onv_ort_elements(&onv_model_value(k->model, k->node->outputs[0])->type, 0);
     uint32_t bits = onv_dtype_bits((onv_dtype)onv_ort_input(k, 1)->dtype);
-    for (int i = 0; i < 2; i++) add(k, n, (bits + 31) / 32, true);
+    for (int i = 0; i < 2; i++) onv_ort_add_early(k, n, (bits + 31) / 32 * FLOAT_BYTES);
 }
 
 /* Of each direction: states, the sums of the biases, the products of all steps; and what is read and made backward. */
@@ -165,9 +159,9 @@ void onv_ort_cpu_recurrent(kernel *k)
         !onv_u64_mul(made, gates, &products))
         return;
     uint64_t state = made / steps;
-    add(k, (2 + gates) * hidden + 3 * state + UNIT / FLOAT_BYTES, directions, false);
-    for (uint64_t i = 0; i < directions && i < 2; i++) add(k, products, 1, false);
+    add_product(k, (2 + gates) * hidden + 3 * state + UNIT / FLOAT_BYTES, directions, FLOAT_BYTES);
+    for (uint64_t i = 0; i < directions && i < 2; i++) onv_ort_add(k, products, FLOAT_BYTES);
     if (directions < 2) return;
-    add(k, onv_ort_elements(x, 0), 1, false);
-    add(k, made, 1, false);
+    onv_ort_add(k, onv_ort_elements(x, 0), FLOAT_BYTES);
+    onv_ort_add(k, made, FLOAT_BYTES);
 }

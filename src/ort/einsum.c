@@ -16,12 +16,10 @@ typedef struct einsum {
     onv_dim dims[OPERANDS][MOST_LABELS]; /* of an operand, by label; 1 where it has none */
 } einsum;
 
-static void add(const einsum *e, uint64_t elems, bool is_early)
+static void add(const einsum *e, uint64_t elems)
 {
     uint64_t bytes;
-    if (!onv_dtype_bytes(e->dtype, elems, &bytes)) return;
-    onv_ort_scratch_row *row = onv_ort_add(e->kernel, bytes, 1);
-    if (row != NULL) row->is_early = is_early;
+    if (onv_dtype_bytes(e->dtype, elems, &bytes)) onv_ort_add_early(e->kernel, bytes, 1);
 }
 
 /* --- The equation ------------------------------------------------------------------------------ */
@@ -76,10 +74,10 @@ static bool sum(einsum *e, uint32_t operand, const bool *goes)
     onv_ort_reduction r;
     if (!onv_ort_find_reduction(e->dims[operand], e->n_labels, goes, &r)) return false;
     if (r.columns == 1) return false;
-    add(e, r.rows, true);
+    add(e, r.rows);
     uint64_t number = e->dtype == ONV_DOUBLE ? sizeof(double) : sizeof(float);
-    onv_ort_scratch_row *row = onv_ort_add(e->kernel, onv_ort_sum_bytes(&r, number), 1);
-    if (row != NULL) row->is_early = row->is_transient = true;
+    onv_ort_scratch_row *row = onv_ort_add_early(e->kernel, onv_ort_sum_bytes(&r, number), 1);
+    if (row != NULL) row->is_transient = true;
     for (int i = 0; i < e->n_labels; i++)
         if (goes[i]) e->dims[operand][i] = onv_dim_const(1);
     return true;
@@ -106,7 +104,7 @@ static void permute(const einsum *e, uint32_t operand, bool is_own, const permut
         keeps &= p->at[i] >= last;
         last = p->at[i];
     }
-    if (!is_same && !(is_own && keeps)) add(e, elements(e->dims[operand], e->n_labels), true);
+    if (!is_same && !(is_own && keeps)) add(e, elements(e->dims[operand], e->n_labels));
 }
 
 /* The labels of the product, in its order. */
@@ -140,7 +138,7 @@ static void multiply(einsum *e, const bool *goes, char *product)
         elems *= (uint64_t)dims[made.at[i]].raw;
         if (strchr(e->of.result, e->labels[made.at[i]]) != NULL) *product++ = e->labels[made.at[i]];
     }
-    add(e, elems, true);
+    add(e, elems);
 }
 
 void onv_ort_einsum(onv_ort_kernel *k)
@@ -153,7 +151,7 @@ void onv_ort_einsum(onv_ort_kernel *k)
     e.dtype = (onv_dtype)out->dtype;
     if (!read_equation(&e, k->model, node)) return;
     for (uint32_t i = 0; i < node->n_inputs; i++)
-        if (!is_ordered(&e, e.of.terms[i])) add(&e, elements(e.dims[i], e.n_labels), true);
+        if (!is_ordered(&e, e.of.terms[i])) add(&e, elements(e.dims[i], e.n_labels));
     for (int i = 0; i < e.n_labels; i++) {
         goes[i] = strchr(e.of.result, e.labels[i]) == NULL;
         first[i] = goes[i] && strchr(e.of.terms[1], e.labels[i]) == NULL;
@@ -163,5 +161,8 @@ void onv_ort_einsum(onv_ort_kernel *k)
     if (node->n_inputs == OPERANDS) multiply(&e, goes, made);
     for (int i = 0, n = 0; node->n_inputs < OPERANDS && i < e.n_labels; i++)
         if (!first[i]) made[n++] = e.labels[i];
-    if (strcmp(made, e.of.result) != 0) add(&e, elements(out->dims, out->rank), false);
+    uint64_t bytes;
+    if (strcmp(made, e.of.result) != 0 &&
+        onv_dtype_bytes(e.dtype, elements(out->dims, out->rank), &bytes))
+        onv_ort_add(k, bytes, 1);
 }

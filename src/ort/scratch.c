@@ -23,9 +23,11 @@ onv_ort_scratch_row *onv_ort_add(kernel *k, uint64_t n, uint64_t each)
     return row;
 }
 
-static onv_ort_scratch_row *last_row(const kernel *k)
+onv_ort_scratch_row *onv_ort_add_early(kernel *k, uint64_t n, uint64_t each)
 {
-    return &k->scratch->rows[k->scratch->count - 1];
+    onv_ort_scratch_row *row = onv_ort_add(k, n, each);
+    if (row != NULL) row->is_early = true;
+    return row;
 }
 
 /* --- Concat and Split -------------------------------------------------------------------------- */
@@ -98,8 +100,8 @@ static void softmax_scratch(kernel *k)
         !onv_dtype_bytes((onv_dtype)in->dtype, elems, &bytes))
         return;
     for (int i = 0; i < 2; i++) {
-        onv_ort_add(k, bytes, 1);
-        last_row(k)->has_no_stream = true;
+        onv_ort_scratch_row *row = onv_ort_add(k, bytes, 1);
+        if (row != NULL) row->has_no_stream = true;
     }
 }
 
@@ -228,9 +230,9 @@ static void counts_scratch(kernel *k)
     bool is_compress = k->node->code == ONV_OP_Compress;
     uint64_t n = onv_ort_input_elements(k, is_compress ? 1 : 0, 0);
     if (n == 0) return;
-    onv_ort_add(k, is_compress ? n : (n + BLOCK - 1) / BLOCK, sizeof(int32_t));
-    onv_ort_add(k, SUM_BYTES, 1);
-    k->scratch->rows[0].is_early = last_row(k)->is_early = last_row(k)->is_transient = true;
+    onv_ort_add_early(k, is_compress ? n : (n + BLOCK - 1) / BLOCK, sizeof(int32_t));
+    onv_ort_scratch_row *row = onv_ort_add_early(k, SUM_BYTES, 1);
+    if (row != NULL) row->is_transient = true;
 }
 
 /* Where each slice begins. */
@@ -421,8 +423,7 @@ static void rnn_scratch(kernel *k)
         !onv_dtype_bytes(p.dtype, (uint64_t)values, &state) || workspace == UINT64_MAX ||
         !onv_u64_mul(state, (uint64_t)p.steps, &out))
         return;
-    onv_ort_add(k, (uint64_t)p.batch * sizeof(int32_t), 1);
-    k->scratch->rows[0].is_early = true;
+    onv_ort_add_early(k, (uint64_t)p.batch, sizeof(int32_t));
     workspace += p.bidirectional ? 2 * state : 0;
     onv_ort_add(k, workspace - (p.cell != ONV_RNN_LSTM && workspace > state ? state : 0), 1);
     if (p.bidirectional) onv_ort_add(k, out, 1);

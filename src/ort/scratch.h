@@ -37,6 +37,9 @@ typedef struct onv_ort_kernel {
 /* A request of so many numbers, none of 0; NULL: what does not fit 64 bits fits no memory, as its tensors say, too. */
 onv_ort_scratch_row *onv_ort_add(onv_ort_kernel *k, uint64_t n, uint64_t each);
 
+/* The same, asked for before the outputs are made. */
+onv_ort_scratch_row *onv_ort_add_early(onv_ort_kernel *k, uint64_t n, uint64_t each);
+
 /* Of an input the kernel must have. */
 const onv_type *onv_ort_input(const onv_ort_kernel *k, uint32_t i);
 

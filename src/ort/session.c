@@ -17,7 +17,36 @@ typedef struct loop {
     uint32_t count;  /* iterations that are made one by one */
     uint32_t base;   /* the step of the timeline that the current iteration begins with */
     uint32_t number; /* of the current iteration; NONE: it does not run now */
+    uint32_t made;   /* the first buffer that each of its iterations makes; NONE */
+    bool stacks;     /* it keeps slices */
 } loop;
+
+/* A step of the path. */
+typedef struct place {
+    uint32_t loop; /* the innermost one */
+    uint32_t at;   /* within an iteration of it */
+    uint8_t ends;  /* streams that end behind it */
+} place;
+
+/* A buffer of the path. */
+typedef struct held {
+    uint64_t offset; /* in its pattern */
+    uint32_t graph;  /* whose pattern holds it; NONE */
+    uint32_t owner;  /* the loop that its graph runs in */
+    uint32_t next_member,
+        next_made;  /* the next ones of that pattern, of the loop that makes it; NONE */
+    uint8_t stream; /* of the kernels of its graph */
+    uint8_t life;
+} held;
+
+/* The memory pattern of a graph. */
+typedef struct pattern {
+    uint64_t bytes;
+    uint64_t began; /* the graph's first execution; 0: none yet */
+    uint64_t made;  /* the execution that it has a block in, */
+    uint32_t block; /* which is that buffer */
+    uint32_t first; /* of its members; NONE */
+} pattern;
 
 typedef struct session {
     onv_arena arena;
@@ -25,24 +54,10 @@ typedef struct session {
     bool has_pattern;
     onv_timeline path;  /* one run, of every If one branch */
     uint32_t *of_plan;  /* by buffer of the plan: that of the path */
-    uint32_t *graph_of; /* by buffer of the path: whose pattern holds it, or NONE */
-    uint8_t *stream_of; /* by buffer of the path: of the kernels of its graph */
-    uint8_t *life;      /* by buffer of the path */
-    uint32_t *owner;    /* by buffer of the path: the loop that its graph runs in */
-    uint64_t *offsets;  /* by buffer of the path, in its pattern */
-    uint64_t *bytes;    /* by graph: of its pattern */
-    uint32_t *block;    /* by graph: its pattern in the execution `made` */
-    uint64_t *made;     /* by graph */
-    uint64_t *began;    /* by graph: the first execution; 0: none yet */
-    uint32_t *members;  /* buffers of the path, by graph */
-    uint32_t *start;    /* by graph: of its members */
+    held *held;         /* by buffer of the path */
+    place *places;      /* by step of the path */
+    pattern *patterns;  /* by graph */
     loop *loops;        /* by region, then the run */
-    bool *stacks;       /* by region: a loop that keeps slices */
-    uint32_t *owned;    /* buffers of the path, by the loop that makes them in each iteration */
-    uint32_t *first;    /* by region, then the run: of `owned` */
-    uint32_t *loop_of;  /* by step: the innermost loop */
-    uint32_t *place;    /* by step: within an iteration of it */
-    uint8_t *ends;      /* by step: streams that end behind it */
     uint32_t run;       /* the last of the loops */
     uint32_t n_more;    /* steps that iterations may still add to a run */
     uint64_t execution; /* counts runs and iterations, from 1 on */
@@ -71,10 +86,10 @@ static uint32_t loop_around(const session *s, uint32_t region)
 
 static onv_status find_loops(session *s)
 {
-    const loop none = {NONE, NONE, NONE, .count = 1, .number = NONE};
+    const loop none = {NONE, NONE, NONE, .count = 1, .number = NONE, .made = NONE};
     s->run = (uint32_t)s->path.regions.count;
     s->loops[s->run] = none;
-    for (uint32_t i = 0; i < s->path.steps.count; i++) s->loop_of[i] = s->run;
+    for (uint32_t i = 0; i < s->path.steps.count; i++) s->places[i].loop = s->run;
     for (uint32_t r = 0; r < s->run; r++) {
         const onv_region *region = &s->path.regions.at[r];
         if (region->kind != ONV_REGION_LOOP || region->first == region->end) continue;
@@ -84,7 +99,7 @@ static onv_status find_loops(session *s)
         s->loops[r].next = up->inner;
         up->inner = r;
         ONV_WORK(region->end - region->first);
-        for (uint32_t i = region->first; i < region->end; i++) s->loop_of[i] = r;
+        for (uint32_t i = region->first; i < region->end; i++) s->places[i].loop = r;
     }
     return ONV_OK;
 }
@@ -92,7 +107,7 @@ static onv_status find_loops(session *s)
 /* The loop directly within `around` that a step is in; NONE: the step is its own. */
 static uint32_t inner_loop(const session *s, uint32_t step, uint32_t around)
 {
-    uint32_t r = s->loop_of[step];
+    uint32_t r = s->places[step].loop;
     if (r == around) return NONE;
     while (s->loops[r].up != around) r = s->loops[r].up;
     return r;
@@ -101,7 +116,8 @@ static uint32_t inner_loop(const session *s, uint32_t step, uint32_t around)
 static uint32_t count_iterations(session *s, uint32_t r)
 {
     uint64_t n = s->path.regions.at[r].trips, length = s->loops[r].length + (uint64_t)1;
-    uint64_t most = s->stacks[r] ? MOST_ITERATIONS : WITHOUT_SLICES, fit = 1 + s->n_more / length;
+    uint64_t most = s->loops[r].stacks ? MOST_ITERATIONS : WITHOUT_SLICES,
+             fit = 1 + s->n_more / length;
     n = n > most ? most : n;
     n = n > fit ? fit : n < 1 ? 1 : n;
     s->n_more -= (uint32_t)((n - 1) * s->loops[r].length);
@@ -116,7 +132,7 @@ static onv_status lay_out(session *s, uint32_t r, uint32_t first, uint32_t end)
     for (uint32_t i = first; i < end;) {
         uint32_t inner = inner_loop(s, i, r);
         if (inner == NONE) {
-            s->place[i++] = at++;
+            s->places[i++].at = at++;
             continue;
         }
         const onv_region *region = &s->path.regions.at[inner];
@@ -133,7 +149,7 @@ static onv_status lay_out(session *s, uint32_t r, uint32_t first, uint32_t end)
 /* The first or the last time that a step runs in the iterations that run now. */
 static uint32_t step_at(const session *s, uint32_t step, bool is_last)
 {
-    uint32_t r = s->loop_of[step], at = s->place[step];
+    uint32_t r = s->places[step].loop, at = s->places[step].at;
     for (; s->loops[r].number == NONE; r = s->loops[r].up) {
         const loop *l = &s->loops[r];
         at += l->start + (is_last ? (l->count - 1) * l->length : 0);
@@ -151,7 +167,7 @@ static onv_status add_steps(const session *s, uint32_t r, uint32_t first, uint32
             onv_step step = s->path.steps.at[i];
             step.iteration = run;
             if (is_again) step.macs = 0; /* the first one has those of all */
-            step.ends = s->ends[i++];
+            step.ends = s->places[i++].ends;
             t->steps.at[t->steps.count++] = step;
             continue;
         }
@@ -185,7 +201,7 @@ static void find_ends(const session *s)
         const onv_ort_graph *graph = &s->plan->graphs[g];
         if (graph->first == graph->end || graph->stream >= ONV_N_STREAMS || graph->is_body)
             continue;
-        uint8_t *ends = &s->ends[graph->end - 1];
+        uint8_t *ends = &s->places[graph->end - 1].ends;
         if (*ends == 0 || graph->stream < *ends) *ends = graph->stream;
     }
 }
@@ -199,58 +215,56 @@ static void find_owners(session *s)
         while (plan->buffers[last].becomes != ONV_NO_BUFFER) last = plan->buffers[last].becomes;
         if (to == ONV_NO_BUFFER) continue;
         uint32_t graph = plan->graph_of[last].index;
-        if (plan->buffers[i].stream != ONV_ORT_NO_STREAM) s->stream_of[to] = stream_of(plan, graph);
-        if (plan->life[i] > s->life[to]) s->life[to] = plan->life[i];
-        s->owner[to] = loop_around(s, plan->graphs[graph].region);
-        s->stacks[s->owner[to]] |=
+        held *h = &s->held[to];
+        if (plan->buffers[i].stream != ONV_ORT_NO_STREAM) h->stream = stream_of(plan, graph);
+        if (plan->life[i] > h->life) h->life = plan->life[i];
+        h->owner = loop_around(s, plan->graphs[graph].region);
+        s->loops[h->owner].stacks |=
             plan->life[i] == ONV_ORT_SLICES || plan->life[i] == ONV_ORT_GATHERED;
     }
 }
 
-/* Of every buffer the group that `of` says, NONE: none; in the order of the groups, each in the order of the path. */
-static void group(const session *s, const uint32_t *of, uint32_t n_groups, uint32_t *start,
-                  uint32_t *sorted)
-{
-    for (uint32_t i = 0; i < s->path.buffers.count; i++)
-        if (of[i] != NONE) start[of[i] + 1]++;
-    for (uint32_t g = 0; g < n_groups; g++) start[g + 1] += start[g];
-    for (uint32_t i = 0; i < s->path.buffers.count; i++)
-        if (of[i] != NONE) sorted[start[of[i]]++] = i;
-    for (uint32_t g = n_groups; g > 0; g--) start[g] = start[g - 1];
-    start[0] = 0;
-}
-
-/* What a branch makes is part of the graph that it is handed to. */
-static void find_members(session *s)
+/* Lists by pattern, where what a branch makes is part of the graph that it is handed to, and by the loop that makes them: what
+ * there is once, the one around. */
+static void list_buffers(session *s)
 {
     const onv_ort_plan *plan = s->plan;
-    for (uint32_t i = 0; i < s->path.buffers.count; i++) s->graph_of[i] = NONE;
+    for (uint32_t i = 0; i < s->path.buffers.count; i++) s->held[i].graph = NONE;
     for (uint32_t i = 0; i < plan->count; i++)
         if (s->of_plan[i] != ONV_NO_BUFFER && is_temporary(plan, i))
-            s->graph_of[s->of_plan[i]] = plan->graph_of[i].index;
-    group(s, s->graph_of, plan->n_graphs, s->start, s->members);
+            s->held[s->of_plan[i]].graph = plan->graph_of[i].index;
+    for (uint32_t g = 0; g < plan->n_graphs; g++) s->patterns[g].first = NONE;
+    for (uint32_t i = (uint32_t)s->path.buffers.count; i-- > 0;) {
+        held *h = &s->held[i];
+        uint32_t maker = h->life < ONV_ORT_ONCE ? h->owner : s->loops[h->owner].up;
+        if (maker != NONE) {
+            h->next_made = s->loops[maker].made;
+            s->loops[maker].made = i;
+        }
+        if (h->graph == NONE) continue;
+        h->next_member = s->patterns[h->graph].first;
+        s->patterns[h->graph].first = i;
+    }
 }
 
 static onv_status pack_timeline(session *s, uint32_t g, onv_timeline *t,
                                 const onv_alloc_options *options, onv_error *err)
 {
     const onv_ort_graph *graph = &s->plan->graphs[g];
-    uint32_t n = s->start[g + 1] - s->start[g], n_steps = graph->end - graph->first;
     onv_placement packed;
-    if (!onv_vec_reserve(&t->steps, n_steps) || !onv_vec_reserve(&t->buffers, n))
-        return onv_fail_memory(err);
-    for (uint32_t i = 0; i < n_steps; i++)
-        t->steps.at[t->steps.count++] = (onv_step){.node = ONV_NO_NODE};
-    for (uint32_t i = 0; i < n; i++) {
-        onv_buffer b = s->path.buffers.at[s->members[s->start[g] + i]];
+    for (uint32_t i = graph->first; i < graph->end; i++)
+        if (!onv_vec_push(&t->steps, (onv_step){.node = ONV_NO_NODE})) return onv_fail_memory(err);
+    for (uint32_t i = s->patterns[g].first; i != NONE; i = s->held[i].next_member) {
+        onv_buffer b = s->path.buffers.at[i];
         b.first -= graph->first;
         b.last -= graph->first;
-        t->buffers.at[t->buffers.count++] = b;
+        if (!onv_vec_push(&t->buffers, b)) return onv_fail_memory(err);
     }
     ONV_TRY(onv_alloc_run(t, onv_alloc_model_find("pattern"), options, &packed, err));
-    s->bytes[g] = packed.figures.reserved_peak;
-    for (uint32_t i = 0; i < n; i++)
-        s->offsets[s->members[s->start[g] + i]] = packed.places.at[i].offset;
+    s->patterns[g].bytes = packed.figures.reserved_peak;
+    const onv_place *next = packed.places.at;
+    for (uint32_t i = s->patterns[g].first; i != NONE; i = s->held[i].next_member)
+        s->held[i].offset = next++->offset;
     onv_placement_cleanup(&packed);
     return ONV_OK;
 }
@@ -258,9 +272,8 @@ static onv_status pack_timeline(session *s, uint32_t g, onv_timeline *t,
 static onv_status pack(session *s, const onv_alloc_options *options, onv_error *err)
 {
     onv_status status = ONV_OK;
-    find_members(s);
     for (uint32_t g = 0; g < s->plan->n_graphs && status == ONV_OK; g++) {
-        if (s->start[g + 1] == s->start[g]) continue;
+        if (s->patterns[g].first == NONE) continue;
         onv_timeline t = {0};
         status = pack_timeline(s, g, &t, options, err);
         onv_timeline_cleanup(&t);
@@ -273,18 +286,19 @@ static onv_status pack(session *s, const onv_alloc_options *options, onv_error *
 /* Whether a graph runs once more in this session: then its temporaries lie in one block. */
 static bool has_block(session *s, uint32_t g)
 {
-    if (g == NONE || !s->has_pattern || s->bytes[g] == 0 || s->plan->graphs[g].has_no_pattern)
+    if (g == NONE || !s->has_pattern || s->patterns[g].bytes == 0 ||
+        s->plan->graphs[g].has_no_pattern)
         return false;
-    if (s->began[g] == 0) s->began[g] = s->execution;
-    return s->began[g] < s->execution;
+    if (s->patterns[g].began == 0) s->patterns[g].began = s->execution;
+    return s->patterns[g].began < s->execution;
 }
 
 static bool add_block(session *s, uint32_t g, onv_timeline *t)
 {
     const onv_ort_graph *graph = &s->plan->graphs[g];
-    s->made[g] = s->execution;
-    s->block[g] = (uint32_t)t->buffers.count;
-    return onv_vec_push(&t->buffers, onv_buffer_new(ONV_BUFFER_POOL, s->bytes[g],
+    s->patterns[g].made = s->execution;
+    s->patterns[g].block = (uint32_t)t->buffers.count;
+    return onv_vec_push(&t->buffers, onv_buffer_new(ONV_BUFFER_POOL, s->patterns[g].bytes,
                                                     step_at(s, graph->first, false),
                                                     step_at(s, graph->end - 1, true), "pattern"));
 }
@@ -294,13 +308,12 @@ static uint64_t bytes_of_others(const session *s, uint32_t i)
 {
     const onv_buffer *b = &s->path.buffers.at[i];
     const onv_live *live = s->plan->live;
-    uint32_t n = s->loops[s->owner[i]].count;
+    uint32_t owner = s->held[i].owner, n = s->loops[owner].count;
     uint64_t bytes = 0;
     if (n == 1) return b->bytes;
-    if (s->life[i] == ONV_ORT_BEFORE) return 0;
+    if (s->held[i].life == ONV_ORT_BEFORE) return 0;
     uint64_t each = live->timeline.buffers.at[live->of_value[b->value.index]].bytes;
-    return onv_u64_mul(s->path.regions.at[s->owner[i]].trips - n, each, &bytes) ? bytes
-                                                                                : UINT64_MAX;
+    return onv_u64_mul(s->path.regions.at[owner].trips - n, each, &bytes) ? bytes : UINT64_MAX;
 }
 
 /* Outputs of the main graph and the copies of the inputs die with the run; a state with the next iteration, the last two
@@ -331,19 +344,20 @@ static bool add_elements(const session *s, uint32_t r, onv_buffer b, onv_timelin
 
 static bool add_buffer(session *s, uint32_t r, uint32_t i, onv_timeline *t)
 {
-    uint32_t g = s->graph_of[i];
-    onv_ort_life life = (onv_ort_life)s->life[i];
+    const held *h = &s->held[i];
+    onv_ort_life life = (onv_ort_life)h->life;
     onv_buffer b = s->path.buffers.at[i];
     bool is_of_others = life == ONV_ORT_BEFORE || life == ONV_ORT_SLICES;
     if (is_of_others) b.bytes = bytes_of_others(s, i);
     if ((b.kind == ONV_BUFFER_WORKSPACE || is_of_others) && b.bytes == 0) return true;
-    b.stream = s->stream_of[i];
+    b.stream = h->stream;
     b.last = last_step(s, r, &b, life);
     b.first = step_at(s, b.first, false);
-    if (has_block(s, g)) {
-        if (s->made[g] != s->execution && !add_block(s, g, t)) return false;
-        b.within = s->block[g];
-        b.offset = s->offsets[i];
+    if (has_block(s, h->graph)) {
+        const pattern *of = &s->patterns[h->graph];
+        if (of->made != s->execution && !add_block(s, h->graph, t)) return false;
+        b.within = of->block;
+        b.offset = h->offset;
     }
     if (life == ONV_ORT_GATHERED && !add_elements(s, r, b, t)) return false;
     return onv_vec_push(&t->buffers, b);
@@ -361,10 +375,8 @@ static bool add_iteration(session *s, uint32_t r, onv_timeline *t)
         if (!add_buffer(s, r, i, t)) return false;
     }
     if (r == s->run && has_block(s, 0) && !add_block(s, 0, t)) return false;
-    for (uint32_t k = s->first[r]; k < s->first[r + 1]; k++)
-        if (s->path.buffers.at[s->owned[k]].kind != ONV_BUFFER_INPUT &&
-            !add_buffer(s, r, s->owned[k], t))
-            return false;
+    for (uint32_t i = s->loops[r].made; i != NONE; i = s->held[i].next_made)
+        if (s->path.buffers.at[i].kind != ONV_BUFFER_INPUT && !add_buffer(s, r, i, t)) return false;
     return true;
 }
 
@@ -383,43 +395,18 @@ static bool add_loop(session *s, uint32_t r, onv_timeline *t)
     return good;
 }
 
-static bool reserve(session *s)
-{
-    size_t n = s->path.buffers.count + 1, n_graphs = s->plan->n_graphs + (size_t)2;
-    size_t n_loops = s->path.regions.count + 2, n_steps = s->path.steps.count + (size_t)1;
-    onv_arena *a = &s->arena;
-    s->graph_of = ONV_ARENA_ARRAY(a, uint32_t, n);
-    s->stream_of = ONV_ARENA_ARRAY(a, uint8_t, n);
-    s->life = ONV_ARENA_ARRAY(a, uint8_t, n);
-    s->owner = ONV_ARENA_ARRAY(a, uint32_t, n);
-    s->owned = ONV_ARENA_ARRAY(a, uint32_t, n);
-    s->members = ONV_ARENA_ARRAY(a, uint32_t, n);
-    s->offsets = ONV_ARENA_ARRAY(a, uint64_t, n);
-    s->bytes = ONV_ARENA_ARRAY(a, uint64_t, n_graphs);
-    s->made = ONV_ARENA_ARRAY(a, uint64_t, n_graphs);
-    s->began = ONV_ARENA_ARRAY(a, uint64_t, n_graphs);
-    s->block = ONV_ARENA_ARRAY(a, uint32_t, n_graphs);
-    s->start = ONV_ARENA_ARRAY(a, uint32_t, n_graphs);
-    s->loops = ONV_ARENA_ARRAY(a, loop, n_loops);
-    s->stacks = ONV_ARENA_ARRAY(a, bool, n_loops);
-    s->first = ONV_ARENA_ARRAY(a, uint32_t, n_loops);
-    s->loop_of = ONV_ARENA_ARRAY(a, uint32_t, n_steps);
-    s->place = ONV_ARENA_ARRAY(a, uint32_t, n_steps);
-    s->ends = ONV_ARENA_ARRAY(a, uint8_t, n_steps);
-    return !a->failed;
-}
-
 static onv_status find_all(session *s, const onv_alloc_options *options, onv_error *err)
 {
+    onv_arena *a = &s->arena;
+    s->held = ONV_ARENA_ARRAY(a, held, s->path.buffers.count + 1);
+    s->places = ONV_ARENA_ARRAY(a, place, s->path.steps.count + (size_t)1);
+    s->loops = ONV_ARENA_ARRAY(a, loop, s->path.regions.count + 2);
+    s->patterns = ONV_ARENA_ARRAY(a, pattern, s->plan->n_graphs + (size_t)1);
+    if (a->failed) return onv_fail_memory(err);
     ONV_TRY(find_loops(s));
     find_ends(s);
     find_owners(s);
-    /* What there is once is made by the loop around. */
-    uint32_t *makers = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->path.buffers.count + 1);
-    if (makers == NULL) return onv_fail_memory(err);
-    for (uint32_t i = 0; i < s->path.buffers.count; i++)
-        makers[i] = s->life[i] < ONV_ORT_ONCE ? s->owner[i] : s->loops[s->owner[i]].up;
-    group(s, makers, s->run + 1, s->first, s->owned);
+    list_buffers(s);
     s->n_more = MOST_STEPS;
     ONV_TRY(lay_out(s, s->run, 0, s->path.steps.count));
     return pack(s, options, err);
@@ -433,7 +420,6 @@ static onv_status add_runs(session *s, uint32_t n_runs, const onv_alloc_options 
     s->of_plan = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->plan->count + (size_t)1);
     if (s->of_plan == NULL) return onv_fail_memory(err);
     ONV_TRY(onv_timeline_path(&one, &s->path, s->of_plan, err));
-    if (!reserve(s)) return onv_fail_memory(err);
     ONV_TRY(find_all(s, options, err));
     loop *run = &s->loops[s->run];
     if (run->length > UINT32_MAX / 2 / n_runs)

@@ -434,7 +434,7 @@ void onv_edit_delay(onv_edit *e, onv_node_id node, onv_node_id at)
     changed(e);
 }
 
-void onv_edit_set_attr(onv_edit *e, onv_node_id node, const char *name, const onv_attr *attr)
+void onv_edit_set_attr(onv_edit *e, onv_node_id node, onv_attr attr)
 {
     onv_node *at = onv_edit_node_at(e, node);
     onv_attr *attrs =
@@ -442,8 +442,8 @@ void onv_edit_set_attr(onv_edit *e, onv_node_id node, const char *name, const on
     uint32_t n = 0;
     if (e->status != ONV_OK) return;
     for (uint32_t i = 0; i < at->n_attrs; i++)
-        if (strcmp(at->attrs[i].name, name) != 0) attrs[n++] = at->attrs[i];
-    if (attr != NULL) attrs[n++] = *attr;
+        if (strcmp(at->attrs[i].name, attr.name) != 0) attrs[n++] = at->attrs[i];
+    attrs[n++] = attr;
     at->attrs = attrs;
     at->n_attrs = n;
     changed(e);

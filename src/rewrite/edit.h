@@ -230,8 +230,8 @@ void onv_edit_move(onv_edit *e, onv_node_id node, onv_node_id at);
 /* Moves a node that runs before `at`, in the same graph, to just before it; what it makes must not be needed sooner. */
 void onv_edit_delay(onv_edit *e, onv_node_id node, onv_node_id at);
 
-/* The attribute of that name; NULL: the node has none then. */
-void onv_edit_set_attr(onv_edit *e, onv_node_id node, const char *name, const onv_attr *attr);
+/* In place of one of that name. */
+void onv_edit_set_attr(onv_edit *e, onv_node_id node, onv_attr attr);
 
 /* Text in the model's table of strings; NULL without memory. */
 const char *onv_edit_intern(onv_edit *e, const char *text);

@@ -4,16 +4,6 @@
 #include "rewrite/fuse.h"
 #include "rewrite/transpose.h"
 
-/* The node after one that is read once, where it is that operator. */
-static onv_node_id next_of(const onv_edit *e, onv_node_id node, onv_op_name op)
-{
-    if (onv_edit_n_output_uses(e, node) != 1 || onv_edit_makes_result(e, node)) return ONV_NO_NODE;
-    onv_node_id next = onv_edit_only_user(e, onv_edit_out(e, node, 0));
-    bool is_it = onv_edit_is(e, next, op) &&
-                 onv_edit_node_at(e, next)->provider == onv_edit_node_at(e, node)->provider;
-    return is_it ? next : ONV_NO_NODE;
-}
-
 /* 1 / x * y is y / x. */
 bool onv_rule_div_mul(onv_edit *e, onv_node_id node)
 {
@@ -26,8 +16,10 @@ bool onv_rule_div_mul(onv_edit *e, onv_node_id node)
 bool onv_rule_relu_clip(onv_edit *e, onv_node_id node)
 {
     double least = -1;
-    onv_node_id clip = next_of(e, node, ONV_OP_Clip);
-    if (!onv_is_node(clip) || !onv_edit_can_remove(e, node)) return false;
+    onv_form_match m;
+    if (!onv_fuse_form(e, node, "^Clip(Relu(x))", &m) || !onv_edit_can_remove(e, node))
+        return false;
+    onv_node_id clip = m.nodes[0];
     onv_value_id min = onv_edit_in(e, clip, 1);
     bool is_input = onv_edit_node_at(e, clip)->version >= 11;
     if (is_input && onv_is_value(min) && !onv_edit_scalar(e, min, &least)) return false;
@@ -99,10 +91,12 @@ bool onv_rule_gemm_transpose(onv_edit *e, onv_node_id node)
     onv_node at = *onv_edit_node_at(e, node);
     if (at.n_inputs < 2 || onv_edit_n_output_uses(e, node) > 1) return false;
     onv_node_id a = onv_edit_in_node(e, node, 0), b = onv_edit_in_node(e, node, 1);
-    onv_node_id last =
-        at.n_inputs == 2 && at.version >= 11 ? next_of(e, node, ONV_OP_Transpose) : ONV_NO_NODE;
+    onv_form_match m;
+    bool has_last = at.n_inputs == 2 && at.version >= 11 &&
+                    onv_fuse_form(e, node, "^Transpose(Gemm(?))", &m) &&
+                    is_matrix_transpose(e, m.nodes[0]);
+    onv_node_id last = has_last ? m.nodes[0] : node;
     bool has_a = is_for_gemms(e, a), has_b = is_for_gemms(e, b);
-    if (!onv_is_node(last) || !is_matrix_transpose(e, last)) last = node;
     if (!has_a && !has_b && last.index == node.index) return false;
     bool trans_a = (onv_edit_int(e, node, "transA", 0) != 0) != has_a;
     bool trans_b = (onv_edit_int(e, node, "transB", 0) != 0) != has_b;
@@ -195,8 +189,7 @@ static void add_pads(onv_edit *e, onv_node_id node, const int64_t *pads, uint32_
     int64_t sum[2 * ONV_MAX_RANK];
     for (uint32_t k = 0, half = own->count / 2; k < own->count; k++)
         sum[k] = own->ints[k] + pads[2 + k % half + (k >= half ? count / 2 : 0)];
-    onv_attr attr = onv_fuse_ints(e, "pads", sum, own->count);
-    onv_edit_set_attr(e, node, "pads", &attr);
+    onv_edit_set_attr(e, node, onv_fuse_ints(e, "pads", sum, own->count));
 }
 
 bool onv_rule_pad(onv_edit *e, onv_node_id node)

@@ -228,8 +228,7 @@ static void block_conv(blocking *b, onv_node_id node, const image *in)
         inputs[2] = make_weight(b, inputs[2], dims, 1, &b->images[inputs[2].index].bias);
     if (f.reads_plain && in != NULL) inputs[0] = in->plain;
     if (!f.reads_plain) inputs[0] = reorder(b, node, inputs[0], f.in * f.groups);
-    const onv_attr group = onv_fuse_int(e, "group", f.made_groups);
-    onv_edit_set_attr(e, node, "group", &group);
+    onv_edit_set_attr(e, node, onv_fuse_int(e, "group", f.made_groups));
     image *made = replace(b, node,
                           ONV_NEW_NODE(.op_type = "Conv", .inputs = inputs, .n_inputs = at.n_inputs,
                                        .attrs = onv_edit_node_at(e, node)->attrs,

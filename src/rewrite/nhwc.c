@@ -34,10 +34,8 @@ static bool move_channels(onv_edit *e, onv_node_id node)
         (is_fused && (!onv_edit_is_of(e, node, ONV_MS_DOMAIN, ONV_OP_QLinearConv) ||
                       onv_edit_int(e, node, "channels_last", 0) != 0)))
         return false;
-    onv_attr is_last = onv_fuse_int(e, "channels_last", 1),
-             symmetric = onv_fuse_int(e, "symmetric", is_symmetric(e, node));
-    onv_edit_set_attr(e, node, "channels_last", &is_last);
-    onv_edit_set_attr(e, node, "symmetric", &symmetric);
+    onv_edit_set_attr(e, node, onv_fuse_int(e, "channels_last", 1));
+    onv_edit_set_attr(e, node, onv_fuse_int(e, "symmetric", is_symmetric(e, node)));
     onv_node old = *at;
     onv_perm last = onv_perm_channels_last(rank), first = onv_perm_inverse(&last);
     onv_value_id inputs[9], out = onv_edit_out(e, node, 0);

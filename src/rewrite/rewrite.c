@@ -13,9 +13,8 @@ enum { MOST_STEPS = 10 };
 
 typedef struct rewriting {
     onv_edit e;
-    onv_provider provider;           /* of the session */
-    uint32_t *counts;                /* by rule */
-    uint32_t *found;                 /* by rule that is not modelled: the most in one step before */
+    onv_provider provider; /* of the session */
+    uint32_t *counts; /* by rule: how often it did something; not modelled: would do in one step */
     uint64_t starts[ONV_N_OP_NAMES]; /* by operator: the rules, as bits in their order */
     uint64_t all;                    /* those of every node that there was */
     size_t n_nodes;                  /* of which that is */
@@ -69,22 +68,20 @@ static void run_rules(rewriting *r, onv_graph_id graph, uint8_t level, uint32_t 
     }
 }
 
-static void run_transformer(rewriting *r, size_t rule, onv_graph_id graph, uint32_t n_nodes)
+static uint32_t run_transformer(rewriting *r, size_t rule, onv_graph_id graph, uint32_t n_nodes)
 {
     const onv_rewrite_rule *row = &onv_rewrite_rules[rule];
     onv_edit *e = &r->e;
     onv_form_match m;
+    uint32_t n = 0;
     if (!onv_work(1 + onv_edit_n_nodes(e, graph))) e->status = ONV_ERR_CANCELLED;
-    if (row->run != NULL) {
-        r->counts[rule] += row->run(e, graph);
-        return;
-    }
-    if (!may_start(r, rule)) return;
+    if (row->run != NULL) return row->run(e, graph);
+    if (!may_start(r, rule)) return 0;
     for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id) && e->status == ONV_OK;
          id = onv_edit_next(e, id))
         if (id.index < n_nodes && (starts_of(r, id) >> rule & 1) != 0)
-            r->counts[rule] +=
-                row->form != NULL ? onv_fuse_form(e, id, row->form, &m) : row->apply(e, id);
+            n += row->form != NULL ? onv_fuse_form(e, id, row->form, &m) : row->apply(e, id);
+    return n;
 }
 
 static bool is_alive(const onv_edit *e, uint32_t graph)
@@ -103,30 +100,22 @@ static void run_step(rewriting *r, uint8_t level, bool is_first)
         const onv_rewrite_rule *row = &onv_rewrite_rules[i];
         if (row->kind == ONV_RULE || row->level != level) continue;
         if (row->kind == ONV_TRANSFORMER_ONCE && !is_first) continue;
+        uint32_t n = row->is_not_modelled ? 0 : r->counts[i];
         n_nodes = (uint32_t)e->nodes.count;
         for (uint32_t g = 0; g < e->graphs.count; g++)
-            if (is_alive(e, g)) run_transformer(r, i, (onv_graph_id){g}, n_nodes);
+            if (is_alive(e, g)) n += run_transformer(r, i, (onv_graph_id){g}, n_nodes);
+        if (n > r->counts[i]) r->counts[i] = n;
     }
 }
 
-/* A step that changes nothing is the last one. What is not modelled stays there to be found again: of its
- * counts the largest is kept. */
+/* A step that changes nothing is the last one. */
 static void run_level(rewriting *r, uint8_t level)
 {
     for (int step = 0; step < MOST_STEPS && r->e.status == ONV_OK; step++) {
         uint64_t before = r->e.n_edits;
-        for (size_t i = 0; i < onv_n_rewrite_rules; i++) {
-            if (!onv_rewrite_rules[i].is_not_modelled || onv_rewrite_rules[i].level != level)
-                continue;
-            if (r->counts[i] > r->found[i]) r->found[i] = r->counts[i];
-            r->counts[i] = 0;
-        }
         run_step(r, level, step == 0);
         if (r->e.n_edits == before) break;
     }
-    for (size_t i = 0; i < onv_n_rewrite_rules; i++)
-        if (onv_rewrite_rules[i].level == level && r->found[i] > r->counts[i])
-            r->counts[i] = r->found[i];
 }
 
 /* --- All together ------------------------------------------------------------------------------ */
@@ -153,8 +142,7 @@ static onv_status list_counts(const rewriting *r, onv_rewritten *to, onv_error *
 static onv_status rewrite(rewriting *r, onv_rewrite_level level, onv_rewritten *to, onv_error *err)
 {
     r->counts = ONV_ARENA_ARRAY(&to->model.arena, uint32_t, onv_n_rewrite_rules);
-    r->found = ONV_ARENA_ARRAY(&to->model.arena, uint32_t, onv_n_rewrite_rules);
-    if (r->counts == NULL || r->found == NULL) return onv_fail_memory(err);
+    if (r->counts == NULL) return onv_fail_memory(err);
     list_starts(r);
     onv_kernels_list(&r->e);
     onv_rewrite_packed(&r->e);

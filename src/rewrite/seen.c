@@ -129,13 +129,14 @@ static bool has_own_rank(const onv_node *node)
                                                  ONV_OP_ConstantOfShape, ONV_OP_Shape, ONV_OP_Size);
 }
 
-/* Where an input has no rank, the outputs have none. Before opset 14 a Reshape to a shape that is computed
- * has none, either. */
+/* Where an input has no rank, the outputs have none. A shape that is computed leaves old versions of Reshape and Expand
+ * without one, too. */
 static bool is_unranked(const onv_edit *e, const onv_node *node)
 {
     if (has_own_rank(node))
-        return node->code == ONV_OP_Reshape && node->version < 14 && node->n_inputs > 1 &&
-               !onv_edit_is_constant(e, node->inputs[1]);
+        return ((node->code == ONV_OP_Reshape && node->version < 14) ||
+                (node->code == ONV_OP_Expand && node->version < 13)) &&
+               node->n_inputs > 1 && !onv_edit_is_constant(e, node->inputs[1]);
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         if (!onv_is_value(node->inputs[k])) continue;
         const onv_type *in = &e->values.at[node->inputs[k].index].seen;
@@ -192,22 +193,9 @@ static void store_outputs(onv_edit *e, onv_op_ctx *c, const onv_node *node, bool
     }
 }
 
-/* Old versions of these leave even the rank open where the shape is not constant. */
-static bool is_open(const onv_op_ctx *c)
-{
-    bool is_old = (c->node->code == ONV_OP_Reshape && c->version < 14) ||
-                  (c->node->code == ONV_OP_Expand && c->version < 13);
-    if (!is_old || c->node->domain[0] != '\0' || c->n_in < 2) return false;
-    const onv_known *shape = c->in[1].known;
-    for (uint32_t i = 0; shape != NULL && i < shape->count; i++)
-        if (!onv_dim_is_known(shape->elems[i].i)) return true;
-    return shape == NULL;
-}
-
 static bool run_rule(onv_edit *e, onv_op_ctx *c)
 {
     bool fits = c->op->infer(c) == ONV_OK;
-    if (fits && is_open(c)) fits = false;
     if (fits && c->op->fold != NULL && follows_contents(c->node)) fits = c->op->fold(c) == ONV_OK;
     return fits && e->status == ONV_OK;
 }

@@ -52,36 +52,20 @@ static bool is_shareable(onv_edit *e, onv_value_id id, const onv_known **known)
     return *known != NULL && (*known)->count == value->tensor->elems;
 }
 
+/* By bits: of floats two zeros are told apart, and NaN is itself. */
 static uint64_t hash_constant(const onv_known *known)
 {
-    uint64_t bits, hash = onv_hash_bytes(known->dims, (size_t)known->rank * sizeof *known->dims,
-                                         onv_hash_word(known->dtype));
-    for (uint32_t i = 0; i < known->count; i++) {
-        memcpy(&bits, &known->elems[i].f, sizeof bits);
-        hash = onv_hash_word(hash ^ (uint64_t)known->elems[i].i.raw ^ onv_hash_word(bits));
-    }
-    return hash;
-}
-
-/* Of floats: two zeros are told apart, and NaN is itself. */
-static bool same_bits(double a, double b)
-{
-    uint64_t x, y;
-    memcpy(&x, &a, sizeof x);
-    memcpy(&y, &b, sizeof y);
-    return x == y;
+    uint64_t hash = onv_hash_bytes(known->dims, (size_t)known->rank * sizeof *known->dims,
+                                   onv_hash_word(known->dtype));
+    return onv_hash_bytes(known->elems, known->count * sizeof *known->elems, hash);
 }
 
 static bool same_constant(const onv_edit *e, uint32_t first, uint32_t second)
 {
     const onv_known *a = e->model->values.at[first].known, *b = e->model->values.at[second].known;
-    if (a->dtype != b->dtype || a->rank != b->rank || a->count != b->count) return false;
-    for (int i = 0; i < a->rank; i++)
-        if (a->dims[i] != b->dims[i]) return false;
-    for (uint32_t i = 0; i < a->count; i++)
-        if (a->elems[i].i.raw != b->elems[i].i.raw || !same_bits(a->elems[i].f, b->elems[i].f))
-            return false;
-    return true;
+    return a->dtype == b->dtype && a->rank == b->rank && a->count == b->count &&
+           (a->rank == 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0) &&
+           memcmp(a->elems, b->elems, a->count * sizeof *a->elems) == 0;
 }
 
 /* Small tensors with the same type, shape and numbers are one; in the main graph. */

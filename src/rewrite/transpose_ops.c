@@ -38,8 +38,7 @@ static void set_axes(onv_push *p, uint32_t k, const onv_axes *a)
     onv_edit *e = p->e;
     onv_value_id in = onv_edit_in(e, p->node, k);
     if (onv_node_attr(onv_edit_node_at(e, p->node), "axes") != NULL || !onv_is_value(in)) {
-        onv_attr attr = onv_fuse_ints(e, "axes", a->at, a->count);
-        onv_edit_set_attr(e, p->node, "axes", &attr);
+        onv_edit_set_attr(e, p->node, onv_fuse_ints(e, "axes", a->at, a->count));
         return;
     }
     onv_dtype dtype = onv_edit_dtype(e, in);
@@ -48,8 +47,7 @@ static void set_axes(onv_push *p, uint32_t k, const onv_axes *a)
 
 static void set_axis(onv_push *p, int64_t axis)
 {
-    onv_attr attr = onv_fuse_int(p->e, "axis", axis);
-    onv_edit_set_attr(p->e, p->node, "axis", &attr);
+    onv_edit_set_attr(p->e, p->node, onv_fuse_int(p->e, "axis", axis));
 }
 
 /* --- Moves ------------------------------------------------------------------------------------- */
@@ -112,8 +110,8 @@ static bool move_shape(onv_push *p)
     start = start < 0 ? 0 : start > rank ? rank : start;
     end = end < start ? start : end > rank ? rank : end;
     move_inputs(p);
-    onv_edit_set_attr(e, p->node, "start", NULL);
-    onv_edit_set_attr(e, p->node, "end", NULL);
+    onv_edit_set_attr(e, p->node, onv_fuse_int(e, "start", 0));
+    onv_edit_set_attr(e, p->node, onv_fuse_int(e, "end", rank));
     onv_value_id out = onv_edit_out(e, p->node, 0);
     onv_value_id fresh =
         onv_edit_add_value(e, onv_edit_node_at(e, p->node)->graph, out, "_transposed");
@@ -147,8 +145,7 @@ static bool move_pad(onv_push *p)
     if (attr == NULL || attr->kind != ONV_ATTR_INTS || attr->count != 2 * (uint32_t)rank)
         return false;
     for (int i = 0; i < 2 * rank; i++) pads[i] = attr->ints[order[i]];
-    onv_attr changed = onv_fuse_ints(e, "pads", pads, attr->count);
-    onv_edit_set_attr(e, p->node, "pads", &changed);
+    onv_edit_set_attr(e, p->node, onv_fuse_ints(e, "pads", pads, attr->count));
     return move_all(p);
 }
 
@@ -246,18 +243,10 @@ static bool move_tile(onv_push *p)
 static void drop_both(onv_push *p)
 {
     onv_edit *e = p->e;
-    onv_value_id in = onv_edit_in(e, p->transpose, 0), out = onv_edit_out(e, p->node, 0);
-    onv_node_id before = onv_edit_producer(e, in);
-    if (onv_push_is_inner(e, out)) {
-        onv_edit_replace(e, out, in);
-        onv_edit_remove(e, p->node);
-    } else if (onv_is_node(before) && onv_push_is_inner(e, in) &&
-               onv_edit_is_beside(e, before, p->node)) {
-        uint32_t k = onv_edit_value_at(e, in)->output_index;
-        onv_edit_remove(e, p->node);
-        onv_edit_take_output(e, before, k, out);
-    } else {
-        ONV_MAKE(e, p->node, "Identity", ONV_INPUTS(in), ONV_OUTPUTS(out));
+    onv_value_id in = onv_edit_in(e, p->transpose, 0);
+    onv_edit_set_input(e, p->node, 0, in);
+    if (!onv_edit_bypass(e, p->node, 0)) {
+        ONV_MAKE(e, p->node, "Identity", ONV_INPUTS(in), ONV_OUTPUTS(onv_edit_out(e, p->node, 0)));
         onv_edit_remove(e, p->node);
     }
     onv_edit_remove_unread(e, p->transpose);
@@ -275,7 +264,7 @@ static bool merge(onv_push *p, const onv_perm *perm)
     onv_attr attr = onv_fuse_ints(e, "perm", both.at, (uint32_t)both.rank);
     if (onv_edit_is(e, p->node, ONV_OP_Transpose)) {
         onv_edit_set_input(e, p->node, 0, onv_edit_in(e, p->transpose, 0));
-        onv_edit_set_attr(e, p->node, "perm", &attr);
+        onv_edit_set_attr(e, p->node, attr);
         onv_edit_retype(e, p->node);
     } else {
         ONV_MAKE(e, p->node, "Transpose", ONV_INPUTS(onv_edit_in(e, p->transpose, 0)),
@@ -429,8 +418,7 @@ static bool move_pool(onv_push *p)
     onv_perm last = onv_perm_channels_last(p->perm.rank);
     bool is_last = onv_edit_int(p->e, p->node, "channels_last", 0) != 0;
     if (!onv_perm_same(is_last ? &p->perm : &p->inverse, &last)) return false;
-    onv_attr attr = onv_fuse_int(p->e, "channels_last", !is_last);
-    onv_edit_set_attr(p->e, p->node, "channels_last", &attr);
+    onv_edit_set_attr(p->e, p->node, onv_fuse_int(p->e, "channels_last", !is_last));
     return move_all(p);
 }
 
