@@ -96,37 +96,19 @@ static uint32_t hash_of(const onv_ort_planner *p, onv_value_id id, onv_graph_id 
     return (uint32_t)onv_hash_bytes(type->dims, (size_t)type->rank * sizeof *type->dims, seed);
 }
 
-static bool grow_freed(onv_ort_planner *p)
-{
-    uint32_t n_slots = p->n_freed_slots == 0 ? 64 : p->n_freed_slots * 2;
-    onv_ort_freed *slots = ONV_ARENA_ARRAY(&p->scratch, onv_ort_freed, n_slots);
-    if (slots == NULL) return false;
-    for (uint32_t i = 0; i < n_slots; i++) slots[i].shape = ONV_NO_VALUE;
-    for (uint32_t i = 0; i < p->n_freed_slots; i++) {
-        uint32_t at = p->freed[i].hash & (n_slots - 1);
-        if (!onv_is_value(p->freed[i].shape)) continue;
-        while (onv_is_value(slots[at].shape)) at = (at + 1) & (n_slots - 1);
-        slots[at] = p->freed[i];
-    }
-    p->freed = slots;
-    p->n_freed_slots = n_slots;
-    return true;
-}
-
-/* Those that fit the value's shape in that graph. NULL: none ever do, or memory is short. */
+/* Those that fit the value's shape in that graph; NULL: none ever do. */
 static onv_ort_freed *find_freed(onv_ort_planner *p, onv_value_id id, onv_graph_id graph)
 {
     if (!onv_ort_is_known(p, id) || onv_dtype_bits((onv_dtype)known_type(p, id)->dtype) == 0)
         return NULL;
-    if (2 * p->n_freed >= p->n_freed_slots && !grow_freed(p)) return NULL;
-    uint32_t hash = hash_of(p, id, graph), at = hash & (p->n_freed_slots - 1);
-    for (; onv_is_value(p->freed[at].shape); at = (at + 1) & (p->n_freed_slots - 1)) {
+    uint32_t hash = hash_of(p, id, graph) | 1;
+    size_t at = hash >> 1 & p->freed_mask;
+    for (; p->freed[at].hash != 0; at = (at + 1) & p->freed_mask) {
         onv_ort_freed *slot = &p->freed[at];
         if (slot->hash == hash && slot->graph.index == graph.index && same_size(p, slot->shape, id))
             return slot;
     }
     p->freed[at] = (onv_ort_freed){id, graph, hash, NONE};
-    p->n_freed++;
     return &p->freed[at];
 }
 
@@ -321,6 +303,9 @@ static onv_status prepare(onv_ort_planner *p, onv_error *err)
     p->plan->life = ONV_ARENA_ARRAY(arena, uint8_t, n_buffers);
     p->plan->graph_of = ONV_ARENA_ARRAY(arena, onv_graph_id, n_buffers);
     p->plan->workspaces = ONV_ARENA_ARRAY(arena, onv_ort_workspace, n_nodes);
+    while (p->freed_mask < 2 * n_values)
+        p->freed_mask = 2 * p->freed_mask + 1; /* a slot for each */
+    p->freed = ONV_ARENA_ARRAY(arena, onv_ort_freed, (size_t)p->freed_mask + 1);
     p->state = ONV_ARENA_ARRAY(arena, onv_ort_buffer_state, n_buffers);
     p->freed_before = ONV_ARENA_ARRAY(arena, uint32_t, n_buffers);
     p->waiting = ONV_ARENA_ARRAY(arena, uint32_t, n_buffers);

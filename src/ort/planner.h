@@ -14,9 +14,9 @@ typedef struct onv_ort_buffer_state {
 
 /* Buffers of a graph that may be used again for one shape and element size. */
 typedef struct onv_ort_freed {
-    onv_value_id shape; /* of the first of them; none: an empty slot */
+    onv_value_id shape; /* of the first of them */
     onv_graph_id graph;
-    uint32_t hash;
+    uint32_t hash;   /* 0: an empty slot */
     uint32_t newest; /* the one freed last; NONE */
 } onv_ort_freed;
 
@@ -37,7 +37,7 @@ typedef struct onv_ort_planner {
     bool *is_entered;    /* by node: its outputs are placed */
     onv_ort_buffer_state *state;
     onv_ort_freed *freed; /* a hash table */
-    uint32_t n_freed, n_freed_slots;
+    size_t freed_mask;
     uint32_t *freed_before; /* by buffer: the one of its kind that was freed before it; NONE */
     uint32_t *waiting;      /* no reads left, but an outer node still runs */
     uint32_t n_waiting;

@@ -11,11 +11,6 @@ typedef struct renumbering {
     onv_type *seen; /* by new number */
 } renumbering;
 
-static bool is_gone(const onv_edit *e, onv_node_id id)
-{
-    return e->nodes.at[id.index].is_removed;
-}
-
 static void keep_value(renumbering *r, onv_value_id id)
 {
     if (onv_is_value(id)) r->value_of[id.index] = 0;
@@ -27,9 +22,8 @@ static void mark_kept(renumbering *r)
     const onv_edit *e = r->e;
     const onv_model *model = e->model;
     for (uint32_t i = 0; i < model->values.count; i++) {
-        onv_node_id maker = model->values.at[i].producer;
-        bool is_made = onv_is_node(maker) && !is_gone(e, maker);
-        if (is_made || e->values.at[i].n_uses > 0) r->value_of[i] = 0;
+        if (onv_edit_is_there(e, model->values.at[i].producer) || e->values.at[i].n_uses > 0)
+            r->value_of[i] = 0;
     }
     for (uint32_t g = 0; g < model->graphs.count; g++) {
         const onv_graph *graph = &model->graphs.at[g];
@@ -109,9 +103,8 @@ static onv_status renumber(renumbering *r)
     r->node_of = ONV_ARENA_ARRAY(&e->driver.scratch, uint32_t, n_nodes);
     if (r->value_of == NULL || r->node_of == NULL) return onv_fail_memory(e->err);
     for (size_t i = 0; i < n_values; i++) r->value_of[i] = UINT32_MAX;
-    for (uint32_t i = 0; i < n_nodes; i++) {
-        r->node_of[i] = is_gone(e, (onv_node_id){i}) ? UINT32_MAX : r->n_nodes++;
-    }
+    for (uint32_t i = 0; i < n_nodes; i++)
+        r->node_of[i] = e->nodes.at[i].is_removed ? UINT32_MAX : r->n_nodes++;
     mark_kept(r);
     move_values(r);
     move_nodes(r);

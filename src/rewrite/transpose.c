@@ -281,20 +281,15 @@ static int cost_of_input(const onv_edit *e, onv_value_id in, const onv_perm *per
 
 /* --- The walk ---------------------------------------------------------------------------------- */
 
-typedef struct walk {
-    onv_edit *e;
-    uint32_t
-        number; /* values with it in `leads`: what reads them may pass a Transpose on to another one */
-} walk;
-
-static bool leads(const walk *w, onv_value_id value)
+/* Values that this walk found on the way to a Transpose: what reads them may pass a Transpose on to another one. */
+static bool leads(const onv_edit *e, onv_value_id value)
 {
-    return onv_is_value(value) && w->e->values.at[value.index].leads == w->number;
+    return onv_is_value(value) && e->values.at[value.index].leads == e->n_walks;
 }
 
-static void mark(walk *w, onv_value_id value)
+static void mark(onv_edit *e, onv_value_id value)
 {
-    if (onv_is_value(value)) w->e->values.at[value.index].leads = w->number;
+    if (onv_is_value(value)) e->values.at[value.index].leads = e->n_walks;
 }
 
 static bool pushed_inputs(const onv_edit *e, onv_node_id node, const onv_pusher *how, onv_push *p)
@@ -313,24 +308,23 @@ static bool pushed_inputs(const onv_edit *e, onv_node_id node, const onv_pusher 
 }
 
 /* Whether each node that reads the value passes a Transpose on to another one, or is one. */
-static bool leads_everywhere(const walk *w, onv_value_id value)
+static bool leads_everywhere(const onv_edit *e, onv_value_id value)
 {
-    const onv_edit *e = w->e;
-    if (!leads(w, value) || !onv_push_is_inner(e, value)) return false;
+    if (!leads(e, value) || !onv_push_is_inner(e, value)) return false;
     ONV_EACH_USE(e, value, use)
     {
         const onv_node *reader = onv_edit_node_at(e, use->node);
         bool leads_on = onv_edit_is(e, use->node, ONV_OP_Transpose);
         for (uint32_t k = 0; k < reader->n_outputs && !leads_on; k++)
-            leads_on = leads(w, reader->outputs[k]);
+            leads_on = leads(e, reader->outputs[k]);
         if (!leads_on) return false;
     }
     return true;
 }
 
-static bool is_cheaper(const walk *w, const onv_push *p, const onv_pusher *how)
+static bool is_cheaper(const onv_push *p, const onv_pusher *how)
 {
-    const onv_edit *e = w->e;
+    const onv_edit *e = p->e;
     const onv_node *node = onv_edit_node_at(e, p->node);
     int cost = 0, out_cost = 0;
     if (onv_edit_is(e, p->node, ONV_OP_Transpose)) return true;
@@ -341,16 +335,15 @@ static bool is_cheaper(const walk *w, const onv_push *p, const onv_pusher *how)
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         onv_value_id out = node->outputs[k];
         if (!onv_is_value(out)) continue;
-        if (leads_everywhere(w, out)) return true;
+        if (leads_everywhere(e, out)) return true;
         int dims = count_dims(e, out);
         if (dims > out_cost) out_cost = dims;
     }
     return cost + out_cost < 0;
 }
 
-static bool try_push(const walk *w, onv_node_id node, uint32_t k)
+static bool try_push(onv_edit *e, onv_node_id node, uint32_t k)
 {
-    onv_edit *e = w->e;
     onv_push p = {.e = e, .node = node, .transpose = onv_edit_in_node(e, node, k)};
     if (!onv_edit_is(e, p.transpose, ONV_OP_Transpose) ||
         !onv_edit_is_beside(e, p.transpose, node) || !onv_perm_of(e, p.transpose, &p.perm))
@@ -359,26 +352,25 @@ static bool try_push(const walk *w, onv_node_id node, uint32_t k)
     if (how == NULL || how->move == NULL || !pushed_inputs(e, node, how, &p)) return false;
     bool is_listed = false;
     for (uint32_t i = 0; i < p.n_inputs; i++) is_listed |= p.inputs[i] == k;
-    if (!is_listed || !is_cheaper(w, &p, how)) return false;
+    if (!is_listed || !is_cheaper(&p, how)) return false;
     p.inverse = onv_perm_inverse(&p.perm);
     return how->move(&p);
 }
 
-static void mark_leads(walk *w, const onv_node_id *nodes, uint32_t n)
+static void mark_leads(onv_edit *e, const onv_node_id *nodes, uint32_t n)
 {
-    onv_edit *e = w->e;
     onv_push p;
     for (uint32_t i = n; i-- > 0;) {
         const onv_node *node = onv_edit_node_at(e, nodes[i]);
         if (onv_edit_is(e, nodes[i], ONV_OP_Transpose)) {
-            mark(w, node->inputs[0]);
+            mark(e, node->inputs[0]);
             continue;
         }
         bool leads_on = false;
-        for (uint32_t k = 0; k < node->n_outputs; k++) leads_on |= leads(w, node->outputs[k]);
+        for (uint32_t k = 0; k < node->n_outputs; k++) leads_on |= leads(e, node->outputs[k]);
         const onv_pusher *how = leads_on ? onv_pusher_find(e, nodes[i]) : NULL;
         if (how == NULL || !how->moves_on || !pushed_inputs(e, nodes[i], how, &p)) continue;
-        for (uint32_t k = 0; k < p.n_inputs; k++) mark(w, onv_edit_in(e, nodes[i], p.inputs[k]));
+        for (uint32_t k = 0; k < p.n_inputs; k++) mark(e, onv_edit_in(e, nodes[i], p.inputs[k]));
     }
 }
 
@@ -387,25 +379,23 @@ uint32_t onv_move_transposes(onv_edit *e, onv_graph_id graph)
 {
     onv_provider provider = e->level == 1 ? ONV_PROVIDER_NONE : ONV_PROVIDER_CPU;
     uint32_t n = 0, done = 0;
-    walk w = {.e = e, .number = ++e->n_walks};
     bool is_there = false;
+    onv_node_id *nodes = onv_edit_checked(
+        e, ONV_ARENA_ARRAY(&e->model->arena, onv_node_id, onv_edit_n_nodes(e, graph)));
+    if (e->status != ONV_OK) return 0;
     for (onv_node_id at = onv_edit_first(e, graph); onv_is_node(at); at = onv_edit_next(e, at)) {
         is_there |= onv_edit_is(e, at, ONV_OP_Transpose);
-        n++;
-    }
-    if (!is_there || e->status != ONV_OK) return 0;
-    onv_node_id *nodes = onv_edit_checked(e, ONV_ARENA_ARRAY(&e->model->arena, onv_node_id, n));
-    if (nodes == NULL) return 0;
-    n = 0;
-    for (onv_node_id at = onv_edit_first(e, graph); onv_is_node(at); at = onv_edit_next(e, at))
         nodes[n++] = at;
-    mark_leads(&w, nodes, n);
+    }
+    if (!is_there) return 0;
+    e->n_walks++;
+    mark_leads(e, nodes, n);
     for (uint32_t i = 0; i < n && e->status == ONV_OK; i++) {
         if (!onv_edit_is_there(e, nodes[i]) || onv_edit_node_at(e, nodes[i])->provider != provider)
             continue;
         bool is_pushed = false;
         for (uint32_t k = 0; k < onv_edit_node_at(e, nodes[i])->n_inputs && !is_pushed; k++)
-            is_pushed = try_push(&w, nodes[i], k);
+            is_pushed = try_push(e, nodes[i], k);
         done += is_pushed;
     }
     return done;
