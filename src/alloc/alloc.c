@@ -306,6 +306,22 @@ onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err)
     return ONV_OK;
 }
 
+onv_status onv_allocator_pass(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err)
+{
+    bool may = a->model->pass != NULL && a->has_totals_alone && bytes <= ONV_ALLOC_MAX_BYTES;
+    uint64_t counted = may && !a->out_of_memory ? a->model->pass(a, bytes) : 0;
+    if (counted == 0) {
+        ONV_TRY(onv_allocator_alloc(a, id, bytes, err));
+        return a->out_of_memory ? ONV_OK : onv_allocator_free(a, id, err);
+    }
+    a->n_events += 2;
+    onv_stats_add(&a->stats, ONV_STAT_ALLOCATED_BYTES, ONV_POOL_ALL, counted);
+    onv_stats_remove(&a->stats, ONV_STAT_ALLOCATED_BYTES, ONV_POOL_ALL, counted);
+    onv_stats_add(&a->stats, ONV_STAT_REQUESTED_BYTES, ONV_POOL_ALL, bytes);
+    onv_stats_remove(&a->stats, ONV_STAT_REQUESTED_BYTES, ONV_POOL_ALL, bytes);
+    return ONV_OK;
+}
+
 onv_status onv_allocator_end_streams(onv_allocator *a, uint8_t from)
 {
     return a->model->end_streams != NULL ? a->model->end_streams(a, from) : ONV_OK;

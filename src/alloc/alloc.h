@@ -230,6 +230,8 @@ typedef struct onv_alloc_model {
     /* Finds memory for `bytes` (1 to ONV_ALLOC_MAX_BYTES); *block stays ONV_NO_BLOCK when the
      * device has none. The caller fills in the owner and counts the allocation. */
     onv_status (*alloc)(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);
+    /* The bytes of the block that would serve a request, if memory is as before once that is freed at once; else 0. NULL: always. */
+    uint64_t (*pass)(onv_allocator *a, uint64_t bytes);
     /* The same for memory that bypasses the model's pools; NULL: there is no such way. */
     onv_status (*reserve)(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);
     /* Takes back a block, which is in state FREE already. */
@@ -291,6 +293,9 @@ onv_status onv_allocator_restart(onv_allocator *a, onv_error *err);
  * by id is kept, so ids should be dense. After a failure only cleanup is of use. */
 onv_status onv_allocator_alloc(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err);
 onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err);
+
+/* Allocated, and freed before anything else happens, under an id that owns nothing. */
+onv_status onv_allocator_pass(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err);
 
 /* Memory beside the model's pools, as ONNX Runtime takes it for initializers; like alloc for models
  * that have no such way. */

@@ -67,9 +67,7 @@ static onv_status serve(onv_allocator *a, const onv_requests *r, const onv_alloc
     if (request->kind == ONV_REQUEST_ALLOC) return onv_allocator_alloc(a, id, request->bytes, err);
     if (request->kind == ONV_REQUEST_FREE) return onv_allocator_free(a, id, err);
     uint64_t bytes = r->passing.at[request->id].bytes[which];
-    if (bytes == 0) return ONV_OK;
-    ONV_TRY(onv_allocator_alloc(a, r->n_ids, bytes, err));
-    return a->out_of_memory ? ONV_OK : onv_allocator_free(a, r->n_ids, err);
+    return bytes > 0 ? onv_allocator_pass(a, r->n_ids, bytes, err) : ONV_OK;
 }
 
 /* Ids of the last iteration count as those of the one before. */

@@ -124,8 +124,8 @@ void onv_torch_cache(onv_allocator *a, onv_torch_pool *pool, uint32_t block)
     onv_block_set_insert(&pool->free, &a->space, block);
 }
 
-/* get_free_block: the block leaves the set; ONV_NO_BLOCK if none may be used. */
-static uint32_t take_free(onv_allocator *a, onv_torch_pool *pool, uint64_t rounded)
+/* get_free_block: ONV_NO_BLOCK if none may be used. */
+static inline uint32_t find_free(onv_allocator *a, onv_torch_pool *pool, uint64_t rounded)
 {
     const onv_torch_options *o = &a->options.torch;
     onv_torch_state *t = a->state;
@@ -144,7 +144,6 @@ static uint32_t take_free(onv_allocator *a, onv_torch_pool *pool, uint64_t round
     if (rounded < o->max_split_bytes && bytes >= o->max_split_bytes) return ONV_NO_BLOCK;
     if (rounded >= o->max_split_bytes && bytes - rounded >= o->max_non_split_rounding_bytes)
         return ONV_NO_BLOCK;
-    onv_block_set_remove(&pool->free, &a->space, block);
     return block;
 }
 
@@ -294,8 +293,11 @@ static onv_status find_block(onv_allocator *a, onv_torch_pool *pool, uint64_t ro
                              uint32_t *block, onv_error *err)
 {
     const onv_torch_state *t = a->state;
-    *block = take_free(a, pool, rounded);
-    if (*block != ONV_NO_BLOCK) return ONV_OK;
+    *block = find_free(a, pool, rounded);
+    if (*block != ONV_NO_BLOCK) {
+        onv_block_set_remove(&pool->free, &a->space, *block);
+        return ONV_OK;
+    }
     if (t->collects_garbage) collect_garbage(a);
     ONV_TRY(from_device(a, pool, rounded, block, err));
     if (*block != ONV_NO_BLOCK) return ONV_OK;
@@ -322,12 +324,28 @@ static bool counts_inactive(const onv_allocator *a, uint32_t block)
     return !a->has_totals_alone && !is_expandable(a, block);
 }
 
-static onv_status torch_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
+static onv_torch_pool *pool_for(const onv_allocator *a, uint64_t rounded)
 {
     onv_torch_state *t = a->state;
+    return rounded <= ONV_TORCH_SMALL_BYTES ? &t->small[a->stream] : &t->large[a->stream];
+}
+
+/* From what is cached it takes a block that joins its neighbours again; only garbage collection asks when it did. */
+static uint64_t torch_pass(onv_allocator *a, uint64_t bytes)
+{
+    const onv_torch_state *t = a->state;
     uint64_t rounded = round_size(&a->options.torch, bytes);
-    bool is_small = rounded <= ONV_TORCH_SMALL_BYTES;
-    onv_torch_pool *pool = is_small ? &t->small[a->stream] : &t->large[a->stream];
+    onv_torch_pool *pool = pool_for(a, rounded);
+    uint32_t block = t->collects_garbage ? ONV_NO_BLOCK : find_free(a, pool, rounded);
+    if (block == ONV_NO_BLOCK) return 0;
+    uint64_t found = onv_space_block(&a->space, block)->bytes;
+    return splits(a, pool, found, rounded) ? rounded : found;
+}
+
+static onv_status torch_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
+{
+    uint64_t rounded = round_size(&a->options.torch, bytes);
+    onv_torch_pool *pool = pool_for(a, rounded);
     ONV_TRY(find_block(a, pool, rounded, block, err));
     if (*block == ONV_NO_BLOCK) return ONV_OK;
 
@@ -379,7 +397,7 @@ static void preset_expandable(onv_alloc_options *options)
 
 #define TORCH                                                                                      \
     .state_bytes = sizeof(onv_torch_state), .counts_inactive = true, .init = torch_init,           \
-    .alloc = torch_alloc, .free = torch_free, .release_cached = release_cached
+    .alloc = torch_alloc, .pass = torch_pass, .free = torch_free, .release_cached = release_cached
 
 const onv_alloc_model onv_alloc_torch = {
     .name = "torch",
