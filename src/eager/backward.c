@@ -217,16 +217,37 @@ static void count_lost(onv_simulation *s, uint32_t index)
         if (s->saved_row[s->first_saved[index] + k] == ONV_NO_ROW) s->program->lost++;
 }
 
+/* What the operation saved, and what its region holds. */
+static void let_go(onv_simulation *s, uint32_t index)
+{
+    onv_sim_forget(s, index, s->eager->ops.at[index].life == ONV_LIFE_OUTPUT);
+    onv_ckpt_region_leave(s, index);
+}
+
+static void pass_backward(onv_simulation *s, uint32_t index)
+{
+    const onv_backward_sums *sums = &s->sums[index];
+    if (sums->runs) {
+        s->backward_at = index;
+        onv_ckpt_region_restore(s, index);
+        onv_sums_take(s, sums);
+    }
+    let_go(s, index);
+    if (sums->runs) onv_sums_take_rest(s, sums);
+}
+
 static void run_backward(onv_simulation *s, uint32_t index)
 {
     const onv_eager_op *op = &s->eager->ops.at[index];
     bool runs = has_grad(s, op);
+    uint64_t before[2] = {0}; /* what goes with this step beside activations */
     if (runs) {
         s->backward_at = index;
         if (s->options->runs != NULL) onv_sim_count_backward(s, index);
         if (s->sharding != NULL) onv_shard_before_backward(s, index);
         onv_ckpt_region_restore(s, index);
         count_lost(s, index);
+        if (s->notes_sums) onv_sums_begin(s, &s->sums[index]);
         onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
         if (onv_offload_takes(s, index)) onv_offload_return_saved(s, index);
         onv_sim_gather(s, op);
@@ -236,9 +257,10 @@ static void run_backward(onv_simulation *s, uint32_t index)
         else
             make_grads(s, index);
     }
-    onv_sim_forget(s, index, op->life == ONV_LIFE_OUTPUT);
-    onv_ckpt_region_leave(s, index);
+    if (s->notes_sums) memcpy(before, s->meter->going, sizeof before);
+    let_go(s, index);
     if (!runs) return;
+    if (s->notes_sums) onv_sums_note_gone(s, &s->sums[index], before);
     for (uint32_t k = 0; k < op->n_out; k++) {
         onv_pending_grad *grad = &s->grad[op->out[k]];
         if (grad->row == ONV_NO_ROW && op->zeroes_grads)
@@ -246,8 +268,10 @@ static void run_backward(onv_simulation *s, uint32_t index)
         onv_sim_release(s, grad->row);
         grad->row = ONV_NO_ROW;
     }
+    if (s->notes_sums) onv_sums_turn(s, &s->sums[index]);
     for (uint32_t k = 0; k < op->n_in && !s->failed; k++)
         if (s->made[k].row != ONV_NO_ROW) send(s, op->in[k].tensor, s->made[k]);
+    if (s->notes_sums) onv_sums_end(s, &s->sums[index]);
 }
 
 static void seed(onv_simulation *s, uint32_t tensor)
@@ -260,7 +284,7 @@ static void seed(onv_simulation *s, uint32_t tensor)
 
 void onv_sim_backward(onv_simulation *s)
 {
-    for (size_t i = 0; i < s->eager->tensors.count; i++) {
+    for (size_t i = 0; i < s->eager->tensors.count && !s->takes_sums; i++) {
         s->grad[i] = (onv_pending_grad){.row = ONV_NO_ROW, .dense = true};
         s->senders_left[i] = s->senders[i];
     }
@@ -268,11 +292,12 @@ void onv_sim_backward(onv_simulation *s)
     for (size_t i = 0; s->eager->loss == ONV_NO_TENSOR && i < s->eager->outputs.count; i++)
         seed(s, s->eager->outputs.at[i]);
     for (uint32_t i = (uint32_t)s->eager->ops.count; i-- > 0 && !s->failed;) {
-        if (s->eager->ops.at[i].has_backward) run_backward(s, i);
+        if (s->eager->ops.at[i].has_backward) (s->takes_sums ? pass_backward : run_backward)(s, i);
         if (s->sharding != NULL) onv_shard_after_backward(s, i);
     }
+    if (s->notes_sums) onv_sums_begin(s, &s->sums[s->eager->ops.count]);
     /* Leaves that some operation could have sent more, but backward never came there. */
-    for (uint32_t i = 0; i < s->eager->tensors.count && !s->failed; i++)
+    for (uint32_t i = 0; i < s->eager->tensors.count && !s->failed && !s->takes_sums; i++)
         if (s->eager->tensors.at[i].is_leaf) accumulate(s, i);
     onv_shard_end_backward(s);
 }

@@ -14,10 +14,11 @@ typedef struct held_rows {
 
 struct onv_pricing {
     onv_simulation sim;
-    onv_train_options options;
+    onv_train_options plain, options; /* without a plan; of the one at hand */
     onv_train_program program;
     onv_meter meter;
-    bool is_shared; /* each plan begins where these are */
+    bool is_shared;      /* each plan begins where these are */
+    bool has_found_sums; /* sim.sums are known, or will not be */
     held_rows start, left;
     uint64_t there[2], all; /* of the meter */
     onv_train_program begun;
@@ -181,7 +182,7 @@ onv_status onv_pricing_open(onv_model *model, const onv_eager *eager,
 {
     onv_pricing *p = onv_heap_calloc(1, sizeof *p);
     if (p == NULL) return onv_fail_memory(err);
-    p->options = *options;
+    p->options = p->plain = *options;
     p->sim.model = model;
     p->sim.eager = eager;
     onv_status status = open(p, err);
@@ -243,7 +244,37 @@ static onv_status start_plan(onv_pricing *p, onv_error *err)
     return onv_sim_prepare_plan(s, err);
 }
 
-static onv_status run_from_start(onv_pricing *p, const onv_price_rival *rival, onv_error *err)
+/* Whether gradients are none of the tensors that forward makes. */
+static bool makes_all_grads(const onv_eager *eager)
+{
+    for (size_t i = 0; i < eager->ops.count; i++)
+        for (uint32_t k = 0; k < eager->ops.at[i].n_in; k++)
+            if (eager->ops.at[i].in[k].grad == ONV_GRAD_KEPT) return false;
+    return true;
+}
+
+/* What backward and optimizer take beside activations, from an iteration without a plan. */
+static onv_status find_sums(onv_pricing *p, onv_error *err)
+{
+    onv_simulation *s = &p->sim;
+    uint64_t found[ONV_N_SUMS] = {0};
+    p->has_found_sums = true;
+    if (onv_train_passes(&p->plain) > 1 || !makes_all_grads(s->eager)) return ONV_OK;
+    p->options = p->plain;
+    ONV_TRY(start_plan(p, err));
+    s->sums = ONV_ARENA_ARRAY(&s->arena, onv_backward_sums, s->eager->ops.count + 1);
+    if (s->sums == NULL) return onv_fail_memory(err);
+    p->meter.limit = 0;
+    onv_sim_repeats(s, found);
+    s->notes_sums = true;
+    iterate(p);
+    s->notes_sums = false;
+    if (!onv_sim_repeats(s, found)) s->sums = NULL;
+    return ONV_OK;
+}
+
+static onv_status run_from_start(onv_pricing *p, const onv_price_rival *rival, bool takes_sums,
+                                 onv_error *err)
 {
     onv_simulation *s = &p->sim;
     ONV_TRY(start_plan(p, err));
@@ -251,9 +282,14 @@ static onv_status run_from_start(onv_pricing *p, const onv_price_rival *rival, o
     p->meter.limit = rival != NULL ? rival->peak(rival->context, macs) : 0;
     uint64_t found[ONV_N_SUMS] = {0};
     onv_sim_repeats(s, found);
+    s->takes_sums = takes_sums;
     iterate(p);
+    s->takes_sums = false;
     s->iteration++;
-    if (!s->failed && !onv_sim_repeats(s, found)) iterate(p);
+    if (!s->failed && !onv_sim_repeats(s, found)) {
+        if (takes_sums) return run_from_start(p, rival, false, err);
+        iterate(p);
+    }
     if (p->meter.is_stopped) p->program.recomputed_macs = macs;
     return ONV_OK;
 }
@@ -273,8 +309,11 @@ onv_status onv_pricing_find(onv_pricing *p, const onv_train_options *plan,
 {
     const onv_train_program *made = &p->program;
     ONV_TRY(onv_sim_ask(plan, err));
+    if (p->is_shared && !p->has_found_sums) ONV_TRY(find_sums(p, err));
+    bool takes_sums = p->sim.sums != NULL && !plan->is_reentrant && !plan->saves_on_cpu &&
+                      plan->offload_until == 0;
     p->options = *plan;
-    ONV_TRY(p->is_shared ? run_from_start(p, rival, err) : run_alone(p, err));
+    ONV_TRY(p->is_shared ? run_from_start(p, rival, takes_sums, err) : run_alone(p, err));
     ONV_TRY(verdict(p, err));
     *price = (onv_price){.peak_bytes = p->meter.most[ONV_METER_TENSORS],
                          .requested_bytes = p->meter.most[ONV_METER_ALL],

@@ -4,6 +4,8 @@
  * before the first iteration, and that iteration, after which the same stands whatever the plan is. It is done
  * once. A price is then one iteration of the simulation that writes programs (simulation.h), in sums. Where what
  * an iteration leaves differs from what it found (a handle that only a second run asks for), one more follows.
+ * What backward and optimizer take beside activations is the same for all plans: it is noted once, operation by operation, so
+ * that of a plan only activations are simulated.
  * Under DDP and FSDP, whose first iterations differ, both run for each plan.
  *
  * Equal to the peaks and sums of onv_train_program_build() with two iterations. Cost: linear in the tape and in

@@ -378,7 +378,15 @@ void onv_sim_iterate(onv_simulation *s)
         s->in_backward = false;
         if (onv_sim_repeats(s, found)) break;
     }
-    if (!s->failed) optimizer_step(s);
+    onv_backward_sums *behind = s->sums != NULL ? &s->sums[s->eager->ops.count] : NULL;
+    if (!s->failed && s->takes_sums) {
+        onv_sums_take(s, behind);
+        onv_sums_take_rest(s, behind);
+    } else if (!s->failed) {
+        optimizer_step(s);
+        if (s->notes_sums) onv_sums_turn(s, behind);
+        if (s->notes_sums) onv_sums_end(s, behind);
+    }
 }
 
 onv_status onv_sim_begin(onv_simulation *s, onv_error *err)

@@ -46,6 +46,77 @@ void onv_sim_end_step(onv_simulation *s)
     m->counts = s->iteration > 0;
 }
 
+void onv_sums_begin(onv_simulation *s, onv_backward_sums *sums)
+{
+    onv_meter *m = s->meter;
+    onv_sim_end_step(s);
+    *sums = (onv_backward_sums){.left = {m->there[0], m->there[1]}, .all = m->all, .runs = true};
+    m->most[0] = m->most[1] = 0;
+}
+
+void onv_sums_note_gone(const onv_simulation *s, onv_backward_sums *sums, const uint64_t before[2])
+{
+    for (int k = 0; k < 2; k++) sums->gone[k] = s->meter->going[k] - before[k];
+}
+
+/* The step is ended here, though it may be the last one. */
+void onv_sums_turn(onv_simulation *s, onv_backward_sums *sums)
+{
+    onv_meter *m = s->meter;
+    for (int k = 0; k < 2; k++) {
+        sums->going[k] = m->going[k] - sums->gone[k];
+        sums->behind[k] = m->there[k] - sums->left[k];
+    }
+    onv_sim_end_step(s);
+    sums->n_steps = s->n_steps;
+    for (int k = 0; k < 2; k++) {
+        sums->most[k] = m->most[k] - sums->left[k];
+        sums->left[k] -= sums->gone[k];
+        m->most[k] = 0;
+    }
+}
+
+void onv_sums_end(const onv_simulation *s, onv_backward_sums *sums)
+{
+    const onv_meter *m = s->meter;
+    bool steps = s->n_steps > sums->n_steps;
+    sums->n_steps = s->n_steps - sums->n_steps;
+    for (int k = 0; k < 2; k++) {
+        uint64_t before = sums->left[k];
+        sums->left[k] = steps ? m->there[k] - before : sums->behind[k];
+        sums->behind[k] = steps ? m->most[k] - before : 0;
+        sums->going[k] = m->going[k] + (steps ? 0 : sums->going[k]);
+    }
+    sums->all = m->all - sums->all;
+}
+
+static void raise_most(onv_meter *m, const uint64_t more[2])
+{
+    for (int k = 0; k < 2; k++)
+        if (m->there[k] + more[k] > m->most[k]) m->most[k] = m->there[k] + more[k];
+}
+
+void onv_sums_take(onv_simulation *s, const onv_backward_sums *sums)
+{
+    onv_meter *m = s->meter;
+    onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, NULL);
+    raise_most(m, sums->most);
+    if (!onv_u64_add(m->all, sums->all, &m->all)) m->overflows = s->failed = true;
+}
+
+void onv_sums_take_rest(onv_simulation *s, const onv_backward_sums *sums)
+{
+    onv_meter *m = s->meter;
+    if (sums->n_steps > 0) {
+        onv_sim_end_step(s);
+        raise_most(m, sums->behind);
+    }
+    for (int k = 0; k < 2; k++) {
+        m->there[k] += sums->left[k];
+        m->going[k] += sums->going[k];
+    }
+}
+
 void onv_sim_step(onv_simulation *s, onv_phase phase, onv_node_id node, const char *label)
 {
     s->phase = phase;

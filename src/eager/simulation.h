@@ -101,6 +101,19 @@ typedef struct onv_meter {
     ending; /* rows that end with the step: they go in their order, as those of a timeline */
 } onv_meter;
 
+/* What the backward of an operation takes beside activations: the same whatever plan there is. By tensors and all, beyond
+ * what was there before it; where it is less, it wraps around. */
+typedef struct onv_backward_sums {
+    uint64_t most[2];   /* as long as what the operation saved is there */
+    uint64_t behind[2]; /* the most in steps after that */
+    uint64_t left[2];   /* in the last step */
+    uint64_t going[2];  /* of it, what ends with that step */
+    uint64_t gone[2];   /* activations, while the others are noted */
+    uint64_t all;       /* that was allocated */
+    uint32_t n_steps;   /* after that in which activations go */
+    bool runs;
+} onv_backward_sums;
+
 typedef struct onv_simulation {
     onv_model *model;
     onv_arena arena;      /* everything but the program */
@@ -113,7 +126,10 @@ typedef struct onv_simulation {
     /* What is asked of an allocator is recorded there, by numbers of rows: of a timeline the sizes of workspaces alone, each
      * of which is a buffer then, also where the likely one is none. NULL: it is not. */
     onv_requests *requests;
-    ONV_VEC(uint32_t) refs; /* by row: how many hold it */
+    ONV_VEC(uint32_t) refs;  /* by row: how many hold it */
+    onv_backward_sums *sums; /* by operation, and of what comes behind them; NULL: not known */
+    bool notes_sums;         /* they are found in this iteration */
+    bool takes_sums;         /* they stand for backward and optimizer, of which no rows are made */
     uint32_t n_steps;
     uint32_t work;   /* since the last step */
     onv_phase phase; /* of the last one */
@@ -174,6 +190,15 @@ typedef struct onv_simulation {
 void onv_sim_step(onv_simulation *s, onv_phase phase, onv_node_id node, const char *label);
 /* Of a meter: the last one, where no other follows. */
 void onv_sim_end_step(onv_simulation *s);
+/* Sums are noted: from here on; activations went, and so much was going `before` that; what is going now is all that goes with
+ * this step; it is over. */
+void onv_sums_begin(onv_simulation *s, onv_backward_sums *sums);
+void onv_sums_note_gone(const onv_simulation *s, onv_backward_sums *sums, const uint64_t before[2]);
+void onv_sums_turn(onv_simulation *s, onv_backward_sums *sums);
+void onv_sums_end(const onv_simulation *s, onv_backward_sums *sums);
+/* In place of all that: up to where activations go, and from there on. */
+void onv_sums_take(onv_simulation *s, const onv_backward_sums *sums);
+void onv_sums_take_rest(onv_simulation *s, const onv_backward_sums *sums);
 /* Whether this is the pass that the program tells of. */
 static inline bool onv_sim_is_counted(const onv_simulation *s)
 {

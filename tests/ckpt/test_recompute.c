@@ -264,6 +264,7 @@ TEST(recomputation_changes_no_result)
     } cases[] = {
         {"resnet18-train.onnx", "batch=2", ONV_UNDEFINED},
         {"mobilenet_v2-train.onnx", "batch=2", ONV_BFLOAT16},
+        {"mobilenet_v3_small.onnx", "batch=2", ONV_BFLOAT16},
         {"unet-train.onnx", "batch=2 height=64 width=64", ONV_UNDEFINED},
         {"vit-small-train.onnx", "batch=2", ONV_FLOAT16},
         {"densenet201.onnx", "batch=1", ONV_UNDEFINED},
@@ -312,6 +313,7 @@ static uint64_t work_of_pricing(uint32_t passes)
     onv_quota quota = {.limit = SIZE_MAX};
     taped_open_sample(&t, "resnet18-train.onnx", "batch=2", ONV_UNDEFINED);
     t.options.accumulate = passes;
+    taped_price(&t);
     onv_quota *before = onv_quota_enter(&quota);
     if (onv_pricing_find(t.problem.pricing, &t.options, NULL, &price, &err) != ONV_OK)
         fail_msg("%s", err.message);
