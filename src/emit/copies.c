@@ -246,8 +246,10 @@ static bool handed_strides(const onv_emitter *e, const onv_eager_op *op, onv_eag
 
 static void send(gradients *g, uint32_t tensor, const int64_t *strides)
 {
-    onv_eager_tensor t = onv_tensor_at(g->e, tensor);
-    if (g->has_come[tensor]) return; /* the first one is added to */
+    onv_eager_tensor t = onv_tensor_at(g->e, tensor), before = t;
+    before.strides = g->strides[tensor];
+    /* The first one is added to, but where it repeats elements: the sum has the order of the next one. */
+    if (g->has_come[tensor] && (before.strides == NULL || !repeats(&before))) return;
     g->has_come[tensor] = true;
     if (strides == NULL) return;
     g->strides[tensor] = has_strides(&t, strides) ? t.strides

@@ -610,3 +610,16 @@ class CheckpointedChunks(nn.Module):
         for h in x.chunk(8, 1):
             total = total + checkpoint(s.part, h, use_reentrant=False)
         return total
+
+
+@net("summed_log_probs", lambda b: (torch.rand(b, 256, 512),))
+class SummedLogProbs(nn.Module):
+    """Of two gradients the first is a sum's, which repeats elements: what is added is dense, and not copied."""
+
+    def __init__(s, d=512):
+        super().__init__()
+        s.w = nn.Parameter(torch.rand(d))
+
+    def forward(s, x):
+        y = F.log_softmax(x * s.w, -1)
+        return y[..., 0] + y.sum(-1)
