@@ -7,11 +7,13 @@
 uint32_t onv_tape_step(onv_tape *t, onv_aten_id id, uint32_t a, uint32_t b, unsigned saves,
                        const onv_shape *shape)
 {
-    bool hands_on = id == ONV_ATEN_sub || id == ONV_ATEN_add;
+    onv_grad grad = id == ONV_ATEN_sub || id == ONV_ATEN_add ? ONV_GRAD_ALIAS
+                    : id == ONV_ATEN_sum                     ? ONV_GRAD_PART
+                                                             : ONV_GRAD_NEW;
     onv_eager_tensor x = onv_tensor_at(&t->emit, a);
     if (a == ONV_NO_TENSOR || t->emit.status != ONV_OK) return ONV_NO_TENSOR;
     onv_emit_begin_op(&t->emit, id);
-    onv_emit_in(&t->emit, a, hands_on ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
+    onv_emit_in(&t->emit, a, grad);
     onv_emit_in(&t->emit, b, ONV_GRAD_NEW);
     uint32_t out = onv_tensor_new(&t->emit, x.dtype, shape->rank, shape->dims, NULL);
     if ((saves & ONV_SAVE_A) != 0) onv_emit_save(&t->emit, a);

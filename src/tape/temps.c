@@ -24,8 +24,26 @@ static void add_temps(onv_eager_op *op, uint64_t forward, uint64_t backward)
 /* Beyond as many rows cdist takes a product of matrices. */
 enum { MAX_ROWS_APART = 25 };
 
-/* _euclidean_dist: each side with its squared norms and ones behind it. _euclidean_dist_backward: grad / result, its sums, and for
- * each side a product of both kinds, all to the end of one expression. _cdist_backward: every difference of two elements, then
+/* _euclidean_dist_backward: grad / result, and 0 where that is; for each side a product of matrices, sums, and a product with
+ * these, all to the end of one expression. */
+static void add_euclidean_backward(onv_tape *t, onv_eager_op *op, uint64_t ratio,
+                                   const onv_eager_tensor sides[2], uint64_t workspace)
+{
+    enum { MASK_GONE = 2, OF_SIDE = 5, N = MASK_GONE + 2 * OF_SIDE };
+    onv_backward_temp temps[N] = {{ratio, N, 0}, {ratio / sizeof(float), MASK_GONE, 0}};
+    for (uint32_t k = 0, at = MASK_GONE; k < 2; k++) {
+        uint64_t bytes = sides[k].bytes;
+        temps[at++] = (onv_backward_temp){bytes, N, 0};
+        temps[at] = (onv_backward_temp){workspace, at + 1, 0};
+        at++;
+        temps[at++] = (onv_backward_temp){column_bytes(&sides[k]), N, 0};
+        temps[at++] = (onv_backward_temp){bytes, N, 0};
+        temps[at++] = (onv_backward_temp){bytes, N, op->in[k].grad == ONV_GRAD_NEW ? 1 + k : 0};
+    }
+    onv_emit_backward_temps(&t->emit, op, temps, N);
+}
+
+/* _euclidean_dist: each side with its squared norms and ones behind it. _cdist_backward: every difference of two elements, then
  * their sums; for the second side of copies of gradient and result with their dims swapped. */
 static void add_distances(onv_tape *t, const onv_program_call *c, onv_eager_op *op)
 {
@@ -43,12 +61,13 @@ static void add_distances(onv_tape *t, const onv_program_call *c, onv_eager_op *
                                onv_u64_times(swapped, out.bytes)));
         return;
     }
-    uint64_t sides = onv_u64_plus(x.bytes, y.bytes),
-             columns = onv_u64_plus(column_bytes(&x), column_bytes(&y));
-    add_temps(op, onv_u64_plus(sides, onv_u64_times(2, columns)),
-              onv_u64_plus(out.bytes, onv_u64_plus(columns, onv_u64_times(2, sides))));
-    op->workspace = op->in[0].workspace = op->in[1].workspace = onv_emit_cublas_product(&t->emit);
+    uint64_t columns = onv_u64_plus(column_bytes(&x), column_bytes(&y));
+    add_temps(op, onv_u64_plus(onv_u64_plus(x.bytes, y.bytes), onv_u64_times(2, columns)), 0);
+    op->workspace = onv_emit_cublas_product(&t->emit);
     op->workspace.stands_within = true;
+    if (op->has_backward)
+        add_euclidean_backward(t, op, out.bytes, (const onv_eager_tensor[2]){x, y},
+                               op->workspace.bytes);
 }
 
 /* --- Lookups ----------------------------------------------------------------------------------- */
