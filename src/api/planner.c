@@ -440,8 +440,8 @@ static onv_status read_graph(ordering *o, onv_error *err)
 static uint32_t count_made(const onv_dag *dag, uint32_t node)
 {
     uint32_t n = 0;
-    for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++)
-        n += dag->values[dag->reads[i]].writer != ONV_DAG_NONE;
+    for (uint32_t i = dag->reads.start[node]; i < dag->reads.start[node + 1]; i++)
+        n += dag->values[dag->reads.at[i]].writer != ONV_DAG_NONE;
     return n;
 }
 
@@ -455,10 +455,10 @@ static onv_status find_any(const onv_dag *dag, uint32_t *nodes, onv_error *err)
     for (uint32_t i = 0; i < dag->n_nodes; i++)
         if ((waits[i] = count_made(dag, i)) == 0) nodes[n++] = i;
     for (uint32_t at = 0; at < n; at++)
-        for (uint32_t w = dag->write_start[nodes[at]]; w < dag->write_start[nodes[at] + 1]; w++)
-            for (uint32_t r = dag->reader_start[dag->writes[w]];
-                 r < dag->reader_start[dag->writes[w] + 1]; r++)
-                if (--waits[dag->readers[r]] == 0) nodes[n++] = dag->readers[r];
+        for (uint32_t w = dag->writes.start[nodes[at]]; w < dag->writes.start[nodes[at] + 1]; w++)
+            for (uint32_t r = dag->readers.start[dag->writes.at[w]];
+                 r < dag->readers.start[dag->writes.at[w] + 1]; r++)
+                if (--waits[dag->readers.at[r]] == 0) nodes[n++] = dag->readers.at[r];
     uint32_t stuck = 0;
     while (stuck < dag->n_nodes && waits[stuck] == 0) stuck++;
     onv_heap_free(waits);

@@ -9,54 +9,51 @@
 
 /* --- Building ---------------------------------------------------------------------------------- */
 
-/* Sorts what a node reads by node, dropping pairs that came before, and by value. */
+/* The values of each node, or the nodes of each value, in the order of the pairs. */
+static bool list_pairs(onv_arena *arena, const onv_dag_read *pairs, size_t n_pairs, bool by_value,
+                       uint32_t n_keys, onv_list *list)
+{
+    list->start = ONV_ARENA_ARRAY(arena, uint32_t, (size_t)n_keys + 2);
+    list->at = onv_arena_alloc(arena, n_pairs * sizeof *list->at);
+    if (arena->failed) return false;
+    for (size_t i = 0; i < n_pairs; i++)
+        list->start[(by_value ? pairs[i].value : pairs[i].node) + 2]++;
+    for (uint32_t k = 0; k < n_keys; k++) list->start[k + 2] += list->start[k + 1];
+    for (size_t i = 0; i < n_pairs; i++) {
+        uint32_t key = by_value ? pairs[i].value : pairs[i].node;
+        list->at[list->start[key + 1]++] = by_value ? pairs[i].node : pairs[i].value;
+    }
+    return true;
+}
+
+/* Drops pairs that came before. */
 static bool index_reads(onv_dag *dag, const onv_dag_read *reads, size_t n_reads)
 {
-    uint32_t n = dag->n_nodes, n_kept = 0;
-    uint32_t *seen = ONV_ARENA_ARRAY(&dag->arena, uint32_t, dag->n_values);
-    uint32_t *all = ONV_ARENA_ARRAY(&dag->arena, uint32_t, n_reads);
-    dag->read_start = ONV_ARENA_ARRAY(&dag->arena, uint32_t, (size_t)n + 2);
-    dag->reader_start = ONV_ARENA_ARRAY(&dag->arena, uint32_t, (size_t)dag->n_values + 2);
-    if (dag->arena.failed) return false;
-    for (size_t i = 0; i < n_reads; i++) dag->read_start[reads[i].node + 2]++;
-    for (uint32_t i = 0; i < n; i++) dag->read_start[i + 2] += dag->read_start[i + 1];
-    for (size_t i = 0; i < n_reads; i++) all[dag->read_start[reads[i].node + 1]++] = reads[i].value;
-    dag->reads = all;
-    for (uint32_t node = 0; node < n; node++) {
-        uint32_t from = dag->read_start[node], to = dag->read_start[node + 1];
-        dag->read_start[node] = n_kept;
-        for (uint32_t i = from; i < to; i++) {
-            uint32_t value = all[i];
-            if (seen[value] == node + 1) continue;
-            seen[value] = node + 1;
-            all[n_kept++] = value;
-            dag->reader_start[value + 2]++;
+    onv_list all;
+    onv_arena *arena = &dag->arena;
+    uint32_t *seen = ONV_ARENA_ARRAY(arena, uint32_t, dag->n_values), n = 0;
+    onv_dag_read *kept = onv_arena_alloc(arena, n_reads * sizeof *kept);
+    if (!list_pairs(arena, reads, n_reads, false, dag->n_nodes, &all)) return false;
+    for (uint32_t node = 0; node < dag->n_nodes; node++)
+        for (uint32_t i = all.start[node]; i < all.start[node + 1]; i++) {
+            if (seen[all.at[i]] == node + 1) continue;
+            seen[all.at[i]] = node + 1;
+            kept[n++] = (onv_dag_read){node, all.at[i]};
         }
-    }
-    dag->read_start[n] = n_kept;
-    dag->readers = ONV_ARENA_ARRAY(&dag->arena, uint32_t, n_kept);
-    if (dag->readers == NULL) return false;
-    for (uint32_t v = 0; v < dag->n_values; v++)
-        dag->reader_start[v + 2] += dag->reader_start[v + 1];
-    for (uint32_t node = 0; node < n; node++)
-        for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++)
-            dag->readers[dag->reader_start[all[i] + 1]++] = node;
-    return true;
+    return list_pairs(arena, kept, n, false, dag->n_nodes, &dag->reads) &&
+           list_pairs(arena, kept, n, true, dag->n_values, &dag->readers);
 }
 
 static bool index_writes(onv_dag *dag)
 {
-    uint32_t n = dag->n_nodes;
-    dag->write_start = ONV_ARENA_ARRAY(&dag->arena, uint32_t, (size_t)n + 2);
-    dag->writes = ONV_ARENA_ARRAY(&dag->arena, uint32_t, dag->n_values);
-    if (dag->arena.failed) return false;
-    for (uint32_t v = 0; v < dag->n_values; v++)
-        if (dag->values[v].writer != ONV_DAG_NONE) dag->write_start[dag->values[v].writer + 2]++;
-    for (uint32_t i = 0; i < n; i++) dag->write_start[i + 2] += dag->write_start[i + 1];
-    for (uint32_t v = 0; v < dag->n_values; v++)
+    onv_arena *arena = &dag->arena;
+    onv_dag_read *pairs = onv_arena_alloc(arena, dag->n_values * sizeof *pairs);
+    uint32_t n = 0;
+    for (uint32_t v = 0; pairs != NULL && v < dag->n_values; v++)
         if (dag->values[v].writer != ONV_DAG_NONE)
-            dag->writes[dag->write_start[dag->values[v].writer + 1]++] = v;
-    return true;
+            pairs[n++] = (onv_dag_read){dag->values[v].writer, v};
+    return list_pairs(arena, pairs, n, false, dag->n_nodes, &dag->writes) &&
+           list_pairs(arena, pairs, n, true, dag->n_values, &dag->writers);
 }
 
 /* Every sum of bytes that a search can meet is at most that of all values and all needs. */
@@ -69,7 +66,7 @@ static bool sum_bytes(onv_dag *dag, const uint64_t *extra)
     }
     for (uint32_t v = 0; v < dag->n_values; v++) {
         const onv_dag_value *value = &dag->values[v];
-        bool lasts = value->is_output || dag->reader_start[v] < dag->reader_start[v + 1];
+        bool lasts = onv_dag_lasts(dag, v);
         if (!onv_u64_add(total, value->bytes, &total) || total > INT64_MAX) return false;
         if (value->writer != ONV_DAG_NONE) {
             dag->need[value->writer] += value->bytes;
@@ -125,20 +122,18 @@ typedef struct importer {
     ONV_VEC(onv_dag_read) reads;
 } importer;
 
-static bool prepare(importer *im)
+static bool prepare(importer *im, onv_arena *arena)
 {
     const onv_model *model = im->model;
     const onv_graph *graph = onv_model_graph(model, (onv_graph_id){0});
-    im->position = onv_heap_calloc(model->nodes.count, sizeof *im->position);
-    im->step_of = onv_heap_calloc(model->nodes.count, sizeof *im->step_of);
-    im->of_value = onv_heap_alloc(model->values.count * sizeof *im->of_value);
-    im->inner = onv_heap_calloc((size_t)im->live->timeline.steps.count + 1, sizeof *im->inner);
-    im->extra = onv_heap_calloc(graph->n_nodes, sizeof *im->extra);
-    im->early = onv_heap_calloc(graph->n_nodes, sizeof *im->early);
-    im->values = onv_heap_alloc(model->values.count * sizeof *im->values);
-    if (im->position == NULL || im->step_of == NULL || im->of_value == NULL || im->inner == NULL ||
-        im->extra == NULL || im->early == NULL || im->values == NULL)
-        return false;
+    im->position = ONV_ARENA_ARRAY(arena, uint32_t, model->nodes.count);
+    im->step_of = ONV_ARENA_ARRAY(arena, uint32_t, model->nodes.count);
+    im->of_value = ONV_ARENA_ARRAY(arena, uint32_t, model->values.count);
+    im->inner = ONV_ARENA_ARRAY(arena, uint64_t, (size_t)im->live->timeline.steps.count + 1);
+    im->extra = ONV_ARENA_ARRAY(arena, uint64_t, graph->n_nodes);
+    im->early = ONV_ARENA_ARRAY(arena, uint64_t, graph->n_nodes);
+    im->values = ONV_ARENA_ARRAY(arena, onv_dag_value, model->values.count);
+    if (arena->failed) return false;
     for (uint32_t s = 0; s < im->live->timeline.steps.count; s++)
         im->step_of[im->live->timeline.steps.at[s].node.index] = s;
     for (uint32_t i = 0; i < graph->n_nodes; i++) im->position[graph->nodes[i].index] = i;
@@ -256,33 +251,28 @@ static onv_status set_early(onv_dag *dag, const importer *im, onv_error *err)
     return ONV_OK;
 }
 
+static onv_status import(importer *im, onv_dag *dag, onv_error *err)
+{
+    add_values(im);
+    if (!add_reads(im)) return onv_fail_memory(err);
+    add_inner_peaks(im);
+    ONV_TRY(onv_dag_init(dag, onv_model_graph(im->model, (onv_graph_id){0})->n_nodes, im->extra,
+                         im->values, im->n_values, im->reads.at, im->reads.count, err));
+    return set_early(dag, im, err);
+}
+
 onv_status onv_dag_init_model(onv_dag *dag, const onv_model *model, const onv_live *live,
                               onv_error *err)
 {
-    *dag = (onv_dag){0};
+    onv_arena arena;
     importer im = {.model = model, .live = live};
-    bool good = prepare(&im);
-    if (good) add_values(&im);
-    good = good && add_reads(&im);
-    onv_status status = ONV_ERR_MEMORY;
-    if (good) {
-        add_inner_peaks(&im);
-        status = onv_dag_init(dag, onv_model_graph(model, (onv_graph_id){0})->n_nodes, im.extra,
-                              im.values, im.n_values, im.reads.at, im.reads.count, err);
-    }
-    if (good && status == ONV_OK) {
-        status = set_early(dag, &im, err);
-        if (status != ONV_OK) onv_dag_cleanup(dag);
-    }
-    onv_heap_free(im.position);
-    onv_heap_free(im.step_of);
-    onv_heap_free(im.of_value);
-    onv_heap_free(im.inner);
-    onv_heap_free(im.extra);
-    onv_heap_free(im.early);
-    onv_heap_free(im.values);
+    *dag = (onv_dag){0};
+    onv_arena_init(&arena, SIZE_MAX);
+    onv_status status = prepare(&im, &arena) ? import(&im, dag, err) : onv_fail_memory(err);
+    if (status != ONV_OK) onv_dag_cleanup(dag);
     onv_vec_cleanup(&im.reads);
-    return good ? status : onv_fail_memory(err);
+    onv_arena_cleanup(&arena);
+    return status;
 }
 
 /* --- Orders ------------------------------------------------------------------------------------ */
@@ -291,16 +281,15 @@ onv_status onv_dag_steps(const onv_dag *dag, const uint32_t *order, uint64_t *by
 {
     uint32_t *left = onv_heap_alloc(dag->n_values * sizeof *left); /* readers that did not run */
     if (left == NULL) return onv_fail_memory(err);
-    for (uint32_t v = 0; v < dag->n_values; v++)
-        left[v] = dag->reader_start[v + 1] - dag->reader_start[v];
+    for (uint32_t v = 0; v < dag->n_values; v++) left[v] = onv_list_length(&dag->readers, v);
     uint64_t live = dag->start_bytes;
     for (uint32_t s = 0; s < dag->n_nodes; s++) {
         uint32_t node = order[s];
         bytes[s] = live + (s == 0 ? onv_dag_first_need(dag, node) : dag->need[node]);
         live += dag->kept[node];
-        for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
-            const onv_dag_value *value = &dag->values[dag->reads[i]];
-            if (--left[dag->reads[i]] == 0 && !value->is_output) live -= value->bytes;
+        for (uint32_t i = dag->reads.start[node]; i < dag->reads.start[node + 1]; i++) {
+            const onv_dag_value *value = &dag->values[dag->reads.at[i]];
+            if (--left[dag->reads.at[i]] == 0 && !value->is_output) live -= value->bytes;
         }
     }
     onv_heap_free(left);
@@ -331,8 +320,8 @@ onv_status onv_dag_check_order(const onv_dag *dag, const uint32_t *order, onv_er
                               (unsigned long)s);
             break;
         }
-        for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
-            uint32_t writer = dag->values[dag->reads[i]].writer;
+        for (uint32_t i = dag->reads.start[node]; i < dag->reads.start[node + 1]; i++) {
+            uint32_t writer = dag->values[dag->reads.at[i]].writer;
             if (writer != ONV_DAG_NONE && !done[writer])
                 status = onv_fail(err, ONV_ERR_MODEL, "step %lu of the order comes too early",
                                   (unsigned long)s);

@@ -23,11 +23,11 @@ static void mark_ahead(walk *w, uint32_t node)
     w->ahead[node] = w->run;
     while (n > 0) {
         uint32_t at = w->queue[--n];
-        for (uint32_t i = dag->write_start[at]; i < dag->write_start[at + 1]; i++) {
-            uint32_t v = dag->writes[i];
-            w->work += 1 + dag->reader_start[v + 1] - dag->reader_start[v];
-            for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++) {
-                uint32_t reader = dag->readers[r];
+        for (uint32_t i = dag->writes.start[at]; i < dag->writes.start[at + 1]; i++) {
+            uint32_t v = dag->writes.at[i];
+            w->work += 1 + dag->readers.start[v + 1] - dag->readers.start[v];
+            for (uint32_t r = dag->readers.start[v]; r < dag->readers.start[v + 1]; r++) {
+                uint32_t reader = dag->readers.at[r];
                 if (w->ahead[reader] == w->run) continue;
                 w->ahead[reader] = w->run;
                 w->queue[n++] = reader;
@@ -42,10 +42,10 @@ static bool must_live(walk *w, uint32_t v)
     const onv_dag *dag = w->dag;
     if (w->seen[v] == w->run) return false; /* counted */
     w->seen[v] = w->run;
-    w->work += 1 + dag->reader_start[v + 1] - dag->reader_start[v];
+    w->work += 1 + dag->readers.start[v + 1] - dag->readers.start[v];
     if (dag->values[v].is_output) return true;
-    for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++)
-        if (w->ahead[dag->readers[r]] == w->run) return true;
+    for (uint32_t r = dag->readers.start[v]; r < dag->readers.start[v + 1]; r++)
+        if (w->ahead[dag->readers.at[r]] == w->run) return true;
     return false;
 }
 
@@ -58,14 +58,14 @@ static uint64_t bytes_behind(walk *w, uint32_t node)
     w->behind[node] = w->run;
     while (n > 0) {
         uint32_t at = w->queue[--n];
-        for (uint32_t i = dag->read_start[at]; i < dag->read_start[at + 1]; i++) {
-            uint32_t writer = dag->values[dag->reads[i]].writer;
+        for (uint32_t i = dag->reads.start[at]; i < dag->reads.start[at + 1]; i++) {
+            uint32_t writer = dag->values[dag->reads.at[i]].writer;
             w->work++;
             if (writer == ONV_DAG_NONE || w->behind[writer] == w->run) continue;
             w->behind[writer] = w->run;
             w->queue[n++] = writer;
-            for (uint32_t k = dag->write_start[writer]; k < dag->write_start[writer + 1]; k++)
-                if (must_live(w, dag->writes[k])) bytes += dag->values[dag->writes[k]].bytes;
+            for (uint32_t k = dag->writes.start[writer]; k < dag->writes.start[writer + 1]; k++)
+                if (must_live(w, dag->writes.at[k])) bytes += dag->values[dag->writes.at[k]].bytes;
         }
     }
     return bytes;
@@ -102,8 +102,8 @@ static uint64_t simple_bound(const onv_dag *dag)
     uint64_t first = UINT64_MAX, last = 0;
     for (uint32_t n = 0; n < dag->n_nodes; n++) {
         bool source = true;
-        for (uint32_t i = dag->read_start[n]; i < dag->read_start[n + 1]; i++)
-            source &= dag->values[dag->reads[i]].writer == ONV_DAG_NONE;
+        for (uint32_t i = dag->reads.start[n]; i < dag->reads.start[n + 1]; i++)
+            source &= dag->values[dag->reads.at[i]].writer == ONV_DAG_NONE;
         uint64_t need = onv_dag_first_need(dag, n);
         if (source && need < first) first = need;
     }

@@ -35,22 +35,35 @@ typedef struct onv_dag_read {
     uint32_t node, value;
 } onv_dag_read;
 
+/* Those of k are at[start[k]] up to at[start[k + 1]]. */
+typedef struct onv_list {
+    uint32_t *start, *at;
+} onv_list;
+
 typedef struct onv_dag {
     uint32_t n_nodes, n_values;
     onv_dag_value *values;
-    uint64_t *need; /* by node */
-    uint64_t *kept; /* by node: bytes of what it writes that outlive its step */
-    /* What node n reads: reads[read_start[n]] up to reads[read_start[n + 1]], no value twice; what
-     * it writes, and who reads a value, likewise. */
-    uint32_t *read_start, *reads;
-    uint32_t *write_start, *writes;
-    uint32_t *reader_start, *readers;
-    uint64_t start_bytes; /* inputs that are read or outputs: live before the first step */
-    uint64_t first_bytes; /* other inputs: live in the first step only */
-    uint64_t *early;      /* by node: its need in the first step of its subgraphs, which is its need
+    uint64_t *need;            /* by node */
+    uint64_t *kept;            /* by node: bytes of what it writes that outlive its step */
+    onv_list reads, writes;    /* by node: values, none twice */
+    onv_list readers, writers; /* by value: nodes; at most one writes it */
+    uint64_t start_bytes;      /* inputs that are read or outputs: live before the first step */
+    uint64_t first_bytes;      /* other inputs: live in the first step only */
+    uint64_t *early; /* by node: its need in the first step of its subgraphs, which is its need
                              where it has none; NULL: no node has subgraphs */
     onv_arena arena;
 } onv_dag;
+
+static inline uint32_t onv_list_length(const onv_list *list, uint32_t k)
+{
+    return list->start[k + 1] - list->start[k];
+}
+
+/* Whether a value is live behind the step that writes it. */
+static inline bool onv_dag_lasts(const onv_dag *dag, uint32_t value)
+{
+    return dag->values[value].is_output || onv_list_length(&dag->readers, value) > 0;
+}
 
 /* What a node needs beyond start_bytes where it is the first of the order: inputs that nobody reads are
  * there in its first step alone. */
@@ -98,6 +111,60 @@ onv_status onv_dag_order_optimal(const onv_dag *dag, const onv_order_options *op
 
 /* ONNX Runtime's, of the main graph. */
 onv_status onv_order_compute_ort(onv_model *model, onv_order_result *result, onv_error *err);
+
+/* --- Nodes that were taken ----------------------------------------------------------------------
+ *
+ * One by one, from the beginning of the order or from its end. Seen from either side a value is live from the first node that
+ * opens it through the last one that closes it: forward the writer opens it and readers close it, backward its readers open it
+ * and the writer closes it. A node may be taken once all that it closes has been opened by each of its openers. */
+typedef struct onv_front {
+    const onv_dag *dag;
+    bool backward;
+    onv_list opens, closes;       /* of the dag, by node */
+    onv_list openers, closers;    /* by value */
+    uint64_t *bytes, *passing;    /* by value: of all that last, and without results of the graph */
+    const uint64_t *adds, *frees; /* one and the other: once it is opened, and once it is closed */
+    uint64_t result_bytes;
+    uint32_t *n_opened, *to_close; /* by value: openers taken, and closers not taken */
+    uint32_t *waits; /* by node: values that it closes and that are not opened by all */
+    uint64_t live;   /* what is live behind the nodes taken; the caller's to set */
+} onv_front;
+
+/* What taking a node, or giving it back, does to others; any may be NULL. */
+typedef struct onv_front_events {
+    void *context;
+    void (*ready)(void *context, uint32_t node);
+    void (*waits_again)(void *context, uint32_t node);
+    /* From now on taking it leaves so many bytes less live; it may be one that was taken. */
+    void (*cheaper)(void *context, uint32_t node, uint64_t bytes);
+} onv_front_events;
+
+/* False when memory is short. */
+bool onv_front_init(onv_front *f, const onv_dag *dag, onv_arena *arena);
+/* Nothing is taken. */
+void onv_front_start(onv_front *f, bool backward);
+void onv_front_take(onv_front *f, uint32_t node, const onv_front_events *events);
+void onv_front_undo(onv_front *f, uint32_t node, const onv_front_events *events);
+
+/* Bytes live behind the node once it is taken. */
+static inline uint64_t onv_front_after(const onv_front *f, uint32_t node)
+{
+    uint64_t live = f->live;
+    for (uint32_t i = f->opens.start[node]; i < f->opens.start[node + 1]; i++)
+        if (f->n_opened[f->opens.at[i]] == 0) live += f->adds[f->opens.at[i]];
+    for (uint32_t i = f->closes.start[node]; i < f->closes.start[node + 1]; i++)
+        if (f->to_close[f->closes.at[i]] == 1) live -= f->frees[f->closes.at[i]];
+    return live;
+}
+
+/* Bytes of its step, given what is live behind it. */
+static inline uint64_t onv_front_step(const onv_front *f, uint32_t node, uint64_t after)
+{
+    return (f->backward ? after : f->live) + f->dag->need[node];
+}
+
+/* Whether taking it makes another one ready. */
+bool onv_front_readies(const onv_front *f, uint32_t node);
 
 /* Quick orders of a dag: always choose what looks best now, in several ways, and keep the best. */
 

@@ -31,12 +31,8 @@ typedef struct entry {
 } entry;
 
 typedef struct greedy {
-    const onv_dag *dag;
+    onv_front front;
     taste taste;
-    uint32_t *left;    /* by value: readers not taken */
-    uint32_t *waits;   /* by node: forward, written values it still waits for; backward, its results
-                          that somebody still has to read */
-    bool *open;        /* by value, backward: live already */
     int64_t *growth;   /* by node: of taking it now */
     int64_t *ready_at; /* by node: -1, not ready; -2, taken */
     uint32_t *stamp;   /* by node: of its latest entry */
@@ -81,139 +77,78 @@ static entry pop(greedy *g)
     return top;
 }
 
-static void make_ready(greedy *g, uint32_t node)
+static void make_ready(void *context, uint32_t node)
 {
+    greedy *g = context;
     g->ready_at[node] = g->clock++;
     push(g, node);
 }
 
-static void shrink_growth(greedy *g, uint32_t node, uint64_t bytes)
+static void shrink_growth(void *context, uint32_t node, uint64_t bytes)
 {
-    if (bytes == 0) return;
+    greedy *g = context;
+    if (bytes == 0 || g->ready_at[node] == -2) return;
     g->growth[node] -= (int64_t)bytes;
     if (g->ready_at[node] >= 0) push(g, node);
 }
 
-/* --- Forward ----------------------------------------------------------------------------------- */
-
-static void start_forward(greedy *g)
-{
-    const onv_dag *dag = g->dag;
-    for (uint32_t v = 0; v < dag->n_values; v++) {
-        const onv_dag_value *value = &dag->values[v];
-        uint32_t from = dag->reader_start[v], to = dag->reader_start[v + 1];
-        g->left[v] = to - from;
-        if (to - from == 1 && !value->is_output)
-            g->growth[dag->readers[from]] -= (int64_t)value->bytes;
-        for (uint32_t i = from; value->writer != ONV_DAG_NONE && i < to; i++)
-            g->waits[dag->readers[i]]++;
-    }
-    for (uint32_t n = 0; n < dag->n_nodes; n++) g->growth[n] += (int64_t)dag->kept[n];
-    for (uint32_t n = dag->n_nodes; n-- > 0;)
-        if (g->waits[n] == 0) make_ready(g, n);
-}
-
-static void take_forward(greedy *g, uint32_t node)
-{
-    const onv_dag *dag = g->dag;
-    for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
-        uint32_t v = dag->reads[i];
-        if (--g->left[v] != 1 || dag->values[v].is_output) continue;
-        uint32_t r = dag->reader_start[v]; /* the one reader that is left frees it */
-        while (g->ready_at[dag->readers[r]] == -2) r++;
-        shrink_growth(g, dag->readers[r], dag->values[v].bytes);
-    }
-    for (uint32_t i = dag->write_start[node]; i < dag->write_start[node + 1]; i++) {
-        uint32_t v = dag->writes[i];
-        for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++)
-            if (--g->waits[dag->readers[r]] == 0) make_ready(g, dag->readers[r]);
-    }
-}
-
-/* --- Backward ---------------------------------------------------------------------------------- */
-
-static void start_backward(greedy *g)
-{
-    const onv_dag *dag = g->dag;
-    for (uint32_t n = 0; n < dag->n_nodes; n++) g->growth[n] = -(int64_t)dag->kept[n];
-    for (uint32_t v = 0; v < dag->n_values; v++) {
-        const onv_dag_value *value = &dag->values[v];
-        uint32_t from = dag->reader_start[v], to = dag->reader_start[v + 1];
-        g->left[v] = to - from;
-        g->open[v] = value->is_output;
-        if (value->writer != ONV_DAG_NONE && to > from) g->waits[value->writer]++;
-        for (uint32_t r = from; !value->is_output && r < to; r++)
-            g->growth[dag->readers[r]] += (int64_t)value->bytes;
-    }
-    for (uint32_t n = 0; n < dag->n_nodes; n++)
-        if (g->waits[n] == 0) make_ready(g, n);
-}
-
-static void take_backward(greedy *g, uint32_t node)
-{
-    const onv_dag *dag = g->dag;
-    for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
-        uint32_t v = dag->reads[i], writer = dag->values[v].writer;
-        for (uint32_t r = dag->reader_start[v]; !g->open[v] && r < dag->reader_start[v + 1]; r++)
-            if (dag->readers[r] != node) shrink_growth(g, dag->readers[r], dag->values[v].bytes);
-        g->open[v] = true;
-        if (--g->left[v] == 0 && writer != ONV_DAG_NONE && --g->waits[writer] == 0)
-            make_ready(g, writer);
-    }
-}
-
 /* --- Orders ------------------------------------------------------------------------------------ */
 
-static bool prepare(greedy *g)
+static void start(greedy *g, bool backward)
 {
-    const onv_dag *dag = g->dag;
-    g->left = onv_heap_alloc(dag->n_values * sizeof *g->left);
-    g->open = onv_heap_alloc(dag->n_values * sizeof *g->open);
-    g->waits = onv_heap_alloc(dag->n_nodes * sizeof *g->waits);
-    g->growth = onv_heap_alloc(dag->n_nodes * sizeof *g->growth);
-    g->ready_at = onv_heap_alloc(dag->n_nodes * sizeof *g->ready_at);
-    g->stamp = onv_heap_alloc(dag->n_nodes * sizeof *g->stamp);
-    return g->left != NULL && g->open != NULL && g->waits != NULL && g->growth != NULL &&
-           g->ready_at != NULL && g->stamp != NULL;
-}
-
-static void fill_order(greedy *g, bool backward, uint32_t *order)
-{
-    uint32_t n = g->dag->n_nodes, taken = 0;
-    memset(g->waits, 0, n * sizeof *g->waits);
-    memset(g->growth, 0, n * sizeof *g->growth);
+    onv_front *f = &g->front;
+    const uint32_t n = f->dag->n_nodes;
     memset(g->stamp, 0, n * sizeof *g->stamp);
     memset(g->ready_at, 0xff, n * sizeof *g->ready_at);
     g->clock = 0;
     g->heap.count = 0;
-    (backward ? start_backward : start_forward)(g);
-    while (!g->failed && g->heap.count > 0) {
+    onv_front_start(f, backward);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t node = backward ? i : n - 1 - i;
+        g->growth[node] = (int64_t)(onv_front_after(f, node) - f->live);
+        if (f->waits[node] == 0) make_ready(g, node);
+    }
+}
+
+/* Gives the peak: how a node changes what is live is known when it is taken. */
+static uint64_t fill_order(greedy *g, bool backward, uint32_t *order)
+{
+    const onv_front_events events = {.context = g, .ready = make_ready, .cheaper = shrink_growth};
+    const onv_dag *dag = g->front.dag;
+    uint64_t peak = 0;
+    start(g, backward);
+    for (uint32_t taken = 0; !g->failed && g->heap.count > 0;) {
         entry e = pop(g);
         if (g->ready_at[e.node] == -2 || e.stamp != g->stamp[e.node]) continue;
+        uint32_t place = backward ? dag->n_nodes - 1 - taken : taken;
+        uint64_t live = g->front.live, after = live + (uint64_t)g->growth[e.node];
+        uint64_t step = backward ? after : live;
+        step += place == 0 ? onv_dag_first_need(dag, e.node) : dag->need[e.node];
+        if (step > peak) peak = step;
         g->ready_at[e.node] = -2;
-        order[backward ? n - 1 - taken : taken] = e.node;
+        g->front.live = after;
+        order[place] = e.node;
         taken++;
-        (backward ? take_backward : take_forward)(g, e.node);
+        onv_front_take(&g->front, e.node, &events);
     }
+    return peak;
 }
 
 static onv_status try_all(greedy *g, uint32_t *order, uint64_t *peak, uint32_t *spare,
                           onv_error *err)
 {
-    bool all = g->dag->n_nodes <= ALL_TASTES_MAX_NODES;
+    const onv_dag *dag = g->front.dag;
+    bool all = dag->n_nodes <= ALL_TASTES_MAX_NODES;
     *peak = UINT64_MAX;
     for (int t = NEWEST_OF_SMALLEST; t <= (all ? NEWEST_BUT_SHRINKS : NEWEST_OF_SMALLEST); t++) {
         for (int backward = 0; backward < 2; backward++) {
-            uint64_t bytes;
-            ONV_WORK(ORDER_WORK *
-                     ((uint64_t)g->dag->n_nodes + g->dag->read_start[g->dag->n_nodes]));
+            ONV_WORK(ORDER_WORK * ((uint64_t)dag->n_nodes + dag->reads.start[dag->n_nodes]));
             g->taste = (taste)t;
-            fill_order(g, backward, spare);
+            uint64_t bytes = fill_order(g, backward, spare);
             if (g->failed) return onv_fail_memory(err);
-            ONV_TRY(onv_dag_peak(g->dag, spare, &bytes, err));
             if (bytes >= *peak) continue;
             *peak = bytes;
-            memcpy(order, spare, g->dag->n_nodes * sizeof *order);
+            memcpy(order, spare, dag->n_nodes * sizeof *order);
         }
     }
     return ONV_OK;
@@ -221,17 +156,16 @@ static onv_status try_all(greedy *g, uint32_t *order, uint64_t *peak, uint32_t *
 
 onv_status onv_dag_greedy(const onv_dag *dag, uint32_t *order, uint64_t *peak, onv_error *err)
 {
-    greedy g = {.dag = dag};
-    uint32_t *spare = onv_heap_alloc(dag->n_nodes * sizeof *spare);
-    onv_status status =
-        prepare(&g) && spare != NULL ? try_all(&g, order, peak, spare, err) : onv_fail_memory(err);
-    onv_heap_free(spare);
-    onv_heap_free(g.left);
-    onv_heap_free(g.open);
-    onv_heap_free(g.waits);
-    onv_heap_free(g.growth);
-    onv_heap_free(g.ready_at);
-    onv_heap_free(g.stamp);
+    onv_arena arena;
+    greedy g = {.taste = NEWEST_OF_SMALLEST};
+    onv_arena_init(&arena, SIZE_MAX);
+    g.growth = ONV_ARENA_ARRAY(&arena, int64_t, dag->n_nodes);
+    g.ready_at = ONV_ARENA_ARRAY(&arena, int64_t, dag->n_nodes);
+    g.stamp = ONV_ARENA_ARRAY(&arena, uint32_t, dag->n_nodes);
+    uint32_t *spare = ONV_ARENA_ARRAY(&arena, uint32_t, dag->n_nodes);
+    onv_status status = onv_front_init(&g.front, dag, &arena) ? try_all(&g, order, peak, spare, err)
+                                                              : onv_fail_memory(err);
+    onv_arena_cleanup(&arena);
     onv_vec_cleanup(&g.heap);
     return status;
 }

@@ -240,8 +240,8 @@ static uint32_t list_starts(const onv_dag *dag, start *starts)
     uint32_t n = 0;
     for (uint32_t node = 0; node < dag->n_nodes; node++) {
         bool waits = false;
-        for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++)
-            waits |= dag->values[dag->reads[i]].writer != ONV_DAG_NONE;
+        for (uint32_t i = dag->reads.start[node]; i < dag->reads.start[node + 1]; i++)
+            waits |= dag->values[dag->reads.at[i]].writer != ONV_DAG_NONE;
         uint64_t bytes = dag->start_bytes + onv_dag_first_need(dag, node);
         if (!waits) starts[n++] = (start){bytes, node};
     }

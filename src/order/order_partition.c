@@ -10,9 +10,7 @@ typedef struct partition {
     const onv_dag *dag;
     onv_arena arena;
     uint64_t bound;
-    uint32_t *left;   /* by value: readers that are not in the prefix / suffix */
-    uint32_t *waits;  /* by node */
-    bool *open;       /* by value, for the suffix: live already */
+    onv_front front;
     uint32_t *queue;  /* nodes to look at, no node twice at a time */
     bool *queued;     /* by node */
     uint32_t n_queue; /* the queue is a stack: any order is right */
@@ -21,122 +19,38 @@ typedef struct partition {
     uint32_t *group_of; /* the result */
 } partition;
 
-static void enqueue(partition *p, uint32_t node)
+static void enqueue(void *context, uint32_t node)
 {
-    if (p->queued[node] || p->waits[node] > 0 || p->group_of[node] != NO_GROUP) return;
+    partition *p = context;
+    if (p->queued[node] || p->front.waits[node] > 0 || p->group_of[node] != NO_GROUP) return;
     p->queued[node] = true;
     p->queue[p->n_queue++] = node;
 }
 
-static uint32_t dequeue(partition *p)
+static void enqueue_cheaper(void *context, uint32_t node, uint64_t bytes)
 {
-    uint32_t node = p->queue[--p->n_queue];
-    p->queued[node] = false;
-    return node;
+    (void)bytes;
+    enqueue(context, node);
 }
 
-/* --- What may run before everything else -------------------------------------------------------- */
+/* --- What may run before, or after everything else ---------------------------------------------- */
 
-static uint64_t bytes_freed(const partition *p, uint32_t node)
+static void find_end(partition *p, bool backward)
 {
-    const onv_dag *dag = p->dag;
-    uint64_t bytes = 0;
-    for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
-        const onv_dag_value *value = &dag->values[dag->reads[i]];
-        if (p->left[dag->reads[i]] == 1 && !value->is_output) bytes += value->bytes;
-    }
-    return bytes;
-}
-
-static void take_first(partition *p, uint32_t node)
-{
-    const onv_dag *dag = p->dag;
-    p->taken[p->n_prefix++] = node;
-    p->group_of[node] = 0;
-    for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
-        uint32_t v = dag->reads[i];
-        if (--p->left[v] != 1) continue;
-        for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++)
-            enqueue(p, dag->readers[r]);
-    }
-    for (uint32_t i = dag->write_start[node]; i < dag->write_start[node + 1]; i++) {
-        uint32_t v = dag->writes[i];
-        for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++) {
-            p->waits[dag->readers[r]]--;
-            enqueue(p, dag->readers[r]);
-        }
-    }
-}
-
-static void find_prefix(partition *p)
-{
-    const onv_dag *dag = p->dag;
-    uint64_t live = dag->start_bytes;
-    for (uint32_t v = 0; v < dag->n_values; v++) {
-        p->left[v] = dag->reader_start[v + 1] - dag->reader_start[v];
-        if (dag->values[v].writer == ONV_DAG_NONE) continue;
-        for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++)
-            p->waits[dag->readers[r]]++;
-    }
-    for (uint32_t n = dag->n_nodes; n-- > 0;) enqueue(p, n);
+    const onv_front_events events = {.context = p, .ready = enqueue, .cheaper = enqueue_cheaper};
+    onv_front *f = &p->front;
+    const uint32_t n = p->dag->n_nodes;
+    onv_front_start(f, backward);
+    for (uint32_t i = 0; i < n; i++) enqueue(p, backward ? i : n - 1 - i);
     while (p->n_queue > 0) {
-        uint32_t node = dequeue(p);
-        uint64_t freed = bytes_freed(p, node);
-        if (dag->kept[node] > freed || live + dag->need[node] > p->bound) continue;
-        live -= freed - dag->kept[node];
-        take_first(p, node);
-    }
-}
-
-/* --- What may run after everything else --------------------------------------------------------- */
-
-static uint64_t bytes_opened(const partition *p, uint32_t node)
-{
-    const onv_dag *dag = p->dag;
-    uint64_t bytes = 0;
-    for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++)
-        if (!p->open[dag->reads[i]]) bytes += dag->values[dag->reads[i]].bytes;
-    return bytes;
-}
-
-static void take_last(partition *p, uint32_t node)
-{
-    const onv_dag *dag = p->dag;
-    p->taken[dag->n_nodes - ++p->n_suffix] = node;
-    p->group_of[node] = 1; /* for now */
-    for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
-        uint32_t v = dag->reads[i], writer = dag->values[v].writer;
-        if (!p->open[v])
-            for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++)
-                enqueue(p, dag->readers[r]);
-        p->open[v] = true;
-        if (--p->left[v] > 0 || writer == ONV_DAG_NONE) continue;
-        p->waits[writer]--;
-        enqueue(p, writer);
-    }
-}
-
-static void find_suffix(partition *p)
-{
-    const onv_dag *dag = p->dag;
-    uint64_t live = 0;
-    memset(p->waits, 0, dag->n_nodes * sizeof *p->waits);
-    for (uint32_t v = 0; v < dag->n_values; v++) {
-        const onv_dag_value *value = &dag->values[v];
-        p->open[v] = value->is_output;
-        if (value->is_output) live += value->bytes;
-        p->left[v] = dag->reader_start[v + 1] - dag->reader_start[v];
-        if (value->writer != ONV_DAG_NONE && p->left[v] > 0) p->waits[value->writer]++;
-    }
-    for (uint32_t n = 0; n < dag->n_nodes; n++) enqueue(p, n);
-    while (p->n_queue > 0) {
-        uint32_t node = dequeue(p);
-        uint64_t opened = bytes_opened(p, node);
-        if (opened > dag->kept[node]) continue;
-        uint64_t before = live - (dag->kept[node] - opened);
-        if (before + dag->need[node] > p->bound) continue;
-        live = before;
-        take_last(p, node);
+        uint32_t node = p->queue[--p->n_queue];
+        p->queued[node] = false;
+        uint64_t after = onv_front_after(f, node);
+        if (after > f->live || onv_front_step(f, node, after) > p->bound) continue;
+        f->live = after;
+        p->taken[backward ? n - ++p->n_suffix : p->n_prefix++] = node;
+        p->group_of[node] = backward; /* the suffix is 1 for now */
+        onv_front_take(f, node, &events);
     }
 }
 
@@ -155,10 +69,10 @@ static bool find_cuts(partition *p, const uint32_t *middle, uint32_t n, uint32_t
     for (uint32_t i = 0; i < n; i++) at[middle[i]] = i;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t node = middle[i], first = UINT32_MAX;
-        for (uint32_t k = dag->write_start[node]; k < dag->write_start[node + 1]; k++) {
-            uint32_t v = dag->writes[k];
-            for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++) {
-                uint32_t reader = dag->readers[r];
+        for (uint32_t k = dag->writes.start[node]; k < dag->writes.start[node + 1]; k++) {
+            uint32_t v = dag->writes.at[k];
+            for (uint32_t r = dag->readers.start[v]; r < dag->readers.start[v + 1]; r++) {
+                uint32_t reader = dag->readers.at[r];
                 if (p->group_of[reader] == NO_GROUP && at[reader] < first) first = at[reader];
             }
         }
@@ -167,8 +81,8 @@ static bool find_cuts(partition *p, const uint32_t *middle, uint32_t n, uint32_t
     source[n] = UINT32_MAX;
     for (uint32_t i = n; i-- > 0;) {
         uint32_t node = middle[i], last = 0;
-        for (uint32_t k = dag->read_start[node]; k < dag->read_start[node + 1]; k++) {
-            uint32_t writer = dag->values[dag->reads[k]].writer;
+        for (uint32_t k = dag->reads.start[node]; k < dag->reads.start[node + 1]; k++) {
+            uint32_t writer = dag->values[dag->reads.at[k]].writer;
             if (writer == ONV_DAG_NONE || p->group_of[writer] != NO_GROUP) continue;
             if (at[writer] + 1 > last) last = at[writer] + 1;
         }
@@ -189,17 +103,14 @@ static bool run(partition *p, uint32_t *order, uint32_t *n_groups)
 {
     const onv_dag *dag = p->dag;
     uint32_t n = dag->n_nodes, n_middle = 0;
-    p->left = ONV_ARENA_ARRAY(&p->arena, uint32_t, dag->n_values);
-    p->open = ONV_ARENA_ARRAY(&p->arena, bool, dag->n_values);
-    p->waits = ONV_ARENA_ARRAY(&p->arena, uint32_t, n);
     p->queue = ONV_ARENA_ARRAY(&p->arena, uint32_t, n);
     p->queued = ONV_ARENA_ARRAY(&p->arena, bool, n);
     p->taken = ONV_ARENA_ARRAY(&p->arena, uint32_t, n);
     uint32_t *middle = ONV_ARENA_ARRAY(&p->arena, uint32_t, n);
-    if (p->arena.failed) return false;
+    if (!onv_front_init(&p->front, dag, &p->arena)) return false;
     for (uint32_t i = 0; i < n; i++) p->group_of[i] = NO_GROUP;
-    find_prefix(p);
-    find_suffix(p);
+    find_end(p, false);
+    find_end(p, true);
     for (uint32_t i = 0; i < n; i++)
         if (p->group_of[order[i]] == NO_GROUP) middle[n_middle++] = order[i];
     if (!find_cuts(p, middle, n_middle, n_groups)) return false;
@@ -238,8 +149,8 @@ static uint32_t add_value(cutter *c, uint32_t v, uint32_t writer)
     const onv_dag *dag = c->dag;
     onv_dag_value value = dag->values[v];
     value.writer = writer;
-    for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++)
-        value.is_output |= c->group_of[dag->readers[r]] > c->group;
+    for (uint32_t r = dag->readers.start[v]; r < dag->readers.start[v + 1]; r++)
+        value.is_output |= c->group_of[dag->readers.at[r]] > c->group;
     c->values[c->n_values] = value;
     c->local[v] = ++c->n_values;
     return c->n_values - 1;
@@ -250,19 +161,19 @@ static bool cut_out(cutter *c, const uint32_t *nodes, uint32_t count, uint64_t b
     const onv_dag *dag = c->dag;
     uint32_t n_reads = 0, n_writes = 0;
     for (uint32_t i = 0; i < count; i++) {
-        n_reads += dag->read_start[nodes[i] + 1] - dag->read_start[nodes[i]];
-        n_writes += dag->write_start[nodes[i] + 1] - dag->write_start[nodes[i]];
+        n_reads += dag->reads.start[nodes[i] + 1] - dag->reads.start[nodes[i]];
+        n_writes += dag->writes.start[nodes[i] + 1] - dag->writes.start[nodes[i]];
     }
     c->local = ONV_ARENA_ARRAY(&c->arena, uint32_t, dag->n_values);
     c->values = ONV_ARENA_ARRAY(&c->arena, onv_dag_value, (size_t)n_reads + n_writes + 1);
     c->reads = ONV_ARENA_ARRAY(&c->arena, onv_dag_read, n_reads);
     if (c->arena.failed) return false;
     for (uint32_t i = 0; i < count; i++)
-        for (uint32_t k = dag->write_start[nodes[i]]; k < dag->write_start[nodes[i] + 1]; k++)
-            add_value(c, dag->writes[k], i);
+        for (uint32_t k = dag->writes.start[nodes[i]]; k < dag->writes.start[nodes[i] + 1]; k++)
+            add_value(c, dag->writes.at[k], i);
     for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t k = dag->read_start[nodes[i]]; k < dag->read_start[nodes[i] + 1]; k++) {
-            uint32_t v = dag->reads[k];
+        for (uint32_t k = dag->reads.start[nodes[i]]; k < dag->reads.start[nodes[i] + 1]; k++) {
+            uint32_t v = dag->reads.at[k];
             if (c->local[v] == 0) {
                 uint32_t at = add_value(c, v, ONV_DAG_NONE);
                 before -= c->values[at].bytes;

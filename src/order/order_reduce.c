@@ -56,7 +56,7 @@ typedef struct reducer {
 static bool prepare(reducer *r)
 {
     const onv_dag *dag = r->dag;
-    uint32_t n = dag->n_nodes, n_edges = dag->read_start[n];
+    uint32_t n = dag->n_nodes, n_edges = dag->reads.start[n];
     r->edges = ONV_ARENA_ARRAY(&r->arena, edge, n_edges);
     r->groups = ONV_ARENA_ARRAY(&r->arena, group, n);
     r->values = ONV_ARENA_ARRAY(&r->arena, variable, dag->n_values);
@@ -75,7 +75,7 @@ static bool prepare(reducer *r)
     for (uint32_t v = 0; v < dag->n_values; v++) {
         const onv_dag_value *value = &dag->values[v];
         r->values[v] = (variable){value->bytes, value->writer,
-                                  NONE,         dag->reader_start[v + 1] - dag->reader_start[v],
+                                  NONE,         dag->readers.start[v + 1] - dag->readers.start[v],
                                   NONE,         value->is_output};
         if (value->writer == ONV_DAG_NONE) continue;
         if (r->values[v].n_readers == 0 && !value->is_output) continue; /* gone with its step */
@@ -85,10 +85,10 @@ static bool prepare(reducer *r)
         writer->n_writes++;
     }
     for (uint32_t i = n; i-- > 0;) {
-        for (uint32_t e = dag->read_start[i]; e < dag->read_start[i + 1]; e++) {
-            variable *value = &r->values[dag->reads[e]];
+        for (uint32_t e = dag->reads.start[i]; e < dag->reads.start[i + 1]; e++) {
+            variable *value = &r->values[dag->reads.at[e]];
             r->edges[e] =
-                (edge){i, dag->reads[e], r->groups[i].first_read, value->first_reader, NONE};
+                (edge){i, dag->reads.at[e], r->groups[i].first_read, value->first_reader, NONE};
             if (value->first_reader != NONE) r->edges[value->first_reader].prev_of_value = e;
             value->first_reader = e;
             r->groups[i].first_read = e;
@@ -268,7 +268,7 @@ static void examine(reducer *r, uint32_t at)
 static onv_status emit(reducer *r, onv_dag_reduced *out, onv_error *err)
 {
     const onv_dag *dag = r->dag;
-    uint32_t n = 0, n_values = 0, n_reads = 0, n_edges = dag->read_start[dag->n_nodes];
+    uint32_t n = 0, n_values = 0, n_reads = 0, n_edges = dag->reads.start[dag->n_nodes];
     uint32_t *number = ONV_ARENA_ARRAY(&r->arena, uint32_t, dag->n_nodes);
     onv_dag_value *values = ONV_ARENA_ARRAY(&r->arena, onv_dag_value, dag->n_values);
     onv_dag_read *reads = ONV_ARENA_ARRAY(&r->arena, onv_dag_read, n_edges);

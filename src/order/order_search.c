@@ -38,21 +38,17 @@ typedef struct search {
     onv_dag_search *job;
     uint64_t limit;
     uint64_t least; /* of the steps that passed it */
-    bool backward;
     uint32_t words;
     onv_arena arena;
     /* The set that is looked at now */
+    onv_front front;
+    onv_front_events events;
     uint64_t *bits;
-    uint64_t live;
-    const uint64_t *bytes;    /* by value: what its last reader frees, 0 for outputs */
-    uint32_t *left;           /* by value: readers that did not run */
-    uint32_t *waits;          /* by node: written values that it waits for */
     uint32_t *ready, n_ready; /* nodes that wait for nothing and did not run */
     uint32_t *ready_at;       /* by node: its place in `ready` */
     uint32_t *path, n_path;   /* nodes run since the set was loaded */
     uint64_t *live_before;    /* each of them */
     uint32_t n_done;
-    uint32_t *left_at_start, *waits_at_start;
     /* All sets */
     ONV_VEC(state) states;
     ONV_VEC(uint64_t) sets; /* `words` each */
@@ -81,161 +77,88 @@ static void charge_steps(search *s)
 
 /* --- The current set ---------------------------------------------------------------------------- */
 
-static void add_ready(search *s, uint32_t node)
+static void add_ready(void *context, uint32_t node)
 {
+    search *s = context;
     s->ready_at[node] = s->n_ready;
     s->ready[s->n_ready++] = node;
 }
 
-static void remove_ready(search *s, uint32_t node)
+static void remove_ready(void *context, uint32_t node)
 {
+    search *s = context;
     uint32_t last = s->ready[--s->n_ready];
     s->ready[s->ready_at[node]] = last;
     s->ready_at[last] = s->ready_at[node];
 }
 
-static void release(search *s, uint32_t node)
+/* `after` is live behind it. */
+static void run_node(search *s, uint32_t node, uint64_t after)
 {
-    if (--s->waits[node] == 0) add_ready(s, node);
-}
-
-static void withhold(search *s, uint32_t node)
-{
-    if (s->waits[node]++ == 0) remove_ready(s, node);
-}
-
-static uint32_t n_readers(const onv_dag *dag, uint32_t v)
-{
-    return dag->reader_start[v + 1] - dag->reader_start[v];
-}
-
-/* Bytes live behind `node` in the direction of the search, without running it. */
-static uint64_t live_after(const search *s, uint32_t node)
-{
-    const onv_dag *dag = s->dag;
-    uint32_t from = dag->read_start[node], end = dag->read_start[node + 1];
-    uint64_t live = s->live;
-    if (s->backward) {
-        live -= dag->kept[node];
-        for (uint32_t i = from; i < end; i++)
-            if (s->left[dag->reads[i]] == n_readers(dag, dag->reads[i]))
-                live += s->bytes[dag->reads[i]];
-        return live;
-    }
-    live += dag->kept[node];
-    for (uint32_t i = from; i < end; i++)
-        if (s->left[dag->reads[i]] == 1) live -= s->bytes[dag->reads[i]];
-    return live;
-}
-
-/* Bytes of the step of `node`: what is live before it in the order, and its need. */
-static uint64_t step_bytes(const search *s, uint32_t node)
-{
-    return (s->backward ? live_after(s, node) : s->live) + s->dag->need[node];
-}
-
-static void run_node(search *s, uint32_t node)
-{
-    const onv_dag *dag = s->dag;
-    s->live_before[s->n_path] = s->live;
-    s->live = live_after(s, node);
+    s->live_before[s->n_path] = s->front.live;
+    s->front.live = after;
     s->steps += 8;
     remove_ready(s, node);
     s->bits[node / 64] |= UINT64_C(1) << node % 64;
     s->n_done++;
-    for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
-        uint32_t v = dag->reads[i], writer = dag->values[v].writer;
-        if (--s->left[v] == 0 && s->backward && writer != ONV_DAG_NONE) release(s, writer);
-    }
-    for (uint32_t i = dag->write_start[node]; !s->backward && i < dag->write_start[node + 1]; i++) {
-        uint32_t v = dag->writes[i];
-        for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++)
-            release(s, dag->readers[r]);
-    }
+    onv_front_take(&s->front, node, &s->events);
     s->path[s->n_path++] = node;
 }
 
 static void undo_node(search *s)
 {
-    const onv_dag *dag = s->dag;
     uint32_t node = s->path[--s->n_path];
-    for (uint32_t i = dag->write_start[node]; !s->backward && i < dag->write_start[node + 1]; i++) {
-        uint32_t v = dag->writes[i];
-        for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++)
-            withhold(s, dag->readers[r]);
-    }
-    for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
-        uint32_t v = dag->reads[i], writer = dag->values[v].writer;
-        if (s->left[v]++ == 0 && s->backward && writer != ONV_DAG_NONE) withhold(s, writer);
-    }
+    onv_front_undo(&s->front, node, &s->events);
     s->n_done--;
     s->bits[node / 64] &= ~(UINT64_C(1) << node % 64);
     add_ready(s, node);
-    s->live = s->live_before[s->n_path];
+    s->front.live = s->live_before[s->n_path];
 }
 
+/* From the set before to another one; nodes are taken and given back in any order, as their counts allow. */
 static void load(search *s, uint32_t index)
 {
-    const onv_dag *dag = s->dag;
+    static const onv_front_events none = {0};
     const uint64_t *bits = s->sets.at + (size_t)index * s->words;
-    memcpy(s->left, s->left_at_start, dag->n_values * sizeof *s->left);
-    memcpy(s->waits, s->waits_at_start, dag->n_nodes * sizeof *s->waits);
-    memcpy(s->bits, bits, s->words * sizeof *bits);
-    s->live = s->states.at[index].live;
-    s->n_done = s->n_ready = s->n_path = 0;
     for (uint32_t w = 0; w < s->words; w++) {
-        for (uint64_t rest = bits[w]; rest != 0; rest &= rest - 1) {
-            uint32_t node = w * 64 + (uint32_t)__builtin_ctzll(rest);
-            s->n_done++;
-            for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
-                uint32_t v = dag->reads[i], writer = dag->values[v].writer;
-                if (--s->left[v] == 0 && s->backward && writer != ONV_DAG_NONE) s->waits[writer]--;
-            }
-            if (s->backward) continue;
-            for (uint32_t i = dag->write_start[node]; i < dag->write_start[node + 1]; i++) {
-                uint32_t v = dag->writes[i];
-                for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++)
-                    s->waits[dag->readers[r]]--;
-            }
+        for (uint64_t rest = bits[w] ^ s->bits[w]; rest != 0; rest &= rest - 1) {
+            uint32_t bit = (uint32_t)__builtin_ctzll(rest);
+            bool is_in = (bits[w] >> bit & 1) != 0;
+            (is_in ? onv_front_take : onv_front_undo)(&s->front, w * 64 + bit, &none);
+            if (is_in)
+                s->n_done++;
+            else
+                s->n_done--;
         }
+        s->bits[w] = bits[w];
     }
-    for (uint32_t n = 0; n < dag->n_nodes; n++)
-        if (s->waits[n] == 0 && !(bits[n / 64] >> n % 64 & 1)) add_ready(s, n);
+    s->front.live = s->states.at[index].live;
+    s->n_ready = s->n_path = 0;
+    for (uint32_t n = 0; n < s->dag->n_nodes; n++)
+        if (s->front.waits[n] == 0 && !(bits[n / 64] >> n % 64 & 1)) add_ready(s, n);
 }
 
 /* --- Moves that need no choice ------------------------------------------------------------------- */
 
-/* Whether running `node` makes another one ready. */
-static bool opens_up(const search *s, uint32_t node)
-{
-    const onv_dag *dag = s->dag;
-    for (uint32_t i = dag->read_start[node]; s->backward && i < dag->read_start[node + 1]; i++) {
-        uint32_t v = dag->reads[i], writer = dag->values[v].writer;
-        if (s->left[v] == 1 && writer != ONV_DAG_NONE && s->waits[writer] == 1) return true;
-    }
-    for (uint32_t i = dag->write_start[node]; !s->backward && i < dag->write_start[node + 1]; i++) {
-        uint32_t v = dag->writes[i];
-        for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++)
-            if (s->waits[dag->readers[r]] == 1) return true;
-    }
-    return false;
-}
-
 /* Runs `node` and then, while more is live than before, the best of what each has made ready. */
-static bool run_ahead(search *s, uint32_t node)
+static bool run_ahead(search *s, uint32_t node, uint64_t after)
 {
-    uint64_t before = s->live;
+    onv_front *f = &s->front;
+    uint64_t before = f->live;
     uint32_t n = 0;
     for (;;) {
-        if (step_bytes(s, node) > s->limit) break;
+        if (onv_front_step(f, node, after) > s->limit) break;
         uint32_t others = s->n_ready - 1;
-        run_node(s, node);
+        run_node(s, node, after);
         n++;
-        if (s->live <= before) return true;
+        if (f->live <= before) return true;
         if (n == MAX_RUN || s->n_ready == others) break;
-        node = s->ready[others];
-        for (uint32_t i = others + 1; i < s->n_ready; i++)
-            if (live_after(s, s->ready[i]) < live_after(s, node)) node = s->ready[i];
+        for (uint32_t i = others; i < s->n_ready; i++) {
+            uint64_t bytes = onv_front_after(f, s->ready[i]);
+            if (i > others && bytes >= after) continue;
+            node = s->ready[i];
+            after = bytes;
+        }
     }
     while (n-- > 0) undo_node(s);
     return false;
@@ -243,17 +166,21 @@ static bool run_ahead(search *s, uint32_t node)
 
 static void run_safe_nodes(search *s)
 {
+    const onv_front *f = &s->front;
     for (bool again = true; again && !s->exhausted;) {
         again = false;
         s->steps += s->n_ready;
         charge_steps(s);
-        for (uint32_t i = 0; i < s->n_ready && !again; i++)
-            if (live_after(s, s->ready[i]) <= s->live) again = run_ahead(s, s->ready[i]);
+        for (uint32_t i = 0; i < s->n_ready && !again; i++) {
+            uint64_t after = onv_front_after(f, s->ready[i]);
+            again = after <= f->live && run_ahead(s, s->ready[i], after);
+        }
         if (again) continue;
         uint32_t n = s->n_ready; /* undoing moves nodes about, so go by a copy */
         memcpy(s->choices, s->ready, n * sizeof *s->choices);
         for (uint32_t i = 0; i < n && !again; i++)
-            again = opens_up(s, s->choices[i]) && run_ahead(s, s->choices[i]);
+            again = onv_front_readies(f, s->choices[i]) &&
+                    run_ahead(s, s->choices[i], onv_front_after(f, s->choices[i]));
     }
 }
 
@@ -289,7 +216,7 @@ static bool add_state(search *s, uint32_t parent)
     for (; s->table[at] != 0; at = (at + 1) & (s->capacity - 1))
         if (memcmp(s->sets.at + (size_t)(s->table[at] - 1) * s->words, s->bits, bytes) == 0)
             return false;
-    state added = {s->live, parent, (uint32_t)s->sequences.count, s->n_path};
+    state added = {s->front.live, parent, (uint32_t)s->sequences.count, s->n_path};
     charge(s, (bytes + s->n_path * sizeof(uint32_t)) / BYTES_PER_UNIT);
     s->failed = !onv_vec_reserve(&s->sets, s->words) ||
                 !onv_vec_reserve(&s->sequences, s->n_path) || !onv_vec_push(&s->states, added);
@@ -318,21 +245,22 @@ static void expand(search *s, uint32_t index)
 {
     load(s, index);
     s->job->searched++;
-    s->steps += s->dag->n_nodes + s->dag->read_start[s->dag->n_nodes];
+    s->steps += s->dag->n_nodes + s->dag->reads.start[s->dag->n_nodes];
     charge(s, 1);
     uint32_t n = s->n_ready;
     uint32_t *ready = s->choices + s->dag->n_nodes;
     memcpy(ready, s->ready, n * sizeof *ready);
     s->moves.count = 0;
     for (uint32_t i = 0; i < n && !s->failed && !s->exhausted && s->found == UINT32_MAX; i++) {
-        uint64_t bytes = step_bytes(s, ready[i]);
+        uint64_t after = onv_front_after(&s->front, ready[i]);
+        uint64_t bytes = onv_front_step(&s->front, ready[i], after);
         if (bytes > s->limit) {
             if (bytes < s->least) s->least = bytes;
             continue;
         }
-        run_node(s, ready[i]);
+        run_node(s, ready[i], after);
         run_safe_nodes(s);
-        move m = {s->live, (uint32_t)s->states.count};
+        move m = {s->front.live, (uint32_t)s->states.count};
         if (add_state(s, index) && !onv_vec_push(&s->moves, m)) s->failed = true;
         while (s->n_path > 0) undo_node(s);
     }
@@ -368,33 +296,16 @@ static bool prepare(search *s)
     uint32_t n = dag->n_nodes;
     s->words = (n + 63) / 64;
     s->bits = ONV_ARENA_ARRAY(&s->arena, uint64_t, s->words);
-    s->left = ONV_ARENA_ARRAY(&s->arena, uint32_t, dag->n_values);
-    s->left_at_start = ONV_ARENA_ARRAY(&s->arena, uint32_t, dag->n_values);
-    s->waits = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
-    s->waits_at_start = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
     s->ready = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
     s->ready_at = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
     s->path = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
     s->live_before = ONV_ARENA_ARRAY(&s->arena, uint64_t, n);
-    uint64_t *bytes = ONV_ARENA_ARRAY(&s->arena, uint64_t, dag->n_values);
     s->choices = ONV_ARENA_ARRAY(&s->arena, uint32_t, (size_t)n * 2);
-    if (s->arena.failed) return false;
-    s->bytes = bytes;
-    s->live = s->backward ? 0 : dag->start_bytes;
-    for (uint32_t v = 0; v < dag->n_values; v++) {
-        const onv_dag_value *value = &dag->values[v];
-        bytes[v] = value->is_output ? 0 : value->bytes;
-        if (s->backward && value->is_output) s->live += value->bytes;
-        s->left_at_start[v] = n_readers(dag, v);
-        if (value->writer == ONV_DAG_NONE) continue;
-        if (s->backward && s->left_at_start[v] > 0) s->waits_at_start[value->writer]++;
-        for (uint32_t r = dag->reader_start[v]; !s->backward && r < dag->reader_start[v + 1]; r++)
-            s->waits_at_start[dag->readers[r]]++;
-    }
-    memcpy(s->left, s->left_at_start, dag->n_values * sizeof *s->left);
-    memcpy(s->waits, s->waits_at_start, n * sizeof *s->waits);
+    if (!onv_front_init(&s->front, dag, &s->arena)) return false;
+    s->events = (onv_front_events){.context = s, .ready = add_ready, .waits_again = remove_ready};
+    onv_front_start(&s->front, s->job->backward);
     for (uint32_t i = 0; i < n; i++)
-        if (s->waits[i] == 0) add_ready(s, i);
+        if (s->front.waits[i] == 0) add_ready(s, i);
     return true;
 }
 
@@ -409,7 +320,7 @@ static void take_result(search *s)
         if (from->parent == i) break;
     }
     uint32_t n = s->dag->n_nodes;
-    for (uint32_t i = 0; s->backward && i < n / 2; i++) {
+    for (uint32_t i = 0; s->job->backward && i < n / 2; i++) {
         uint32_t node = s->job->order[i];
         s->job->order[i] = s->job->order[n - 1 - i];
         s->job->order[n - 1 - i] = node;
@@ -419,12 +330,7 @@ static void take_result(search *s)
 onv_status onv_dag_search_run(const onv_dag *dag, onv_dag_search *job, uint64_t limit,
                               onv_error *err)
 {
-    search s = {.dag = dag,
-                .job = job,
-                .limit = limit,
-                .least = job->upper,
-                .backward = job->backward,
-                .found = UINT32_MAX};
+    search s = {.dag = dag, .job = job, .limit = limit, .least = job->upper, .found = UINT32_MAX};
     onv_arena_init(&s.arena, SIZE_MAX);
     s.failed = !prepare(&s);
     if (!s.failed) {

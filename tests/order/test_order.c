@@ -19,8 +19,8 @@ static uint64_t bytes_of_step(const onv_dag *dag, const uint64_t *extra, const u
     for (uint32_t v = 0; v < dag->n_values; v++) {
         const onv_dag_value *value = &dag->values[v];
         uint32_t first = value->writer == ONV_DAG_NONE ? 0 : at[value->writer], last = first;
-        for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++)
-            if (at[dag->readers[r]] > last) last = at[dag->readers[r]];
+        for (uint32_t r = dag->readers.start[v]; r < dag->readers.start[v + 1]; r++)
+            if (at[dag->readers.at[r]] > last) last = at[dag->readers.at[r]];
         if (value->is_output) last = dag->n_nodes - 1;
         if (first <= step && step <= last) bytes += value->bytes;
     }
@@ -45,8 +45,8 @@ static uint64_t live_after(const onv_dag *dag, uint32_t set)
         const onv_dag_value *value = &dag->values[v];
         bool there = value->writer == ONV_DAG_NONE || (set >> value->writer & 1) != 0;
         bool wanted = value->is_output;
-        for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++)
-            wanted |= (set >> dag->readers[r] & 1) == 0;
+        for (uint32_t r = dag->readers.start[v]; r < dag->readers.start[v + 1]; r++)
+            wanted |= (set >> dag->readers.at[r] & 1) == 0;
         if (there && wanted) bytes += value->bytes;
     }
     return bytes;
@@ -63,8 +63,8 @@ static uint64_t brute_force(const onv_dag *dag, const uint64_t *extra)
             if ((set >> node & 1) == 0) continue;
             uint32_t rest = set & ~(1u << node);
             bool ready = true;
-            for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
-                uint32_t writer = dag->values[dag->reads[i]].writer;
+            for (uint32_t i = dag->reads.start[node]; i < dag->reads.start[node + 1]; i++) {
+                uint32_t writer = dag->values[dag->reads.at[i]].writer;
                 ready &= writer == ONV_DAG_NONE || (rest >> writer & 1) != 0;
             }
             if (!ready || best[rest] == UINT64_MAX) continue;
@@ -72,7 +72,7 @@ static uint64_t brute_force(const onv_dag *dag, const uint64_t *extra)
             for (uint32_t v = 0; v < dag->n_values; v++) {
                 const onv_dag_value *value = &dag->values[v];
                 bool idle = value->writer == ONV_DAG_NONE && !value->is_output &&
-                            dag->reader_start[v] == dag->reader_start[v + 1];
+                            dag->readers.start[v] == dag->readers.start[v + 1];
                 if (value->writer == node || (idle && rest == 0)) bytes += value->bytes;
             }
             if (bytes < best[rest]) bytes = best[rest];
