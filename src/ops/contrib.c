@@ -76,6 +76,8 @@ onv_status onv_alias_infer(onv_op_ctx *c)
     onv_borrow b;
     ONV_TRY(borrow_alias(c, &b));
     ONV_TRY(b.c.op->infer(&b.c));
+    for (uint32_t k = 0; k < c->n_out; k++)
+        c->out[k].known = NULL; /* they may mean another thing */
     if (!onv_op_has_out(c, 0) || c->out[0].type.kind != ONV_TYPE_TENSOR) return ONV_OK;
     onv_type *type = &c->out[0].type;
     if (channels_last(c, alias) && type->rank >= 2) {

@@ -79,15 +79,9 @@ static onv_status infer_range(onv_op_ctx *c)
         count = steps_between(c, dtype, span, delta);
     count = onv_dim_max(c->dims, count, onv_dim_const(0));
     if (!onv_dim_is_known(count)) count = onv_dim_fresh(c->dims, "range", ONV_DIM_UNKNOWN);
-    return onv_op_set_out(c, 0, dtype, &count, 1);
-}
-
-static onv_status fold_range(onv_op_ctx *c)
-{
+    onv_op_set_out(c, 0, dtype, &count, 1);
     onv_known *out = onv_op_new_known(c, 0);
-    onv_scalar start = scalar_in(c, 0), delta = scalar_in(c, 2);
-    if (out == NULL) return ONV_OK;
-    for (uint32_t i = 0; i < out->count; i++) {
+    for (uint32_t i = 0; out != NULL && i < out->count; i++) {
         onv_scalar index = onv_scalar_number(out->dtype, (int)i);
         onv_scalar offset = onv_scalar_mul(c->dims, out->dtype, index, delta);
         out->elems[i] =
@@ -125,12 +119,7 @@ static onv_status infer_constant_of_shape(onv_op_ctx *c)
             return onv_op_fail(c, "the shape has a dim of %lld", (long long)dims[i].raw);
         if (onv_dim_is_infinite(dims[i])) return onv_op_fail(c, "the shape has a dim without end");
     }
-    return onv_op_set_out(c, 0, dtype, dims, (int)rank);
-}
-
-static onv_status fold_constant_of_shape(onv_op_ctx *c)
-{
-    const onv_tensor *value = value_attr(c);
+    onv_op_set_out(c, 0, dtype, dims, (int)rank);
     onv_known *out = onv_op_new_known(c, 0);
     if (out == NULL) return ONV_OK;
     onv_scalar element = onv_scalar_real(0);
@@ -156,12 +145,11 @@ static const onv_op rows[] = {
     RANDOM("Multinomial", 7, "(x[n, _]): [n, attr.sample_size or 1] attr.dtype or i32"),
     RANDOM("Bernoulli", 15, "(x): like x attr.dtype or like x"),
     ONV_SAYS("EyeLike", 9, 1, 1, 1, 1, "(x[m, n]): [m, n] attr.dtype or like x", .fold = fold_eye),
-    ONV_OP("Range", 11, 3, 3, 1, 1, infer_range, .fold = fold_range, .alike = ONV_BITS(3),
+    ONV_OP("Range", 11, 3, 3, 1, 1, infer_range, .alike = ONV_BITS(3),
            .flags = ONV_OP_DATA_DEPENDENT),
     /* It is read when the model is loaded: its output has its type already. */
     ONV_SAYS("Constant", 1, 0, 0, 1, 1, "(): ?"),
-    ONV_OP("ConstantOfShape", 9, 1, 1, 1, 1, infer_constant_of_shape,
-           .fold = fold_constant_of_shape),
+    ONV_OP("ConstantOfShape", 9, 1, 1, 1, 1, infer_constant_of_shape),
 };
 
 const onv_op_family onv_ops_generator = {"", rows, sizeof rows / sizeof rows[0]};

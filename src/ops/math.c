@@ -21,15 +21,6 @@ static onv_status infer_softmax(onv_op_ctx *c)
 
 /* --- Cumulative sums and products ------------------------------------------------------------- */
 
-static onv_status infer_cumulative(onv_op_ctx *c)
-{
-    int rank = onv_op_in_rank(c, 0), normal;
-    onv_op_set_out_like(c, 0, 0, onv_op_in_dtype(c, 0));
-    onv_dim axis = onv_op_in_scalar(c, 1);
-    if (rank < 0 || !onv_dim_is_const(axis)) return ONV_OK;
-    return onv_op_axis(c, axis.raw, rank, &normal);
-}
-
 /* Runs along `length` elements that lie `stride` apart. */
 static void cumulate(onv_op_ctx *c, const onv_known *in, onv_scalar *out, uint32_t length,
                      uint32_t stride, onv_fold_step step, onv_scalar neutral)
@@ -47,15 +38,16 @@ static void cumulate(onv_op_ctx *c, const onv_known *in, onv_scalar *out, uint32
     }
 }
 
-static onv_status fold_cumulative(onv_op_ctx *c)
+static onv_status infer_cumulative(onv_op_ctx *c)
 {
     bool adds = strcmp(c->op->name, "CumSum") == 0;
+    int rank = onv_op_in_rank(c, 0), axis;
+    onv_infer_same(c);
     onv_dim given = onv_op_in_scalar(c, 1);
-    const onv_known *in = onv_fold_wanted(c) ? onv_op_in_known(c, 0) : NULL;
-    if (in == NULL || !onv_dim_is_const(given)) return ONV_OK;
-    int axis;
-    ONV_TRY(onv_op_axis(c, given.raw, in->rank, &axis));
-    onv_known *out = onv_op_new_known(c, 0);
+    if (rank < 0 || !onv_dim_is_const(given)) return ONV_OK;
+    ONV_TRY(onv_op_axis(c, given.raw, rank, &axis));
+    const onv_known *in = onv_fold_source(c, 0);
+    onv_known *out = in != NULL ? onv_op_new_known(c, 0) : NULL;
     if (out == NULL || out->count == 0) return ONV_OK;
     uint32_t length = (uint32_t)in->dims[axis], stride = 1;
     for (int k = axis + 1; k < in->rank; k++) stride *= (uint32_t)in->dims[k];
@@ -146,8 +138,8 @@ static const onv_op rows[] = {
     SOFTMAX("Softmax"),
     SOFTMAX("LogSoftmax"),
     SOFTMAX("Hardmax"),
-    ONV_OP("CumSum", 11, 2, 2, 1, 1, infer_cumulative, .fold = fold_cumulative),
-    ONV_OP("CumProd", 26, 2, 2, 1, 1, infer_cumulative, .fold = fold_cumulative),
+    ONV_OP("CumSum", 11, 2, 2, 1, 1, infer_cumulative),
+    ONV_OP("CumProd", 26, 2, 2, 1, 1, infer_cumulative),
     TOPK(1, 1),
     TOPK(10, 2, .flags = ONV_OP_DATA_DEPENDENT),
     ONV_SAYS("Det", 11, 1, 1, 1, 1, "(x[..., n, n]): [x.:-2]", .traits = {.save_in = ONV_BIT(0)}),

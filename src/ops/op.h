@@ -56,10 +56,10 @@ struct onv_op {
     struct {
         int16_t min, max;
     } in, out;
-    onv_op_rule infer; /* required */
+    onv_op_rule infer; /* required; it may set contents, too */
     const char *says;  /* of onv_op_shapes_infer: a line of op_shapes.h, from the inputs on */
     const void *with;  /* what its rules read of the row: of onv_alias_infer an onv_alias */
-    onv_op_rule fold;  /* contents of small outputs; NULL: never known */
+    onv_op_rule fold;  /* contents of small outputs that infer did not set */
     onv_op_count macs; /* NULL: no multiply-accumulates */
     uint32_t alike;    /* inputs that have one type (a type parameter of ONNX's schema), as bits */
     onv_op_traits traits;

@@ -49,20 +49,6 @@ static onv_status set_some_reduced(onv_op_ctx *c, onv_dtype dtype, int dropped)
     return onv_op_set_out(c, 0, dtype, dims, rank);
 }
 
-static onv_status infer_reduce(onv_op_ctx *c)
-{
-    int rank = onv_op_in_rank(c, 0), count;
-    bool keep = onv_op_attr_int(c, "keepdims", 1) != 0, known;
-    uint32_t mask;
-    onv_dtype dtype = onv_op_in_dtype(c, 0);
-    if (rank < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
-    ONV_TRY(reduced_axes(c, rank, &mask, &count, &known));
-    if (known) return set_reduced(c, dtype, mask, keep);
-    if (keep) return set_some_reduced(c, dtype, 0);
-    if (count > rank) return onv_op_fail(c, "%d axes for a tensor of rank %d", count, rank);
-    return count > 0 ? set_some_reduced(c, dtype, count) : onv_op_set_out(c, 0, dtype, NULL, -1);
-}
-
 /* What becomes of the elements of a group. `with` of a row. */
 typedef struct reducing {
     onv_fold_step step;
@@ -75,34 +61,29 @@ static onv_scalar divide_by_count(onv_dims *pool, onv_dtype dtype, onv_scalar su
     return onv_scalar_div(pool, dtype, sum, onv_scalar_number(dtype, (int)count));
 }
 
-static onv_status fold_reduce(onv_op_ctx *c)
+static onv_status infer_reduce(onv_op_ctx *c)
 {
-    const reducing *how = c->op->with;
     int rank = onv_op_in_rank(c, 0), count;
+    bool keep = onv_op_attr_int(c, "keepdims", 1) != 0, known;
     uint32_t mask;
-    bool known;
-    if (rank < 0 || !onv_fold_wanted(c)) return ONV_OK;
+    onv_dtype dtype = onv_op_in_dtype(c, 0);
+    if (rank < 0) return onv_op_set_out(c, 0, dtype, NULL, -1);
     ONV_TRY(reduced_axes(c, rank, &mask, &count, &known));
-    onv_scalar empty = how->empty < 0 ? onv_scalar_unknown()
-                                      : onv_scalar_number(onv_op_in_dtype(c, 0), how->empty);
-    return known ? onv_fold_reduce(c, mask, how->step, how->finish, empty) : ONV_OK;
+    if (known) {
+        set_reduced(c, dtype, mask, keep);
+        const reducing *how = c->op->with;
+        if (how == NULL) return ONV_OK;
+        bool is_open = how->empty < 0;
+        return onv_fold_reduce(c, mask, how->step, how->finish,
+                               is_open ? onv_scalar_unknown()
+                                       : onv_scalar_number(dtype, how->empty));
+    }
+    if (keep) return set_some_reduced(c, dtype, 0);
+    if (count > rank) return onv_op_fail(c, "%d axes for a tensor of rank %d", count, rank);
+    return count > 0 ? set_some_reduced(c, dtype, count) : onv_op_set_out(c, 0, dtype, NULL, -1);
 }
 
 /* --- ArgMax, ArgMin --------------------------------------------------------------------------- */
-
-static onv_status infer_arg(onv_op_ctx *c)
-{
-    int rank = onv_op_in_rank(c, 0), axis;
-    onv_op_set_out(c, 0, ONV_INT64, NULL, -1);
-    if (rank < 0) return ONV_OK;
-    int64_t given = onv_op_attr_int(c, "axis", 0);
-    if (rank == 0 && (given == 0 || given == -1)) {
-        set_reduced(c, ONV_INT64, 0, true); /* a scalar passes for a vector of one */
-        return ONV_OK;
-    }
-    ONV_TRY(onv_op_axis(c, given, rank, &axis));
-    return set_reduced(c, ONV_INT64, ONV_BIT(axis), onv_op_attr_int(c, "keepdims", 1) != 0);
-}
 
 /* The index of the extreme among `length` elements that lie `stride` apart; unknown if two of them
  * cannot be compared. */
@@ -124,14 +105,21 @@ static onv_scalar find_extreme(onv_op_ctx *c, const onv_known *in, uint32_t firs
     return onv_scalar_int(onv_dim_const(best));
 }
 
-static onv_status fold_arg(onv_op_ctx *c)
+static onv_status infer_arg(onv_op_ctx *c)
 {
     bool largest = strcmp(c->op->name, "ArgMax") == 0;
-    const onv_known *in = onv_fold_wanted(c) ? onv_op_in_known(c, 0) : NULL;
-    if (in == NULL || in->rank == 0) return ONV_OK;
-    int axis;
-    ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), in->rank, &axis));
-    onv_known *out = in->dims[axis] > 0 ? onv_op_new_known(c, 0) : NULL;
+    int rank = onv_op_in_rank(c, 0), axis;
+    onv_op_set_out(c, 0, ONV_INT64, NULL, -1);
+    if (rank < 0) return ONV_OK;
+    int64_t given = onv_op_attr_int(c, "axis", 0);
+    if (rank == 0 && (given == 0 || given == -1)) {
+        set_reduced(c, ONV_INT64, 0, true); /* a scalar passes for a vector of one */
+        return ONV_OK;
+    }
+    ONV_TRY(onv_op_axis(c, given, rank, &axis));
+    set_reduced(c, ONV_INT64, ONV_BIT(axis), onv_op_attr_int(c, "keepdims", 1) != 0);
+    const onv_known *in = onv_fold_source(c, 0);
+    onv_known *out = in != NULL && in->dims[axis] > 0 ? onv_op_new_known(c, 0) : NULL;
     if (out == NULL) return ONV_OK;
     uint32_t length = (uint32_t)in->dims[axis], stride = 1;
     for (int k = axis + 1; k < in->rank; k++) stride *= (uint32_t)in->dims[k];
@@ -150,7 +138,7 @@ static onv_status fold_arg(onv_op_ctx *c)
 #define REDUCE_BOTH(op, version, ...)                                                              \
     REDUCE(op, 1, 1, __VA_ARGS__), REDUCE(op, version, 2, __VA_ARGS__)
 #define FOLDS(...)                                                                                 \
-    .fold = fold_reduce, .with = &(const reducing)                                                 \
+    .with = &(const reducing)                                                                      \
     {                                                                                              \
         __VA_ARGS__                                                                                \
     }
@@ -167,8 +155,8 @@ static const onv_op rows[] = {
     /* log(sum(x)) keeps the sum, which has the output's size. */
     REDUCE_BOTH("ReduceLogSum", 18),
     REDUCE_BOTH("ReduceLogSumExp", 18),
-    ONV_OP("ArgMax", 1, 1, 1, 1, 1, infer_arg, .fold = fold_arg),
-    ONV_OP("ArgMin", 1, 1, 1, 1, 1, infer_arg, .fold = fold_arg),
+    ONV_OP("ArgMax", 1, 1, 1, 1, 1, infer_arg),
+    ONV_OP("ArgMin", 1, 1, 1, 1, 1, infer_arg),
 };
 
 const onv_op_family onv_ops_reduction = {"", rows, sizeof rows / sizeof rows[0]};

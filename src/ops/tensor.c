@@ -80,21 +80,12 @@ static void shape_range(const onv_op_ctx *c, int rank, int *start, int *end)
 static onv_status infer_shape(onv_op_ctx *c)
 {
     int rank = onv_op_in_rank(c, 0), start, end;
-    onv_dim length = ONV_DIM_UNKNOWN;
-    if (rank >= 0) {
-        shape_range(c, rank, &start, &end);
-        length = onv_dim_const(end - start);
-    }
-    return onv_op_set_out(c, 0, ONV_INT64, &length, 1);
-}
-
-static onv_status fold_shape(onv_op_ctx *c)
-{
-    int start, end;
+    if (rank < 0) return onv_op_set_out_rank(c, ONV_INT64, 1);
+    shape_range(c, rank, &start, &end);
+    onv_dim length = onv_dim_const(end - start);
+    onv_op_set_out(c, 0, ONV_INT64, &length, 1);
     onv_known *known = onv_op_new_known(c, 0);
-    if (known == NULL) return ONV_OK;
-    shape_range(c, onv_op_in_rank(c, 0), &start, &end);
-    for (int axis = start; axis < end; axis++)
+    for (int axis = start; known != NULL && axis < end; axis++)
         known->elems[axis - start] = onv_scalar_int(onv_op_in_dim(c, 0, axis));
     return ONV_OK;
 }
@@ -156,7 +147,7 @@ static const onv_op rows[] = {
     ONV_OP("BitCast", 26, 1, 1, 1, 1, infer_bitcast, .traits = {.view_of = 1}),
     ONV_OP("Identity", 1, 1, 1, 1, 1, onv_infer_identity, .fold = onv_fold_identity,
            .traits = {.view_of = 1}),
-    ONV_OP("Shape", 1, 1, 1, 1, 1, infer_shape, .fold = fold_shape, .flags = ONV_OP_HOST),
+    ONV_OP("Shape", 1, 1, 1, 1, 1, infer_shape, .flags = ONV_OP_HOST),
     ONV_SAYS("Size", 1, 1, 1, 1, 1, "(x): [] i64", .fold = fold_size, .flags = ONV_OP_HOST),
     ONV_OP("Where", 9, 3, 3, 1, 1, infer_where, .fold = fold_where,
            .alike = ONV_BIT(1) | ONV_BIT(2),

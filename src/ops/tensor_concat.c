@@ -135,6 +135,23 @@ static onv_status split_parts(onv_op_ctx *c, onv_dim size, onv_dim *parts)
     return ONV_OK;
 }
 
+static onv_status fold_parts(onv_op_ctx *c, int axis, const onv_dim *parts)
+{
+    const onv_known *from = onv_fold_source(c, 0);
+    if (from == NULL || from->count == 0) return ONV_OK;
+    onv_picks picks = onv_pick_all(from);
+    int64_t *list = onv_pick_along(c, &picks, axis, from->dims[axis]), first = 0;
+    if (list == NULL) return ONV_OK;
+    for (int64_t i = 0; i < from->dims[axis]; i++) list[i] = i;
+    for (uint32_t k = 0; k < c->n_out && onv_dim_is_const(parts[k]); k++) {
+        picks.list[axis] = list + first;
+        picks.dims[axis] = parts[k].raw;
+        ONV_TRY(onv_fold_picks(c, k, from, &picks, onv_scalar_unknown()));
+        first += parts[k].raw;
+    }
+    return ONV_OK;
+}
+
 static onv_status infer_split(onv_op_ctx *c)
 {
     onv_dim dims[ONV_MAX_RANK];
@@ -152,29 +169,7 @@ static onv_status infer_split(onv_op_ctx *c)
         dims[axis] = parts[k];
         onv_op_set_out(c, k, dtype, dims, rank);
     }
-    return ONV_OK;
-}
-
-static onv_status fold_split(onv_op_ctx *c)
-{
-    const onv_known *from = onv_fold_source(c, 0);
-    int axis;
-    if (from == NULL || from->count == 0) return ONV_OK;
-    ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), from->rank, &axis));
-    onv_dim *parts = ONV_ARENA_ARRAY(c->arena, onv_dim, c->n_out);
-    if (parts == NULL) return ONV_OK;
-    ONV_TRY(split_parts(c, onv_dim_const(from->dims[axis]), parts));
-    onv_picks picks = onv_pick_all(from);
-    int64_t *list = onv_pick_along(c, &picks, axis, from->dims[axis]), first = 0;
-    if (list == NULL) return ONV_OK;
-    for (int64_t i = 0; i < from->dims[axis]; i++) list[i] = i;
-    for (uint32_t k = 0; k < c->n_out && onv_dim_is_const(parts[k]); k++) {
-        picks.list[axis] = list + first;
-        picks.dims[axis] = parts[k].raw;
-        ONV_TRY(onv_fold_picks(c, k, from, &picks, onv_scalar_unknown()));
-        first += parts[k].raw;
-    }
-    return ONV_OK;
+    return fold_parts(c, axis, parts);
 }
 
 /* --- Rows -------------------------------------------------------------------------------------- */
@@ -182,9 +177,9 @@ static onv_status fold_split(onv_op_ctx *c)
 static const onv_op rows[] = {
     ONV_OP("Concat", 1, 1, ONV_OP_MAX_ARITY, 1, 1, infer_concat, .fold = fold_concat,
            .alike = ONV_ALL),
-    ONV_OP("Split", 1, 1, 2, 1, ONV_OP_MAX_ARITY, infer_split, .fold = fold_split),
-    ONV_OP("Split", 2, 1, 1, 1, ONV_OP_MAX_ARITY, infer_split, .fold = fold_split),
-    ONV_OP("Split", 13, 1, 2, 1, ONV_OP_MAX_ARITY, infer_split, .fold = fold_split),
+    ONV_OP("Split", 1, 1, 2, 1, ONV_OP_MAX_ARITY, infer_split),
+    ONV_OP("Split", 2, 1, 1, 1, ONV_OP_MAX_ARITY, infer_split),
+    ONV_OP("Split", 13, 1, 2, 1, ONV_OP_MAX_ARITY, infer_split),
 };
 
 const onv_op_family onv_ops_tensor_concat = {"", rows, sizeof rows / sizeof rows[0]};

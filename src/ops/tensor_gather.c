@@ -3,11 +3,6 @@
 
 /* --- Gather ------------------------------------------------------------------------------------ */
 
-static onv_status gather_axis(onv_op_ctx *c, int rank, int *axis)
-{
-    return onv_op_axis(c, onv_op_attr_int(c, "axis", 0), rank, axis);
-}
-
 onv_status onv_tensor_look_up(onv_op_ctx *c, int64_t axis, int64_t packed, onv_dtype dtype)
 {
     int rank = onv_op_in_rank(c, 0), indices = onv_op_in_rank(c, 1), at, n = 0;
@@ -25,11 +20,6 @@ onv_status onv_tensor_look_up(onv_op_ctx *c, int64_t axis, int64_t packed, onv_d
     return onv_op_set_out(c, 0, dtype, dims, n);
 }
 
-static onv_status infer_gather(onv_op_ctx *c)
-{
-    return onv_tensor_look_up(c, onv_op_attr_int(c, "axis", 0), 1, onv_op_in_dtype(c, 0));
-}
-
 /* Known indices of one axis, -1 where one is not known. */
 static onv_status read_indices(onv_op_ctx *c, const onv_known *indices, int64_t size,
                                const int64_t **list)
@@ -42,13 +32,15 @@ static onv_status read_indices(onv_op_ctx *c, const onv_known *indices, int64_t 
 }
 
 /* The indices stand in the place of the axis, in their order. */
-static onv_status fold_gather(onv_op_ctx *c)
+static onv_status infer_gather(onv_op_ctx *c)
 {
+    int64_t given = onv_op_attr_int(c, "axis", 0);
+    ONV_TRY(onv_tensor_look_up(c, given, 1, onv_op_in_dtype(c, 0)));
     const onv_known *from = onv_fold_source(c, 0);
     const onv_known *indices = from != NULL ? onv_op_in_known(c, 1) : NULL;
     int axis;
     if (from == NULL || indices == NULL) return ONV_OK;
-    ONV_TRY(gather_axis(c, from->rank, &axis));
+    ONV_TRY(onv_op_axis(c, given, from->rank, &axis));
     onv_picks picks = onv_pick_all(from);
     picks.dims[axis] = indices->count;
     ONV_TRY(read_indices(c, indices, from->dims[axis], &picks.list[axis]));
@@ -57,19 +49,6 @@ static onv_status fold_gather(onv_op_ctx *c)
 }
 
 /* --- GatherElements ---------------------------------------------------------------------------- */
-
-static onv_status infer_gather_elements(onv_op_ctx *c)
-{
-    int rank = onv_op_in_rank(c, 0), indices = onv_op_in_rank(c, 1), axis;
-    ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
-    if (rank >= 0 && indices >= 0 && rank != indices)
-        return onv_op_fail(c, "data %s and indices %s differ in rank", onv_op_in_text(c, 0),
-                           onv_op_in_text(c, 1));
-    if (rank >= 0) ONV_TRY(gather_axis(c, rank, &axis));
-    onv_op_set_out_like(c, 0, 1, onv_op_in_dtype(c, 0));
-    if (indices < 0) onv_op_set_out_rank(c, onv_op_in_dtype(c, 0), rank);
-    return ONV_OK;
-}
 
 typedef struct gather {
     const int64_t *indices;
@@ -87,21 +66,32 @@ static int64_t place_gather_element(const void *how, uint32_t i, const int64_t *
     return index;
 }
 
-static onv_status fold_gather_elements(onv_op_ctx *c)
+static onv_status fold_gather_elements(onv_op_ctx *c, gather *how)
 {
     const onv_known *from = onv_fold_source(c, 0);
     const onv_known *indices = from != NULL ? onv_op_in_known(c, 1) : NULL;
-    gather how = {.indices = NULL};
     if (from == NULL || indices == NULL) return ONV_OK;
-    how.rank = from->rank;
-    ONV_TRY(gather_axis(c, from->rank, &how.axis));
     /* Beside the axis the indices may cover less than the data, not more. */
-    for (int k = 0; k < how.rank; k++)
-        if (k != how.axis && indices->dims[k] > from->dims[k]) return ONV_OK;
-    ONV_TRY(read_indices(c, indices, from->dims[how.axis], &how.indices));
-    if (how.indices == NULL) return ONV_OK;
-    onv_tensor_strides(from->dims, from->rank, how.strides);
-    return onv_fold_move(c, from, place_gather_element, &how, onv_scalar_unknown());
+    for (int k = 0; k < how->rank; k++)
+        if (k != how->axis && indices->dims[k] > from->dims[k]) return ONV_OK;
+    ONV_TRY(read_indices(c, indices, from->dims[how->axis], &how->indices));
+    if (how->indices == NULL) return ONV_OK;
+    onv_tensor_strides(from->dims, from->rank, how->strides);
+    return onv_fold_move(c, from, place_gather_element, how, onv_scalar_unknown());
+}
+
+static onv_status infer_gather_elements(onv_op_ctx *c)
+{
+    gather how = {.rank = onv_op_in_rank(c, 0)};
+    int rank = how.rank, indices = onv_op_in_rank(c, 1);
+    ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
+    if (rank >= 0 && indices >= 0 && rank != indices)
+        return onv_op_fail(c, "data %s and indices %s differ in rank", onv_op_in_text(c, 0),
+                           onv_op_in_text(c, 1));
+    if (rank >= 0) ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), rank, &how.axis));
+    onv_op_set_out_like(c, 0, 1, onv_op_in_dtype(c, 0));
+    if (indices < 0) onv_op_set_out_rank(c, onv_op_in_dtype(c, 0), rank);
+    return fold_gather_elements(c, &how);
 }
 
 /* --- GatherND ---------------------------------------------------------------------------------- */
@@ -196,26 +186,20 @@ static onv_status infer_one_hot(onv_op_ctx *c)
     ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", -1), rank + 1, &axis));
     for (int i = 0, from = 0; i <= rank; i++)
         dims[i] = i == axis ? depth : onv_op_in_dim(c, 0, from++);
-    return onv_op_set_out(c, 0, onv_op_in_dtype(c, 2), dims, rank + 1);
-}
-
-static onv_status fold_one_hot(onv_op_ctx *c)
-{
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 2), dims, rank + 1);
     const onv_known *indices = onv_fold_source(c, 0), *values = onv_fold_source(c, 2);
-    int axis;
     if (indices == NULL || values == NULL || values->count != 2) return ONV_OK;
     onv_known *out = onv_op_new_known(c, 0);
     if (out == NULL) return ONV_OK;
-    ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", -1), out->rank, &axis));
-    int64_t depth = out->dims[axis], inner = 1;
+    int64_t n = out->dims[axis], inner = 1;
     for (int i = axis + 1; i < out->rank; i++) inner *= out->dims[i];
     for (uint32_t i = 0; i < out->count; i++) {
-        int64_t outside = i / inner / depth, along = i / inner % depth;
+        int64_t outside = i / inner / n, along = i / inner % n;
         onv_dim hot = onv_scalar_cast(c->dims, (onv_dtype)indices->dtype, ONV_INT64,
                                       indices->elems[outside * inner + i % inner])
                           .i;
         if (!onv_dim_is_const(hot)) continue;
-        bool on = (hot.raw < 0 ? hot.raw + depth : hot.raw) == along;
+        bool on = (hot.raw < 0 ? hot.raw + n : hot.raw) == along;
         out->elems[i] = values->elems[on ? 1 : 0];
     }
     return ONV_OK;
@@ -224,13 +208,12 @@ static onv_status fold_one_hot(onv_op_ctx *c)
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 static const onv_op rows[] = {
-    ONV_OP("Gather", 1, 2, 2, 1, 1, infer_gather, .fold = fold_gather,
-           .traits = {.save_in = ONV_BIT(1)}),
-    ONV_OP("GatherElements", 11, 2, 2, 1, 1, infer_gather_elements, .fold = fold_gather_elements,
+    ONV_OP("Gather", 1, 2, 2, 1, 1, infer_gather, .traits = {.save_in = ONV_BIT(1)}),
+    ONV_OP("GatherElements", 11, 2, 2, 1, 1, infer_gather_elements,
            .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}),
     ONV_OP("GatherND", 11, 2, 2, 1, 1, infer_gather_nd, .fold = fold_gather_nd,
            .traits = {.save_in = ONV_BIT(1)}),
-    ONV_OP("OneHot", 9, 3, 3, 1, 1, infer_one_hot, .fold = fold_one_hot),
+    ONV_OP("OneHot", 9, 3, 3, 1, 1, infer_one_hot),
 };
 
 const onv_op_family onv_ops_tensor_gather = {"", rows, sizeof rows / sizeof rows[0]};

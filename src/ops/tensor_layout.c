@@ -1,5 +1,7 @@
 /* Operators that rearrange or repeat elements: Transpose, Expand, Tile, SpaceToDepth, DepthToSpace. */
 
+#include <string.h>
+
 #include "ops/rules.h"
 
 /* --- Transpose --------------------------------------------------------------------------------- */
@@ -26,19 +28,15 @@ static onv_status read_perm(onv_op_ctx *c, int *perm, int *rank)
 
 static onv_status infer_transpose(onv_op_ctx *c)
 {
-    int perm[ONV_MAX_RANK], rank;
+    int perm[ONV_MAX_RANK] = {0}, rank;
     onv_dim dims[ONV_MAX_RANK];
     ONV_TRY(read_perm(c, perm, &rank));
     for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, perm[i]);
-    return onv_op_set_like(c, dims, rank);
-}
-
-static onv_status fold_transpose(onv_op_ctx *c)
-{
+    onv_op_set_like(c, dims, rank);
     const onv_known *from = onv_fold_source(c, 0);
     if (from == NULL) return ONV_OK;
     onv_picks picks = onv_pick_all(from);
-    ONV_TRY(read_perm(c, picks.order, &picks.rank));
+    memcpy(picks.order, perm, sizeof perm);
     return onv_fold_picks(c, 0, from, &picks, onv_scalar_unknown());
 }
 
@@ -123,7 +121,7 @@ static onv_status fold_tile(onv_op_ctx *c)
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 static const onv_op rows[] = {
-    ONV_OP("Transpose", 1, 1, 1, 1, 1, infer_transpose, .fold = fold_transpose),
+    ONV_OP("Transpose", 1, 1, 1, 1, 1, infer_transpose),
     ONV_OP("Expand", 8, 2, 2, 1, 1, infer_expand, .fold = fold_tile),
     ONV_OP("Tile", 1, 3, 3, 1, 1, infer_tile_1, .fold = fold_tile),
     ONV_OP("Tile", 6, 2, 2, 1, 1, infer_tile, .fold = fold_tile),

@@ -43,12 +43,7 @@ static onv_status infer_non_zero(onv_op_ctx *c)
     onv_dim dims[2] = {rank >= 0 ? onv_dim_const(rank) : ONV_DIM_UNKNOWN,
                        count >= 0 ? onv_dim_const(count)
                                   : at_most(c, "nonzero", onv_op_in_elems(c, 0))};
-    return onv_op_set_out(c, 0, ONV_INT64, dims, 2);
-}
-
-static onv_status fold_non_zero(onv_op_ctx *c)
-{
-    const onv_known *known = onv_fold_source(c, 0);
+    onv_op_set_out(c, 0, ONV_INT64, dims, 2);
     int64_t strides[ONV_MAX_RANK], n = 0;
     onv_known *out = known != NULL ? onv_op_new_known(c, 0) : NULL;
     if (out == NULL || out->count == 0) return ONV_OK;
@@ -201,30 +196,6 @@ static bool find_distinct(onv_op_ctx *c, distinct *d)
     return true;
 }
 
-static onv_status infer_unique(onv_op_ctx *c)
-{
-    int rank = onv_op_in_rank(c, 0), axis = -1;
-    bool flat = onv_op_attr(c, "axis") == NULL;
-    onv_dim dims[ONV_MAX_RANK], size = onv_op_in_elems(c, 0);
-    distinct d;
-    if (!flat) {
-        size = ONV_DIM_UNKNOWN;
-        if (rank >= 0) {
-            ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), rank, &axis));
-            size = onv_op_in_dim(c, 0, axis);
-        }
-    }
-    onv_dim count = find_distinct(c, &d) ? onv_dim_const(d.n) : at_most(c, "unique", size);
-    for (int i = 0; i < rank; i++) dims[i] = i == axis ? count : onv_op_in_dim(c, 0, i);
-    if (flat)
-        onv_op_set_like(c, &count, 1);
-    else
-        onv_op_set_like(c, dims, rank);
-    onv_op_set_out(c, 1, ONV_INT64, &count, 1);
-    onv_op_set_out(c, 2, ONV_INT64, &size, 1);
-    return onv_op_set_out(c, 3, ONV_INT64, &count, 1);
-}
-
 static void set_numbers(onv_op_ctx *c, uint32_t k, const uint32_t *numbers)
 {
     onv_known *out = onv_op_new_known(c, k);
@@ -232,29 +203,51 @@ static void set_numbers(onv_op_ctx *c, uint32_t k, const uint32_t *numbers)
         out->elems[i] = onv_scalar_int(onv_dim_const(numbers[i]));
 }
 
-static onv_status fold_unique(onv_op_ctx *c)
+static void set_distinct(onv_op_ctx *c, const distinct *d)
 {
-    distinct d;
-    if (!find_distinct(c, &d)) return ONV_OK;
     const onv_known *known = onv_op_in_known(c, 0);
     onv_known *out = onv_op_new_known(c, 0);
     for (uint32_t i = 0; out != NULL && i < out->count; i++)
-        out->elems[i] = known->elems[d.first[i]];
-    set_numbers(c, 1, d.first);
-    set_numbers(c, 2, d.inverse);
-    set_numbers(c, 3, d.count);
+        out->elems[i] = known->elems[d->first[i]];
+    set_numbers(c, 1, d->first);
+    set_numbers(c, 2, d->inverse);
+    set_numbers(c, 3, d->count);
+}
+
+static onv_status infer_unique(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), axis = -1;
+    bool flat = onv_op_attr(c, "axis") == NULL;
+    onv_dim dims[ONV_MAX_RANK], size = onv_op_in_elems(c, 0);
+    distinct d = {0};
+    if (!flat) {
+        size = ONV_DIM_UNKNOWN;
+        if (rank >= 0) {
+            ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), rank, &axis));
+            size = onv_op_in_dim(c, 0, axis);
+        }
+    }
+    bool is_known = find_distinct(c, &d);
+    onv_dim count = is_known ? onv_dim_const(d.n) : at_most(c, "unique", size);
+    for (int i = 0; i < rank; i++) dims[i] = i == axis ? count : onv_op_in_dim(c, 0, i);
+    if (flat)
+        onv_op_set_like(c, &count, 1);
+    else
+        onv_op_set_like(c, dims, rank);
+    onv_op_set_out(c, 1, ONV_INT64, &count, 1);
+    onv_op_set_out(c, 2, ONV_INT64, &size, 1);
+    onv_op_set_out(c, 3, ONV_INT64, &count, 1);
+    if (is_known) set_distinct(c, &d);
     return ONV_OK;
 }
 
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 static const onv_op rows[] = {
-    ONV_OP("NonZero", 9, 1, 1, 1, 1, infer_non_zero, .fold = fold_non_zero,
-           .flags = ONV_OP_DATA_DEPENDENT),
+    ONV_OP("NonZero", 9, 1, 1, 1, 1, infer_non_zero, .flags = ONV_OP_DATA_DEPENDENT),
     ONV_OP("Compress", 9, 2, 2, 1, 1, infer_compress, .fold = fold_compress,
            .traits = {.save_in = ONV_BIT(1)}, .flags = ONV_OP_DATA_DEPENDENT),
-    ONV_OP("Unique", 11, 1, 1, 1, 4, infer_unique, .fold = fold_unique,
-           .flags = ONV_OP_DATA_DEPENDENT),
+    ONV_OP("Unique", 11, 1, 1, 1, 4, infer_unique, .flags = ONV_OP_DATA_DEPENDENT),
 };
 
 const onv_op_family onv_ops_tensor_select = {"", rows, sizeof rows / sizeof rows[0]};

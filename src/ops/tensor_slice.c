@@ -164,16 +164,6 @@ static onv_status read_cuts(onv_op_ctx *c, cut *cuts, int rank)
     return ONV_OK;
 }
 
-static onv_status infer_slice(onv_op_ctx *c)
-{
-    int rank = onv_op_in_rank(c, 0);
-    cut cuts[ONV_MAX_RANK];
-    onv_dim dims[ONV_MAX_RANK];
-    if (rank >= 0) ONV_TRY(read_cuts(c, cuts, rank));
-    for (int axis = 0; axis < rank; axis++) dims[axis] = cuts[axis].size;
-    return onv_op_set_like(c, dims, rank);
-}
-
 static int64_t first_position(const cut *k, int64_t size)
 {
     int64_t start =
@@ -183,12 +173,10 @@ static int64_t first_position(const cut *k, int64_t size)
     return start < 0 ? 0 : start;
 }
 
-static onv_status fold_slice(onv_op_ctx *c)
+static onv_status fold_cuts(onv_op_ctx *c, const cut *cuts)
 {
     const onv_known *from = onv_fold_source(c, 0);
-    cut cuts[ONV_MAX_RANK];
     if (from == NULL) return ONV_OK;
-    ONV_TRY(read_cuts(c, cuts, from->rank));
     onv_picks picks = onv_pick_all(from);
     for (int axis = 0; axis < from->rank; axis++) {
         const cut *k = &cuts[axis];
@@ -201,6 +189,17 @@ static onv_status fold_slice(onv_op_ctx *c)
         for (int64_t i = 0; i < k->size.raw; i++) list[i] = first + i * k->step.raw;
     }
     return onv_fold_picks(c, 0, from, &picks, onv_scalar_unknown());
+}
+
+static onv_status infer_slice(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0);
+    cut cuts[ONV_MAX_RANK];
+    onv_dim dims[ONV_MAX_RANK];
+    if (rank >= 0) ONV_TRY(read_cuts(c, cuts, rank));
+    for (int axis = 0; axis < rank; axis++) dims[axis] = cuts[axis].size;
+    onv_op_set_like(c, dims, rank);
+    return fold_cuts(c, cuts);
 }
 
 /* --- Pad --------------------------------------------------------------------------------------- */
@@ -266,25 +265,6 @@ static pad_mode mode_of(const onv_op_ctx *c)
     return strcmp(mode, "wrap") == 0 ? PAD_WRAP : PAD_CONSTANT;
 }
 
-static onv_status infer_pad(onv_op_ctx *c)
-{
-    pads p;
-    onv_dim dims[ONV_MAX_RANK];
-    const char *mode = onv_op_attr_string(c, "mode", "constant");
-    if (mode_of(c) == PAD_CONSTANT && strcmp(mode, "constant") != 0)
-        return onv_op_fail(c, "mode is '%s', not constant, reflect, edge or wrap", mode);
-    ONV_TRY(read_pads(c, &p));
-    for (int i = 0; i < p.rank; i++) {
-        onv_dim size = onv_op_in_dim(c, 0, i);
-        dims[i] = onv_dim_add(c->dims, size, onv_dim_add(c->dims, p.before[i], p.after[i]));
-        if (onv_dim_is_const(dims[i]) && dims[i].raw < 0)
-            return onv_op_fail(c, "the pads %lld and %lld remove more than axis %d of %s has",
-                               (long long)p.before[i].raw, (long long)p.after[i].raw, i,
-                               onv_op_in_text(c, 0));
-    }
-    return onv_op_set_like(c, dims, p.rank);
-}
-
 /* The position along one axis, -1 for the filler. */
 static int64_t unpadded(pad_mode mode, int64_t at, int64_t size)
 {
@@ -308,21 +288,39 @@ static onv_scalar pad_value(onv_op_ctx *c)
     return value != NULL && value->count == 1 ? value->elems[0] : onv_scalar_unknown();
 }
 
-static onv_status fold_pad(onv_op_ctx *c)
+static onv_status fold_pads(onv_op_ctx *c, const pads *p)
 {
-    pads p = {0};
     const onv_known *from = onv_fold_source(c, 0);
     if (from == NULL) return ONV_OK;
-    ONV_TRY(read_pads(c, &p));
     onv_picks picks = onv_pick_all(from);
     for (int axis = 0; axis < from->rank; axis++) {
         int64_t n = c->out[0].type.dims[axis].raw, size = from->dims[axis];
         int64_t *list = onv_pick_along(c, &picks, axis, n);
-        if (list == NULL || !onv_dim_is_const(p.before[axis])) return ONV_OK;
+        if (list == NULL || !onv_dim_is_const(p->before[axis])) return ONV_OK;
         for (int64_t i = 0; i < n; i++)
-            list[i] = unpadded(mode_of(c), i - p.before[axis].raw, size);
+            list[i] = unpadded(mode_of(c), i - p->before[axis].raw, size);
     }
     return onv_fold_picks(c, 0, from, &picks, pad_value(c));
+}
+
+static onv_status infer_pad(onv_op_ctx *c)
+{
+    pads p;
+    onv_dim dims[ONV_MAX_RANK];
+    const char *mode = onv_op_attr_string(c, "mode", "constant");
+    if (mode_of(c) == PAD_CONSTANT && strcmp(mode, "constant") != 0)
+        return onv_op_fail(c, "mode is '%s', not constant, reflect, edge or wrap", mode);
+    ONV_TRY(read_pads(c, &p));
+    for (int i = 0; i < p.rank; i++) {
+        onv_dim size = onv_op_in_dim(c, 0, i);
+        dims[i] = onv_dim_add(c->dims, size, onv_dim_add(c->dims, p.before[i], p.after[i]));
+        if (onv_dim_is_const(dims[i]) && dims[i].raw < 0)
+            return onv_op_fail(c, "the pads %lld and %lld remove more than axis %d of %s has",
+                               (long long)p.before[i].raw, (long long)p.after[i].raw, i,
+                               onv_op_in_text(c, 0));
+    }
+    onv_op_set_like(c, dims, p.rank);
+    return fold_pads(c, &p);
 }
 
 /* The gradient of mirrored or repeated borders needs the input (its shape alone does not do). */
@@ -336,11 +334,11 @@ static onv_op_traits pad_traits(onv_op_ctx *c)
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 static const onv_op rows[] = {
-    ONV_OP("Slice", 1, 1, 1, 1, 1, infer_slice, .fold = fold_slice),
-    ONV_OP("Slice", 10, 3, 5, 1, 1, infer_slice, .fold = fold_slice),
-    ONV_OP("Pad", 1, 1, 1, 1, 1, infer_pad, .fold = fold_pad, .traits_fn = pad_traits),
-    ONV_OP("Pad", 11, 2, 3, 1, 1, infer_pad, .fold = fold_pad, .traits_fn = pad_traits),
-    ONV_OP("Pad", 18, 2, 4, 1, 1, infer_pad, .fold = fold_pad, .traits_fn = pad_traits),
+    ONV_OP("Slice", 1, 1, 1, 1, 1, infer_slice),
+    ONV_OP("Slice", 10, 3, 5, 1, 1, infer_slice),
+    ONV_OP("Pad", 1, 1, 1, 1, 1, infer_pad, .traits_fn = pad_traits),
+    ONV_OP("Pad", 11, 2, 3, 1, 1, infer_pad, .traits_fn = pad_traits),
+    ONV_OP("Pad", 18, 2, 4, 1, 1, infer_pad, .traits_fn = pad_traits),
 };
 
 const onv_op_family onv_ops_tensor_slice = {"", rows, sizeof rows / sizeof rows[0]};
