@@ -8,14 +8,15 @@
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 /* What rows are made of. */
-#define KERNEL     .form = ONV_ATEN_KERNEL
-#define POINTWISE  .form = ONV_ATEN_POINTWISE
-#define VIEW       .form = ONV_ATEN_VIEW
-#define MAKES      .form = ONV_ATEN_MAKES
-#define NOTHING    .form = ONV_ATEN_NOTHING
-#define RULE(name) .rule = ONV_RULE_##name
-#define CAST(name) .cast = ONV_CAST_##name
-#define AS(id)     .as = ONV_ATEN_##id
+#define KERNEL      .form = ONV_ATEN_KERNEL
+#define POINTWISE   .form = ONV_ATEN_POINTWISE
+#define VIEW        .form = ONV_ATEN_VIEW
+#define MAKES       .form = ONV_ATEN_MAKES
+#define NOTHING     .form = ONV_ATEN_NOTHING
+#define RULE(name)  .rule = ONV_RULE_##name
+#define CAST(name)  .cast = ONV_CAST_##name
+#define GRADS(name) .order = ONV_ORDER_##name
+#define AS(id)      .as = ONV_ATEN_##id
 #define MADE(...)                                                                                  \
     .temps = &(const onv_aten_temps)                                                               \
     {                                                                                              \

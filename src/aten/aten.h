@@ -37,6 +37,17 @@ typedef enum onv_aten_cast {
     ONV_CAST_WIDEST,  /* promote: to the widest among them */
 } onv_aten_cast;
 
+/* What backward wants of the result's gradient, and in which order of memory it gives that of an input. */
+typedef enum onv_aten_order {
+    ONV_ORDER_UNKNOWN = 0, /* of functions of each element: SAME */
+    ONV_ORDER_ROWS,        /* a dense one, in the order of its dims; the same */
+    ONV_ORDER_DENSE,       /* any; a dense one */
+    ONV_ORDER_IMAGES,      /* both in the order of the input: dense, or with channels last */
+    ONV_ORDER_SAME,        /* any; dense, in the order of the result's */
+    ONV_ORDER_FACTORS,     /* of matrices */
+    ONV_ORDER_ATTENTION,   /* rows of all heads follow each other */
+} onv_aten_order;
+
 /* Operators that a row does not describe. */
 typedef enum onv_aten_rule {
     ONV_RULE_NONE = 0,
@@ -88,6 +99,7 @@ typedef struct onv_aten_op {
         counted_as; /* onv_aten_id: with which operations it counts as equal work; NONE: it does not count */
     uint8_t form : 4; /* onv_aten_form */
     uint8_t cast : 4; /* onv_aten_cast */
+    uint8_t order;    /* onv_aten_order */
     uint8_t rule;     /* onv_aten_rule */
     uint8_t
         part; /* of a reduction: the bytes of what a block of threads leaves of it; ONV_PART_LIKE_INPUT; 0: it is none */

@@ -14,17 +14,6 @@
 #include "base/quota.h"
 #include "ops/op.h"
 
-/* What a backward wants of the result's gradient, and in which order it gives that of an input. */
-typedef enum order {
-    UNKNOWN,
-    ROWS,      /* a dense one, in the order of its dims; the same */
-    DENSE,     /* any; a dense one */
-    IMAGES,    /* both in the order of the input: dense, or with channels last */
-    SAME,      /* any; dense, in the order of the result's */
-    FACTORS,   /* of matrices */
-    ATTENTION, /* rows of all heads follow each other */
-} order;
-
 /* Of all tensors. */
 typedef struct gradients {
     onv_emitter *e;
@@ -39,48 +28,12 @@ static bool is_reflected(const onv_emitter *e, const onv_eager_op *op)
     return mode != NULL && mode->kind == ONV_ATTR_STRING && strcmp(mode->s, "reflect") == 0;
 }
 
-static order order_of(const onv_emitter *e, const onv_eager_op *op)
+static onv_aten_order order_of(const onv_emitter *e, const onv_eager_op *op)
 {
-    switch (op->aten) {
-    case ONV_ATEN_softmax:
-    case ONV_ATEN_log_softmax:
-    case ONV_ATEN_layer_norm:
-    case ONV_ATEN_rms_norm:
-    case ONV_ATEN_embedding:
-    case ONV_ATEN_index:
-    case ONV_ATEN_im2col:
-    case ONV_ATEN_roll: return ROWS;
-    case ONV_ATEN_pad: return is_reflected(e, op) ? ROWS : op->n_saved > 0 ? DENSE : SAME;
-    case ONV_ATEN_split:
-    case ONV_ATEN_unbind:
-    case ONV_ATEN_select:
-    case ONV_ATEN_slice:
-    case ONV_ATEN_unfold:
-    case ONV_ATEN_gather:
-    case ONV_ATEN_index_select:
-    case ONV_ATEN_mse_loss:
-    case ONV_ATEN_smooth_l1_loss:
-    case ONV_ATEN_huber_loss:
-    case ONV_ATEN_nll_loss: return DENSE;
-    case ONV_ATEN_conv:
-    case ONV_ATEN_batch_norm:
-    case ONV_ATEN_group_norm:
-    case ONV_ATEN_max_pool:
-    case ONV_ATEN_avg_pool:
-    case ONV_ATEN_adaptive_max_pool:
-    case ONV_ATEN_upsample: return IMAGES;
-    case ONV_ATEN_mm:
-    case ONV_ATEN_addmm:
-    case ONV_ATEN_bmm:
-    case ONV_ATEN_baddbmm: return FACTORS;
-    case ONV_ATEN_flash_attention:
-    case ONV_ATEN_efficient_attention: return ATTENTION;
-    case ONV_ATEN_dropout:
-    case ONV_ATEN_expand:
-    case ONV_ATEN_mean:
-    case ONV_ATEN_to: return SAME;
-    default: return onv_aten_ops[op->aten].form == ONV_ATEN_POINTWISE ? SAME : UNKNOWN;
-    }
+    const onv_aten_op *row = &onv_aten_ops[op->aten];
+    if (op->aten == ONV_ATEN_pad && is_reflected(e, op)) return ONV_ORDER_ROWS;
+    if (op->aten == ONV_ATEN_pad && op->n_saved > 0) return ONV_ORDER_DENSE;
+    return row->form == ONV_ATEN_POINTWISE ? ONV_ORDER_SAME : (onv_aten_order)row->order;
 }
 
 /* --- Strides ----------------------------------------------------------------------------------- */
@@ -186,20 +139,20 @@ static bool is_matrix(const onv_eager_tensor *t)
 /* --- What backward makes ------------------------------------------------------------------------ */
 
 /* The strides of the gradient of operand k, by that of the result. False: not known. */
-static bool made_strides(const onv_emitter *e, const onv_eager_op *op, uint32_t k, order wanted,
-                         const onv_eager_tensor *grad, int64_t *strides)
+static bool made_strides(const onv_emitter *e, const onv_eager_op *op, uint32_t k,
+                         onv_aten_order wanted, const onv_eager_tensor *grad, int64_t *strides)
 {
     onv_eager_tensor x = onv_tensor_at(e, op->in[k].tensor), y = onv_tensor_at(e, op->out[0]);
     onv_eager_tensor first = onv_tensor_at(e, op->in[0].tensor), like = *grad;
     dense_strides(&x, strides);
     switch (wanted) {
-    case ROWS:
-    case DENSE: return true;
-    case IMAGES:
+    case ONV_ORDER_ROWS:
+    case ONV_ORDER_DENSE: return true;
+    case ONV_ORDER_IMAGES:
         if (k < 2 && x.rank == first.rank && onv_tensor_is_channels_last(&first))
             channels_last_strides(&x, strides);
         return true;
-    case SAME:
+    case ONV_ORDER_SAME:
         if (op->aten == ONV_ATEN_mean) {
             if (!part_strides(op, &x, grad, strides)) return false;
             like = x;
@@ -214,11 +167,11 @@ static bool made_strides(const onv_emitter *e, const onv_eager_op *op, uint32_t 
             memcpy(strides, of_like, sizeof of_like);
         }
         return true;
-    case FACTORS:
+    case ONV_ORDER_FACTORS:
         if (x.rank == 2 && x.strides[0] == 1 && x.strides[1] == x.dims[0])
             memcpy(strides, x.strides, 2 * sizeof *strides);
         return true;
-    case ATTENTION:
+    case ONV_ORDER_ATTENTION:
         if (x.rank != 4 || k > 2) return false;
         strides_by_rows(&x, strides);
         return true;
@@ -259,19 +212,19 @@ static void send(gradients *g, uint32_t tensor, const int64_t *strides)
 }
 
 /* Of the result's gradient, which is not as the backward wants it. */
-static bool copies(const onv_emitter *e, const onv_eager_op *op, order wanted,
+static bool copies(const onv_emitter *e, const onv_eager_op *op, onv_aten_order wanted,
                    const onv_eager_tensor *grad)
 {
     onv_eager_tensor x = onv_tensor_at(e, op->in[0].tensor);
     int64_t strides[ONV_MAX_RANK];
-    if (wanted == ROWS) return !onv_tensor_is_contiguous(grad);
-    if (wanted == FACTORS) return !is_matrix(grad) && !e->options->on_cpu;
-    if (wanted == ATTENTION && grad->rank == 4)
+    if (wanted == ONV_ORDER_ROWS) return !onv_tensor_is_contiguous(grad);
+    if (wanted == ONV_ORDER_FACTORS) return !is_matrix(grad) && !e->options->on_cpu;
+    if (wanted == ONV_ORDER_ATTENTION && grad->rank == 4)
         strides_by_rows(grad, strides);
-    else if (wanted == IMAGES && onv_tensor_is_channels_last(&x) && grad->rank == x.rank)
+    else if (wanted == ONV_ORDER_IMAGES && onv_tensor_is_channels_last(&x) && grad->rank == x.rank)
         channels_last_strides(grad, strides);
     else
-        return wanted == IMAGES && !onv_tensor_is_contiguous(grad);
+        return wanted == ONV_ORDER_IMAGES && !onv_tensor_is_contiguous(grad);
     return !has_strides(grad, strides);
 }
 
@@ -289,7 +242,7 @@ static bool joins_channels_last(const gradients *g, const onv_eager_op *op)
 static void go_back(gradients *g, onv_eager_op *op)
 {
     onv_emitter *e = g->e;
-    order wanted = order_of(e, op);
+    onv_aten_order wanted = order_of(e, op);
     onv_eager_tensor grad = onv_tensor_at(e, op->out[0]);
     bool is_known = g->strides[op->out[0]] != NULL;
     if (is_known) grad.strides = g->strides[op->out[0]];
@@ -301,7 +254,8 @@ static void go_back(gradients *g, onv_eager_op *op)
         onv_eager_arg *in = &op->in[k];
         int64_t strides[ONV_MAX_RANK];
         onv_eager_tensor x = onv_tensor_at(e, in->tensor);
-        bool needs = wanted != ROWS && wanted != DENSE && wanted != IMAGES && wanted != FACTORS;
+        bool needs = wanted != ONV_ORDER_ROWS && wanted != ONV_ORDER_DENSE &&
+                     wanted != ONV_ORDER_IMAGES && wanted != ONV_ORDER_FACTORS;
         bool told = is_known || !needs;
         if (in->grad == ONV_GRAD_NONE) continue;
         if (in->grad == ONV_GRAD_ALIAS)
