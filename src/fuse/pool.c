@@ -24,8 +24,7 @@ static bool is_of_module(const onv_node *node)
 /* Without a module of its own: sums of places by the size of their window. */
 static bool is_of_function(const onv_node *node)
 {
-    static const char *const calls[] = {"index", "masked_fill", "select", "add", "div"};
-    return onv_node_is_any_aten(node, calls, sizeof calls / sizeof calls[0]);
+    return onv_node_is_aten(node, "index masked_fill select add div");
 }
 
 static bool is_part(const onv_node *node, const onv_node *last)

@@ -67,11 +67,8 @@ static inline const onv_notes *onv_noted(const onv_node *node)
 /* Whether the export notes the operation at all. */
 bool onv_node_is_noted(const onv_node *node);
 
-/* "silu" is "aten.silu.default". */
-bool onv_node_is_aten(const onv_node *node, const char *name);
-
-/* Whether it is one of these `n` operations. */
-bool onv_node_is_any_aten(const onv_node *node, const char *const *names, size_t n);
+/* "silu" is "aten.silu.default"; of several names, which have a space between, any. */
+bool onv_node_is_aten(const onv_node *node, const char *names);
 
 /* any() and all(). */
 bool onv_node_tells_truth(const onv_node *node);
@@ -79,8 +76,7 @@ bool onv_node_tells_truth(const onv_node *node);
 /* An LSTM, a GRU or an RNN, noted or not. */
 bool onv_node_is_recurrent(const onv_node *node);
 
-/* "zeros_like_2" of "zeros_like": the name of a call of that operation. */
-bool onv_is_call_of(const char *name, const char *operation);
-bool onv_is_call_of_any(const char *name, const char *const *operations, size_t n);
+/* "zeros_like_2" of "zeros_like": the name of a call of that operation, or of one of several, as above. */
+bool onv_is_call_of(const char *name, const char *operations);
 
 #endif

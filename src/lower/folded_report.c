@@ -28,26 +28,21 @@ typedef struct note {
 
 static bool is_layer(const char *call)
 {
-    static const char *const layers[] = {"linear",   "layer_norm", "rms_norm",
-                                         "conv1d",   "conv2d",     "group_norm",
-                                         "bilinear", "batch_norm", "multi_head_attention_forward",
-                                         "matmul",   "mm",         "bmm",
-                                         "addmm",    "baddbmm",    "einsum",
-                                         "softmax"};
-    return onv_is_call_of_any(call, layers, sizeof layers / sizeof layers[0]);
+    static const char layers[] =
+        "linear layer_norm rms_norm conv1d conv2d group_norm bilinear batch_norm "
+        "multi_head_attention_forward matmul mm bmm addmm baddbmm einsum softmax";
+    return onv_is_call_of(call, layers);
 }
 
 static void add_call(note *of, const char *call)
 {
-    static const char *const views[] = {"t",     "numpy_T", "flatten",  "detach", "alias",
-                                        "chunk", "split",   "getitem",  "unbind", "_to_copy",
-                                        "clone", "index",   "embedding"};
-    static const char *const made[] = {"arange", "linspace", "eye", "zeros", "ones", "full"};
-    bool is_made = onv_is_call_of_any(call, made, sizeof made / sizeof made[0]);
+    static const char views[] =
+        "t numpy_T flatten detach alias chunk split getitem unbind _to_copy clone index embedding";
+    static const char made[] = "arange linspace eye zeros ones full";
+    bool is_made = onv_is_call_of(call, made);
     of->others += is_made;
     of->has_layer |= is_layer(call);
-    bool is_view =
-        onv_weight_is_view(call) || onv_is_call_of_any(call, views, sizeof views / sizeof views[0]);
+    bool is_view = onv_weight_is_view(call) || onv_is_call_of(call, views);
     of->results += !is_view && !is_made && strncmp(call, "scalar_tensor", 13) != 0;
 }
 

@@ -19,12 +19,10 @@
 /* zeros() and the like: the exporter writes those of numbers that it knows as an Expand of one. */
 bool onv_node_fills(const onv_node *node)
 {
-    static const char *const calls[] = {"zeros",     "ones",      "full",       "zeros_like",
-                                        "ones_like", "full_like", "new_zeros",  "new_ones",
-                                        "new_full",  "empty",     "empty_like", "new_empty"};
+    static const char calls[] = "zeros ones full zeros_like ones_like full_like new_zeros new_ones "
+                                "new_full empty empty_like new_empty";
     if (node->code == ONV_OP_ConstantOfShape) return true;
-    return node->code == ONV_OP_Expand &&
-           onv_node_is_any_aten(node, calls, sizeof calls / sizeof calls[0]);
+    return node->code == ONV_OP_Expand && onv_node_is_aten(node, calls);
 }
 
 static bool touches_device(onv_lowering *l, const onv_node *node)

@@ -16,17 +16,9 @@ static const onv_node *node_of(const onv_emitter *e, const onv_eager_op *op)
 /* PyTorch runs these by parts itself, or they are counted as one although they stand in parts. */
 static bool runs_in_parts(const onv_node *node)
 {
-    static const char *const calls[] = {"scaled_dot_product_attention",
-                                        "einsum",
-                                        "linear",
-                                        "lstm",
-                                        "gru",
-                                        "rnn_tanh",
-                                        "rnn_relu",
-                                        "index",
-                                        "index_put",
-                                        "scatter_reduce"};
-    return onv_node_is_any_aten(node, calls, sizeof calls / sizeof calls[0]);
+    static const char calls[] = "scaled_dot_product_attention einsum linear lstm gru rnn_tanh "
+                                "rnn_relu index index_put scatter_reduce";
+    return onv_node_is_aten(node, calls);
 }
 
 static bool is_same_call(const onv_node *a, const onv_node *b)

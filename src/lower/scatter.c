@@ -126,9 +126,8 @@ static uint32_t new_result(onv_lowering *l, const onv_node *node, uint32_t base,
 /* `x[:, t] = y` writes into a view of x; the exporter makes a new tensor of it. A call that is torch.slice_scatter does so itself. */
 static void say_of_write(onv_lowering *l, const onv_node *node)
 {
-    static const char *const writes[] = {"select_scatter", "slice_scatter"};
-    if (onv_node_is_any_aten(node, writes, sizeof writes / sizeof writes[0]) &&
-        onv_noted(node)->in_place != ONV_IN_PLACE_NO)
+    static const char writes[] = "select_scatter slice_scatter";
+    if (onv_node_is_aten(node, writes) && onv_noted(node)->in_place != ONV_IN_PLACE_NO)
         onv_say(&l->emit, ONV_SAID_written, NULL,
                 onv_tensor_at(&l->emit, l->values[node->outputs[0].index].tensor).bytes, node);
 }

@@ -14,11 +14,8 @@ static bool is_op(const onv_node *node, onv_op_name op)
 /* torch.atleast_2d and its like of a list, which hstack and vstack call: views, dims of 1 more or none. */
 static bool maps_views(const onv_node *node)
 {
-    static const char *const calls[] = {"atleast_1d", "atleast_2d", "atleast_3d"};
-    if (!is_op(node, ONV_OP_SequenceMap) || node->n_inputs != 1) return false;
-    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
-        if (onv_node_is_aten(node, calls[i])) return true;
-    return false;
+    return is_op(node, ONV_OP_SequenceMap) && node->n_inputs == 1 &&
+           onv_node_is_aten(node, "atleast_1d atleast_2d atleast_3d");
 }
 
 /* Without a place: behind the last item. */

@@ -194,11 +194,10 @@ static const char *find_argument(const onv_emitter *e, const onv_weight_read *re
  * it has made of another one. Of sets of vectors for each sample, and of sums of products, no better name is known. */
 static bool is_another(const onv_lowering *l, size_t listed, const onv_value *value)
 {
-    static const char *const others[] = {"expand", "einsum"};
     const onv_value *stored = l->signature.stored[listed];
     return stored != NULL && stored->tensor->elems > 0 && value->tensor != NULL &&
            value->tensor->elems != stored->tensor->elems &&
-           !onv_is_call_of_any(value->name, others, sizeof others / sizeof others[0]);
+           !onv_is_call_of(value->name, "expand einsum");
 }
 
 static void name_exactly(const onv_lowering *l)

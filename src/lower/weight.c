@@ -81,22 +81,13 @@ bool onv_has_made_up_name(const char *name)
     return digits > 0 && name[4 + digits] == '\0';
 }
 
-/* What the forward pass makes anew each time. */
+/* What the forward pass makes anew each time; a condition that is a factor, too (convert_element_type). */
 static bool is_made_in_forward(const char *name)
 {
-    static const char *const makers[] = {
-        "zeros",     "zeros_like",
-        "ones",      "ones_like",
-        "full",      "full_like",
-        "empty",     "empty_like",
-        "new_zeros", "new_ones",
-        "new_full",  "new_empty",
-        "arange",    "eye",
-        "linspace",  "tril",
-        "triu",      "masked_fill",
-        "where",     "convert_element_type_default", /* a condition that is a factor */
-    };
-    return onv_is_call_of_any(name, makers, sizeof makers / sizeof makers[0]);
+    static const char makers[] = "zeros zeros_like ones ones_like full full_like empty empty_like "
+                                 "new_zeros new_ones new_full new_empty arange eye linspace tril "
+                                 "triu masked_fill where convert_element_type_default";
+    return onv_is_call_of(name, makers);
 }
 
 onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read)
@@ -153,10 +144,8 @@ static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_w
                       onv_weight_verdict *v)
 {
     if (!onv_rule_is_on("lower.spread")) return false;
-    static const char *const spreading[] = {"expand", "repeat", "tile"};
     const onv_value *value = &l->emit.model->values.at[first->value];
-    if (!onv_is_call_of_any(value->name, spreading, sizeof spreading / sizeof spreading[0]))
-        return false;
+    if (!onv_is_call_of(value->name, "expand repeat tile")) return false;
     const onv_node *node = &l->emit.model->nodes.at[first->node];
     bool is_bias = named != NULL && strstr(named->parameter, "bias") != NULL;
     /* A class token; or positions, where no listed parameter is left for it. */
@@ -216,7 +205,6 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
     if (onv_is_call_of(value->name, "embedding"))
         return (onv_weight_verdict){ONV_WEIGHT_TRAINED, false, first};
     const onv_node *node = &l->emit.model->nodes.at[first->node];
-    static const char *const parts[] = {"slice", "select", "view", "reshape"};
     if (!onv_node_is_noted(node)) { /* nothing is known of the reader: as an older export */
         v.use = onv_has_made_up_name(value->name) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_CONSTANT;
         return v;
@@ -228,8 +216,7 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
     if (named != NULL) return (onv_weight_verdict){ONV_WEIGHT_TRAINED, true, named};
     if (onv_has_made_up_name(value->name))
         return (onv_weight_verdict){ONV_WEIGHT_MADE, false, first};
-    if (!l->signature.lacks_buffers ||
-        !onv_is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
+    if (!l->signature.lacks_buffers || !onv_is_call_of(value->name, "slice select view reshape"))
         v.use = ONV_WEIGHT_MADE; /* a part of a buffer is one, any other result is computed anew */
     return v;
 }
@@ -239,16 +226,11 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
 static bool is_derived(const onv_emitter *e, const onv_value *value, const onv_weight_read *read)
 {
     if (!onv_rule_is_on("lower.derived")) return false;
-    static const char *const layers[] = {"linear", "conv1d", "conv2d", "conv3d", "convolution"};
-    /* Of the parameter itself; standardized weights end with a view. */
-    static const char *const views[] = {"unsqueeze", "squeeze", "transpose", "permute", "t"};
-    static const char *const calculates[] = {
-        "add",   "sub",     "mul",     "div",      "neg",    "pow", "exp",  "log",    "sqrt",
-        "rsqrt", "sigmoid", "softmax", "softplus", "matmul", "mm",  "tanh", "einsum", "bmm",
-    };
+    static const char calculates[] = "add sub mul div neg pow exp log sqrt rsqrt sigmoid softmax "
+                                     "softplus matmul mm tanh einsum bmm";
     const onv_node *node = &e->model->nodes.at[read->node];
     const char *name = value->name;
-    bool is_layer = onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]);
+    bool is_layer = onv_node_is_aten(node, "linear conv1d conv2d conv3d convolution");
     /* A gain times a number. */
     if (read->k == 1 && onv_noted(node)->weight_call != NULL &&
         node->code == ONV_OP_BatchNormalization)
@@ -257,9 +239,10 @@ static bool is_derived(const onv_emitter *e, const onv_value *value, const onv_w
         name = onv_noted(node)->weight_call;
     if (value->type.rank < 2 || onv_has_made_up_name(name) || strchr(name, '.') != NULL)
         return false;
+    /* A view is of the parameter itself; standardized weights end with one. */
     if (is_layer && name == value->name)
-        return !onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
-    return onv_is_call_of_any(name, calculates, sizeof calculates / sizeof calculates[0]);
+        return !onv_is_call_of(name, "unsqueeze squeeze transpose permute t");
+    return onv_is_call_of(name, calculates);
 }
 
 /* "relative_attention_bias", "rel_attn_embed.weight". */

@@ -5,55 +5,17 @@
 #include "lower/lowering.h"
 
 /* Operations whose module trains what they read beside their input. */
-static const char *const layers[] = {
-    "linear",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "convolution",
-    "layer_norm",
-    "rms_norm",
-    "native_layer_norm",
-    "prelu",
-    "_weight_norm",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "bilinear",
-    "instance_norm",
-    "_native_batch_norm_legit_functional",
-    "_native_batch_norm_legit",
-    "batch_norm",
-    "native_batch_norm",
-    "addmm",
-};
+static const char layers[] =
+    "linear conv1d conv2d conv3d convolution layer_norm rms_norm native_layer_norm prelu "
+    "_weight_norm conv_transpose1d conv_transpose2d conv_transpose3d bilinear instance_norm "
+    "_native_batch_norm_legit_functional _native_batch_norm_legit batch_norm native_batch_norm "
+    "addmm";
 /* Operations that make what they read. */
-static const char *const others[] = {
-    "index_put",
-    "scatter",
-    "scatter_add",
-    "scatter_reduce",
-    "select_scatter",
-    "slice_scatter",
-    "bernoulli",
-    "rand_like",
-    "randn_like",
-    "upsample_bilinear2d",
-    "upsample_bicubic2d",
-    "upsample_nearest2d",
-    "upsample_linear1d",
-    "upsample_trilinear3d",
-    "masked_fill",
-    "where",
-    "arange",
-    "index_add",
-    "index_copy",
-    "full_like",
-    "new_zeros",
-    "fill",
-    "rot90",
-    "clamp",
-};
+static const char others[] =
+    "index_put scatter scatter_add scatter_reduce select_scatter slice_scatter bernoulli rand_like "
+    "randn_like upsample_bilinear2d upsample_bicubic2d upsample_nearest2d upsample_linear1d "
+    "upsample_trilinear3d masked_fill where arange index_add index_copy full_like new_zeros fill "
+    "rot90 clamp";
 
 onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
 {
@@ -61,11 +23,11 @@ onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
     /* A condition has no gradient. */
     if (node->code == ONV_OP_Cast && onv_node_int(node, "to", 0) == ONV_BOOL) return ONV_PLACE_MADE;
     if (onv_node_is_recurrent(node)) return k >= 1 && k <= 3 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE;
-    if (onv_node_is_aten(node, "group_norm") || onv_node_is_aten(node, "native_group_norm")) {
+    if (onv_node_is_aten(node, "group_norm native_group_norm")) {
         bool scales = node->code == ONV_OP_InstanceNormalization;
         return scales ? ONV_PLACE_MADE : ONV_PLACE_WEIGHT;
     }
-    if (onv_node_is_aten(node, "embedding") || onv_node_is_aten(node, "embedding_bag"))
+    if (onv_node_is_aten(node, "embedding embedding_bag"))
         return k == 0 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE;
     if (onv_node_is_aten(node, "scaled_dot_product_attention")) return ONV_PLACE_MADE;
     /* A norm without statistics of its own, over a weight: its scale is a weight, its bias is made. */
@@ -74,11 +36,11 @@ onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
         return k == 1 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE;
     if (onv_node_is_aten(node, "bilinear") && node->code == ONV_OP_Reshape)
         return k == 0 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE; /* it multiplies by a matrix */
-    if (onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]))
+    if (onv_node_is_aten(node, layers))
         return k > 0 || node->code == ONV_OP_Add || node->code == ONV_OP_Mul
                    ? ONV_PLACE_WEIGHT
                    : ONV_PLACE_MADE; /* the layer's input */
-    if (onv_node_is_any_aten(node, others, sizeof others / sizeof others[0])) return ONV_PLACE_MADE;
+    if (onv_node_is_aten(node, others)) return ONV_PLACE_MADE;
     return ONV_PLACE_UNKNOWN;
 }
 
@@ -112,19 +74,18 @@ const char *onv_weight_slot_name(const onv_node *node, uint32_t k)
  * list that the code wrote down is moved to the device once. */
 bool onv_weight_is_computed(const char *name)
 {
-    static const char *const not_made[] = {
-        "slice",    "select",    "view",  "reshape", "unsqueeze",  "squeeze",
-        "permute",  "transpose", "t",     "expand",  "flatten",    "lift_fresh_copy",
-        "_to_copy", "clone",     "split", "getitem", "contiguous", "index_select"};
+    static const char not_made[] =
+        "slice select view reshape unsqueeze squeeze permute transpose t expand flatten "
+        "lift_fresh_copy _to_copy clone split getitem contiguous index_select";
     return !onv_has_made_up_name(name) && strchr(name, '.') == NULL &&
            strncmp(name, "lifted_tensor", 13) != 0 && strncmp(name, "_tensor_constant", 16) != 0 &&
            strncmp(name, "c_", 2) != 0 && strncmp(name, "b_", 2) != 0 &&
-           !onv_is_call_of_any(name, not_made, sizeof not_made / sizeof not_made[0]);
+           !onv_is_call_of(name, not_made);
 }
 
 bool onv_weight_is_view(const char *name)
 {
-    static const char *const views[] = {"unsqueeze", "squeeze", "view",   "reshape", "permute",
-                                        "transpose", "expand",  "repeat", "select",  "slice"};
-    return onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
+    static const char views[] =
+        "unsqueeze squeeze view reshape permute transpose expand repeat select slice";
+    return onv_is_call_of(name, views);
 }
