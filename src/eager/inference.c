@@ -32,26 +32,23 @@ static onv_status find_holders(onv_simulation *s, const onv_lower_options *how, 
                                onv_error *err)
 {
     uint32_t *around;
-    *held = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->storages.count);
-    if (*held == NULL) return onv_fail_memory(err);
-    for (uint32_t i = 0; i < s->eager->storages.count && s->eager->was_recorded; i++)
-        (*held)[i] = s->eager->storages.at[i].held_until;
     /* Graphs do not tell all calls: two that follow each other may be one there. */
     bool is_least = how->least && s->model->program == NULL;
-    if (how->graph_module || is_least || s->eager->was_recorded) return ONV_OK;
     onv_held_end end = how->least ? ONV_HELD_LEAST : how->locals ? ONV_HELD_MOST : ONV_HELD_TOLD;
+    if ((how->graph_module || is_least) && !s->eager->was_recorded) {
+        *held = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->storages.count);
+        return *held != NULL ? ONV_OK : onv_fail_memory(err);
+    }
+    ONV_TRY(onv_sim_find_holds(s, end, held, err));
+    if (s->eager->was_recorded) return ONV_OK;
     ONV_TRY(count_regions(s, &around, err));
-    ONV_TRY(onv_calls_hold(s->model, s->eager->calls, s->eager, end, &s->arena, held, err));
     uint32_t *made_by = s->again_use; /* nothing runs again */
     for (uint32_t i = 0; i < s->eager->ops.count; i++)
         for (uint32_t k = 0; k < s->eager->ops.at[i].n_out; k++)
             made_by[onv_sim_storage(s, s->eager->ops.at[i].out[k])] = i;
-    for (uint32_t i = 0; i < s->eager->storages.count; i++) {
-        if (s->eager->storages.at[i].held_until > (*held)[i])
-            (*held)[i] = s->eager->storages.at[i].held_until;
+    for (uint32_t i = 0; i < s->eager->storages.count; i++)
         if (around[(*held)[i]] > 0 || (s->eager->ops.count > 0 && around[made_by[i]] > 0))
             (*held)[i] = 0;
-    }
     return ONV_OK;
 }
 

@@ -45,48 +45,17 @@ static uint32_t eight_bit(const onv_parameter *p, uint64_t bytes[ONV_MAX_STATES]
     return 4;
 }
 
-/* Lists: roots of the second moment (Adam, RMSprop); roots and scaled gradients (Adagrad). One by one:
- * Adam's denominator and the root that it is a quotient of; the root (RMSprop, Adagrad) or the update
- * (Adafactor); the gradient with Nesterov's momentum. For those that torch.optim lacks, the formulas of
- * their usual implementations. */
-static const onv_optimizer sgd = {"sgd", "SGD without momentum", no_state, .has_fused = true};
-static const onv_optimizer momentum = {"momentum", "SGD with momentum", one_state,
-                                       .has_fused = true};
-static const onv_optimizer nesterov = {"nesterov", "SGD with Nesterov momentum", one_state,
-                                       .loop_each = 1, .has_fused = true};
-static const onv_optimizer adam = {"adam",
-                                   "Adam",
-                                   two_states,
-                                   .temp_lists = 1,
-                                   .loop_each = 2,
-                                   .loop_keeps = true,
-                                   .has_fused = true,
-                                   .counts_steps = true};
-static const onv_optimizer adamw = {"adamw",           "Adam with decoupled weight decay",
-                                    two_states,        .temp_lists = 1,
-                                    .loop_each = 2,    .loop_keeps = true,
-                                    .has_fused = true, .counts_steps = true};
-static const onv_optimizer adam8bit = {"adam8bit", "Adam with 8-bit moments in blocks of 256",
-                                       eight_bit, .temp_lists = 0};
-static const onv_optimizer rmsprop = {"rmsprop",       "RMSprop",      one_state,
-                                      .temp_lists = 1, .loop_each = 1, .loop_keeps = true};
-static const onv_optimizer adagrad = {"adagrad",           "Adagrad",      one_state,
-                                      .temp_lists = 2,     .loop_each = 1, .loop_keeps = true,
-                                      .states_first = true};
-static const onv_optimizer adafactor = {"adafactor", "Adafactor, factored second moment", factored,
-                                        .loop_each = 1, .loop_keeps = true};
-static const onv_optimizer lion = {"lion", "Lion", one_state, .loop_each = 1};
-static const onv_optimizer lamb = {"lamb", "LAMB", two_states, .loop_each = 2};
-
-const onv_optimizer *const onv_optimizers[] = {&sgd,       &momentum, &nesterov, &adam,
-                                               &adamw,     &adam8bit, &rmsprop,  &adagrad,
-                                               &adafactor, &lion,     &lamb};
+const onv_optimizer onv_optimizers[] = {
+#define OPTIMIZER(id, about, kept, ...)                                                            \
+    {.name = #id, .summary = (about), .states = (kept), __VA_ARGS__},
+#include "eager/optimizers.def"
+};
 const size_t onv_n_optimizers = sizeof onv_optimizers / sizeof onv_optimizers[0];
 
 const onv_optimizer *onv_optimizer_find(const char *name)
 {
     for (size_t i = 0; i < onv_n_optimizers; i++)
-        if (onv_is_name(name, strlen(name), onv_optimizers[i]->name)) return onv_optimizers[i];
+        if (onv_is_name(name, strlen(name), onv_optimizers[i].name)) return &onv_optimizers[i];
     return NULL;
 }
 

@@ -54,7 +54,7 @@ typedef struct onv_optimizer_temps {
 bool onv_optimizer_temps_of(const onv_optimizer *optimizer, onv_optimizer_impl impl, bool decays,
                             onv_optimizer_temps *temps);
 
-extern const onv_optimizer *const onv_optimizers[];
+extern const onv_optimizer onv_optimizers[];
 extern const size_t onv_n_optimizers;
 
 /* By name; NULL if there is none. */

@@ -112,32 +112,33 @@ static onv_status list_holds(onv_simulation *s, uint32_t *until, onv_holds *hold
     return ONV_OK;
 }
 
-/* What calls of modules and names hold longer than operations read it: as traces tell, or what they can (`most`). */
-static onv_status find_calls(onv_simulation *s, uint32_t **told, uint32_t **most, onv_error *err)
+/* What calls of modules and names hold longer than operations read it, to that end; a recording tells all of it. */
+onv_status onv_sim_find_holds(onv_simulation *s, onv_held_end end, uint32_t **until, onv_error *err)
 {
-    const onv_calls *calls = s->eager->calls;
-    onv_held_end end = s->options->lower.locals ? ONV_HELD_MOST : ONV_HELD_TOLD;
-    ONV_TRY(onv_calls_hold(s->model, calls, s->eager, end, &s->arena, told, err));
-    if (!s->options->notes_holds) return ONV_OK;
-    return onv_calls_hold(s->model, calls, s->eager, ONV_HELD_MOST, &s->arena, most, err);
+    const onv_eager *eager = s->eager;
+    if (eager->was_recorded)
+        *until = ONV_ARENA_ARRAY(&s->arena, uint32_t, eager->storages.count);
+    else
+        ONV_TRY(onv_calls_hold(s->model, eager->calls, eager, end, &s->arena, until, err));
+    if (*until == NULL) return onv_fail_memory(err);
+    for (size_t i = 0; i < eager->storages.count; i++)
+        if (eager->storages.at[i].held_until > (*until)[i])
+            (*until)[i] = eager->storages.at[i].held_until;
+    return ONV_OK;
 }
 
-/* A recording tells all of it. */
+/* As traces tell; and what they can hold beside, if that is noted. */
 static onv_status find_held(onv_simulation *s, onv_error *err)
 {
-    uint32_t *told = NULL, *most = NULL;
-    if (s->eager->was_recorded)
-        told = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->storages.count);
-    else
-        ONV_TRY(find_calls(s, &told, &most, err));
-    if (told == NULL) return onv_fail_memory(err);
-    for (size_t i = 0; i < s->eager->storages.count; i++)
-        if (s->eager->storages.at[i].held_until > told[i])
-            told[i] = s->eager->storages.at[i].held_until;
+    uint32_t *told, *most;
+    onv_held_end end = s->options->lower.locals ? ONV_HELD_MOST : ONV_HELD_TOLD;
+    ONV_TRY(onv_sim_find_holds(s, end, &told, err));
     ONV_TRY(list_holds(s, told, &s->held, err));
-    for (size_t i = 0; most != NULL && i < s->eager->storages.count; i++)
+    if (!s->options->notes_holds || s->eager->was_recorded) return ONV_OK;
+    ONV_TRY(onv_sim_find_holds(s, ONV_HELD_MOST, &most, err));
+    for (size_t i = 0; i < s->eager->storages.count; i++)
         if (most[i] <= told[i]) most[i] = 0;
-    return most != NULL ? list_holds(s, most, &s->noted, err) : ONV_OK;
+    return list_holds(s, most, &s->noted, err);
 }
 
 /* Autograd's nodes that lead nowhere live as long as a tensor does that they gave, or a node that reads it.

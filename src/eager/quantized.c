@@ -4,18 +4,6 @@
 
 #include "base/fail.h"
 
-/* What the fallback of bitsandbytes' 4-bit product takes, which multiplies the matrix in the type of the
- * activations: it is taken above 1536 rows, and for most shapes below. The scales in float32 stand twice
- * then, as they come and with the offset. A backward makes the gradient after they are gone. */
-static uint64_t block_temps(const onv_weight_format *format, uint64_t elems, uint64_t elem_bytes,
-                            bool backward)
-{
-    uint64_t temps = elems * elem_bytes;
-    if (!backward && format->second_block > 0)
-        temps += 2 * sizeof(float) * onv_weight_scales(format, elems, 0);
-    return temps;
-}
-
 /* LLM.int8() with its threshold. What looks for outliers is gone before the product in int32 is there, and what that is
  * in float16, where the activations are of another type. A backward makes the matrix in the type of the activations. */
 onv_weight_input onv_weight_input_of(const onv_weight_format *format, const onv_eager_op *op,
@@ -32,19 +20,9 @@ onv_weight_input onv_weight_input_of(const onv_weight_format *format, const onv_
                               .mask = in->elems};
 }
 
-static uint64_t row_temps(const onv_weight_format *format, const onv_eager_op *op,
-                          const onv_eager *eager, uint64_t matrix, bool backward)
-{
-    const onv_eager_tensor *out = &eager->tensors.at[op->out[0]];
-    bool is_half = eager->tensors.at[op->in[ONV_PRODUCT_INPUT].tensor].dtype == ONV_FLOAT16;
-    if (backward) return matrix;
-    onv_weight_input in = onv_weight_input_of(format, op, eager);
-    uint64_t outliers = in.half + in.magnitudes + in.mask;
-    uint64_t product = (is_half ? 4 : 6) * out->elems;
-    uint64_t before = outliers > out->bytes ? outliers - out->bytes : 0;
-    return in.bytes + in.scales + (before > product ? before : product);
-}
-
+/* The fallback of bitsandbytes' 4-bit product multiplies the matrix in the type of the activations: it is taken above 1536
+ * rows, and for most shapes below. The scales in float32 stand twice then, as they come and with the offset. A backward
+ * makes the gradient after they are gone. */
 uint32_t onv_weight_made(const onv_weight_format *format, const onv_eager_op *op,
                          const onv_eager *eager, uint64_t elems, bool backward,
                          uint64_t bytes[ONV_MAX_WEIGHT_MADE])
@@ -68,10 +46,14 @@ uint32_t onv_weight_made(const onv_weight_format *format, const onv_eager_op *op
 uint64_t onv_weight_temps(const onv_weight_format *format, const onv_eager_op *op,
                           const onv_eager *eager, uint64_t elems, bool backward)
 {
-    const onv_eager_tensor *out = &eager->tensors.at[op->out[0]];
-    uint64_t elem_bytes = out->elems > 0 ? out->bytes / out->elems : sizeof(float);
-    return format->block > 0 ? block_temps(format, elems, elem_bytes, backward)
-                             : row_temps(format, op, eager, elems * elem_bytes, backward);
+    uint64_t made[ONV_MAX_WEIGHT_MADE], product = 0, result = eager->tensors.at[op->out[0]].bytes;
+    uint32_t n = onv_weight_made(format, op, eager, elems, backward, made);
+    for (uint32_t k = 0; k < n; k++) product += made[k];
+    if (format->block > 0 || backward) return product;
+    onv_weight_input in = onv_weight_input_of(format, op, eager);
+    uint64_t outliers = in.half + in.magnitudes + in.mask;
+    uint64_t before = outliers > result ? outliers - result : 0;
+    return in.bytes + in.scales + (before > product ? before : product);
 }
 
 /* --- Which ones -------------------------------------------------------------------------------- */

@@ -25,6 +25,7 @@
 #define ONV_EAGER_SIMULATION_H
 
 #include "alloc/requests.h"
+#include "eager/calls.h"
 #include "eager/program.h"
 
 #define ONV_NO_ROW         UINT32_MAX
@@ -258,6 +259,9 @@ onv_status onv_sim_ask(const onv_train_options *options, onv_error *err);
 uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage);
 /* Memory for the tables, and what the tape says of storages and operations. */
 onv_status onv_sim_prepare(onv_simulation *s, onv_error *err);
+/* By storage: the last operation at which a call of a module or a name has it (onv_calls_hold); 0: none. */
+onv_status onv_sim_find_holds(onv_simulation *s, onv_held_end end, uint32_t **until,
+                              onv_error *err);
 /* The same of the options' segments, kept results and what goes to the host. */
 onv_status onv_sim_prepare_plan(onv_simulation *s, onv_error *err);
 /* All that is there before the first iteration; then one. */
