@@ -193,9 +193,8 @@ static void count_mask(onv_tape *t, uint32_t mask, uint32_t query)
 
 void onv_tape_attention(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t result = onv_call_result(c, 0), in[4];
+    uint32_t result = onv_call_result(c, 0), *in = t->in;
     onv_shape shape;
-    onv_tape_inputs(t, c, in, 4);
     onv_amp_low_all(&t->emit, in, 4);
     if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || in[2] == ONV_NO_TENSOR ||
         !onv_tape_shape(t, result, &shape))

@@ -94,8 +94,7 @@ static uint32_t triplet(onv_tape *t, const onv_program_call *c, uint32_t a, uint
 
 void onv_tape_composite(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t x[3], out;
-    onv_tape_inputs(t, c, x, 3);
+    uint32_t out, *x = t->in;
     for (uint32_t i = 0; i < 3 && t->row->cast == ONV_CAST_FLOAT32; i++)
         x[i] = onv_amp_fp32(&t->emit, x[i]);
     if (x[0] == ONV_NO_TENSOR || x[1] == ONV_NO_TENSOR) return;

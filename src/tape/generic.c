@@ -81,17 +81,17 @@ static void cast_operands(onv_tape *t, uint8_t cast)
     }
 }
 
-uint32_t onv_tape_operand_of(const onv_tape *t, uint32_t letter)
+static uint32_t operand_of(const onv_tape *t, uint32_t letter)
 {
     for (size_t i = 0; i < t->operands.count; i++)
         if (t->operands.at[i].letter == letter) return t->operands.at[i].tensor;
     return ONV_NO_TENSOR;
 }
 
-void onv_tape_inputs(onv_tape *t, const onv_program_call *call, uint32_t *in, uint32_t n)
+void onv_tape_inputs(onv_tape *t, const onv_program_call *call)
 {
     onv_tape_operands(t, call, t->row);
-    for (uint32_t k = 0; k < n; k++) in[k] = onv_tape_operand_of(t, k);
+    for (uint32_t k = 0; k < ONV_MOST_INPUTS; k++) t->in[k] = operand_of(t, k);
 }
 
 /* --- Results ----------------------------------------------------------------------------------- */

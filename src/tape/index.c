@@ -9,8 +9,7 @@
 void onv_tape_embedding_bag(onv_tape *t, const onv_program_call *c)
 {
     enum { MAX = 2, N = 4 };
-    onv_tape_operands(t, c, t->row);
-    uint32_t indices = onv_tape_operand_of(t, 1);
+    uint32_t indices = t->in[1];
     uint32_t out = onv_tape_new(t, onv_call_result(c, 0), ONV_UNDEFINED);
     onv_eager_tensor places = onv_tensor_at(&t->emit, indices), bags = onv_tensor_at(&t->emit, out);
     if (indices == ONV_NO_TENSOR || out == ONV_NO_TENSOR || bags.rank != 2) return;
@@ -93,8 +92,7 @@ void onv_tape_pad(onv_tape *t, const onv_program_call *c)
     bool is_circular = mode != NULL && strcmp(mode, "circular") == 0;
     bool is_constant = mode == NULL || strcmp(mode, "constant") == 0;
     bool is_same = onv_call_result(c, 0) != ONV_NO_PROGRAM_VALUE;
-    onv_tape_operands(t, c, t->row);
-    uint32_t x = onv_tape_operand_of(t, 0);
+    uint32_t x = t->in[0];
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     if (x == ONV_NO_TENSOR || !is_same) return;
     uint32_t out = onv_tape_new(t, onv_call_result(c, 0), from.dtype);

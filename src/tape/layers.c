@@ -43,8 +43,7 @@ static uint32_t padded(onv_tape *t, const onv_program_call *c, uint32_t x, uint3
 
 void onv_tape_conv(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t result = onv_call_result(c, 0), in[3];
-    onv_tape_inputs(t, c, in, 3);
+    uint32_t result = onv_call_result(c, 0), *in = t->in;
     onv_amp_low_all(&t->emit, in, 3);
     if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR) return;
     onv_conv_call call = conv_call(t, c);
@@ -66,8 +65,7 @@ static void give_statistics(onv_tape *t, const onv_program_call *c)
 
 void onv_tape_batch_norm(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t in[3];
-    onv_tape_inputs(t, c, in, 3);
+    uint32_t *in = t->in;
     uint32_t x = in[0];
     if (x == ONV_NO_TENSOR) return;
     onv_eager_tensor s = onv_tensor_at(&t->emit, x);
@@ -90,8 +88,7 @@ static uint32_t repeated(onv_tape *t, uint32_t w, uint64_t groups)
 
 void onv_tape_instance_norm(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t in[3];
-    onv_tape_inputs(t, c, in, 3);
+    uint32_t *in = t->in;
     uint32_t x = onv_emit_contiguous(&t->emit, in[0]);
     onv_eager_tensor s = onv_tensor_at(&t->emit, x);
     if (x == ONV_NO_TENSOR) return;
@@ -111,16 +108,14 @@ static int64_t first_axis(const onv_program_call *c)
 
 void onv_tape_layer_norm(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t in[3];
-    onv_tape_inputs(t, c, in, 3);
+    uint32_t *in = t->in;
     onv_tape_give(t, c, 0, onv_emit_layer_norm(&t->emit, in[0], in[1], in[2], first_axis(c), true));
     give_statistics(t, c);
 }
 
 void onv_tape_rms_norm(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t in[3];
-    onv_tape_inputs(t, c, in, 3);
+    uint32_t *in = t->in;
     onv_tape_give(t, c, 0,
                   onv_emit_layer_norm(&t->emit, in[0], in[1], ONV_NO_TENSOR, first_axis(c), false));
     give_statistics(t, c);
@@ -128,8 +123,7 @@ void onv_tape_rms_norm(onv_tape *t, const onv_program_call *c)
 
 void onv_tape_group_norm(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t in[3];
-    onv_tape_inputs(t, c, in, 3);
+    uint32_t *in = t->in;
     int64_t groups = onv_call_int(t, c, "num_groups", onv_call_int(t, c, "group", 1));
     onv_tape_give(t, c, 0, onv_emit_group_norm(&t->emit, in[0], in[1], in[2], groups));
     give_statistics(t, c);
@@ -151,8 +145,7 @@ static bool is_set_by_hook(const onv_tape *t, const onv_program_call *c)
 
 void onv_tape_weight_norm(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t in[3];
-    onv_tape_inputs(t, c, in, 3);
+    uint32_t *in = t->in;
     uint32_t out = onv_emit_weight_norm(&t->emit, in[0], in[1]);
     bool is_archive = !onv_program_is_recorded(t->program);
     if (is_archive && out != ONV_NO_TENSOR && is_set_by_hook(t, c))
@@ -171,8 +164,7 @@ static bool drops(const onv_tape *t, const onv_program_call *c)
 
 void onv_tape_dropout(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t in[3];
-    onv_tape_inputs(t, c, in, 3);
+    uint32_t *in = t->in;
     if (in[0] == ONV_NO_TENSOR) return;
     uint32_t value = t->operands.at[0].value;
     if (!drops(t, c)) {
@@ -198,8 +190,7 @@ void onv_tape_dropout(onv_tape *t, const onv_program_call *c)
 /* Whole channels: a number for each, with which the input is multiplied. */
 void onv_tape_feature_dropout(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t in[3];
-    onv_tape_inputs(t, c, in, 3);
+    uint32_t *in = t->in;
     onv_eager_tensor x = onv_tensor_at(&t->emit, in[0]);
     if (in[0] == ONV_NO_TENSOR) return;
     if (!drops(t, c)) {
@@ -226,8 +217,7 @@ void onv_tape_feature_dropout(onv_tape *t, const onv_program_call *c)
 
 void onv_tape_softmax(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t in[3], result = onv_call_result(c, 0);
-    onv_tape_inputs(t, c, in, 3);
+    uint32_t result = onv_call_result(c, 0), *in = t->in;
     if (in[0] == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     uint8_t dtype = t->program->values.at[result].dtype;
     onv_tape_set(t, result, onv_emit_softmax(&t->emit, onv_aten_as(t->row), in[0], dtype));

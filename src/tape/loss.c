@@ -66,24 +66,22 @@ static void emit_of_probabilities(onv_tape *t, const onv_program_call *c, uint32
 void onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0);
-    onv_tape_operands(t, c, t->row);
-    uint32_t logits = onv_tape_operand_of(t, 0), targets = onv_tape_operand_of(t, 1);
+    uint32_t logits = t->in[0], targets = t->in[1];
     if (logits == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     uint32_t log_probs = onv_emit_log_probs(&t->emit, logits);
     if (onv_dtype_is_float((onv_dtype)onv_tensor_at(&t->emit, targets).dtype)) {
         emit_of_probabilities(t, c, log_probs, targets);
         return;
     }
-    emit_nll(t, log_probs, targets, onv_tape_operand_of(t, 2), result);
+    emit_nll(t, log_probs, targets, t->in[2], result);
     if (onv_call_real(c, "label_smoothing", 0) > 0) add_smooth_part(t, log_probs, result);
 }
 
 void onv_tape_nll_loss(onv_tape *t, const onv_program_call *c)
 {
-    onv_tape_operands(t, c, t->row);
-    uint32_t x = onv_amp_fp32(&t->emit, onv_tape_operand_of(t, 0));
+    uint32_t x = onv_amp_fp32(&t->emit, t->in[0]);
     if (x == ONV_NO_TENSOR || onv_call_result(c, 0) == ONV_NO_PROGRAM_VALUE) return;
-    emit_nll(t, x, onv_tape_operand_of(t, 1), onv_tape_operand_of(t, 2), onv_call_result(c, 0));
+    emit_nll(t, x, t->in[1], t->in[2], onv_call_result(c, 0));
 }
 
 /* What is computed of each element before it is reduced. Kernels of some put that into the storage of the result, which keeps

@@ -19,7 +19,7 @@ uint32_t onv_tape_new_image(onv_tape *t, uint32_t value, const onv_eager_tensor 
 static void emit_pool(onv_tape *t, const onv_program_call *c, uint64_t forward, uint64_t backward,
                       bool copies_first)
 {
-    uint32_t x = onv_tape_operand_of(t, 0), result = onv_call_result(c, 0);
+    uint32_t x = t->in[0], result = onv_call_result(c, 0);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     uint32_t out = onv_tape_new_image(t, result, &from), indices = onv_call_result(c, 1);
@@ -48,8 +48,7 @@ static void emit_pool(onv_tape *t, const onv_program_call *c, uint64_t forward, 
  * or not, with gaps, forward copies behind its results, and backward again (DilatedMaxPool2d.cu). */
 void onv_tape_max_pool(onv_tape *t, const onv_program_call *c)
 {
-    onv_tape_operands(t, c, t->row);
-    onv_eager_tensor x = onv_tensor_at(&t->emit, onv_tape_operand_of(t, 0));
+    onv_eager_tensor x = onv_tensor_at(&t->emit, t->in[0]);
     int64_t room[ONV_MAX_RANK];
     const int64_t *strides = onv_image_strides(&x, x.rank, x.dims, room);
     bool is_dense = strides != NULL ? memcmp(strides, x.strides, x.rank * sizeof *strides) == 0
@@ -61,11 +60,10 @@ void onv_tape_max_pool(onv_tape *t, const onv_program_call *c)
  * that it copies back. */
 void onv_tape_adaptive_max_pool(onv_tape *t, const onv_program_call *c)
 {
-    onv_tape_operands(t, c, t->row);
-    onv_eager_tensor x = onv_tensor_at(&t->emit, onv_tape_operand_of(t, 0));
+    onv_eager_tensor x = onv_tensor_at(&t->emit, t->in[0]);
     uint32_t result = onv_call_result(c, 0);
     onv_shape shape;
-    if (onv_tape_operand_of(t, 0) == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape)) return;
+    if (t->in[0] == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape)) return;
     if (onv_tensor_is_contiguous(&x)) {
         emit_pool(t, c, 0, 0, false);
         return;
@@ -82,8 +80,7 @@ void onv_tape_adaptive_avg_pool(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0);
     onv_shape shape;
-    onv_tape_operands(t, c, t->row);
-    uint32_t x = onv_tape_operand_of(t, 0);
+    uint32_t x = t->in[0];
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     if (x == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape)) return;
     uint32_t spatial = strstr(c->op_name, "pool1d") != NULL   ? 1
@@ -110,8 +107,7 @@ void onv_tape_adaptive_avg_pool(onv_tape *t, const onv_program_call *c)
 /* Both kernels make what they give like what they are given, and then change its size: im2col its gradient. */
 void onv_tape_windows(onv_tape *t, const onv_program_call *c)
 {
-    onv_tape_operands(t, c, t->row);
-    uint32_t x = onv_tape_operand_of(t, 0), result = onv_call_result(c, 0);
+    uint32_t x = t->in[0], result = onv_call_result(c, 0);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     bool gathers = onv_aten_id_of(t->row) == ONV_ATEN_im2col;

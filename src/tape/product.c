@@ -31,9 +31,8 @@ static uint32_t widened(onv_tape *t, uint32_t x, bool is_first)
 
 void onv_tape_matmul(onv_tape *t, const onv_program_call *c)
 {
-    onv_tape_operands(t, c, t->row);
-    uint32_t b = onv_amp_low(&t->emit, onv_tape_operand_of(t, 1));
-    uint32_t a = onv_amp_low(&t->emit, onv_tape_operand_of(t, 0));
+    uint32_t b = onv_amp_low(&t->emit, t->in[1]);
+    uint32_t a = onv_amp_low(&t->emit, t->in[0]);
     onv_eager_tensor x = onv_tensor_at(&t->emit, a), y = onv_tensor_at(&t->emit, b);
     uint32_t result = onv_call_result(c, 0);
     onv_shape shape;
@@ -58,10 +57,9 @@ void onv_tape_matmul(onv_tape *t, const onv_program_call *c)
 
 void onv_tape_mm(onv_tape *t, const onv_program_call *c)
 {
-    onv_tape_operands(t, c, t->row);
     onv_added none = {.bias = ONV_NO_TENSOR};
-    uint32_t b = onv_amp_low(&t->emit, onv_tape_operand_of(t, 1));
-    uint32_t a = onv_amp_low(&t->emit, onv_tape_operand_of(t, 0));
+    uint32_t b = onv_amp_low(&t->emit, t->in[1]);
+    uint32_t a = onv_amp_low(&t->emit, t->in[0]);
     uint32_t out = onv_emit_mm(&t->emit, t->row->name, a, b, none);
     onv_tape_give(t, c, 0, out);
 }
@@ -74,8 +72,7 @@ static bool scales(const onv_program_call *c, const char *name)
 
 void onv_tape_addmm(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t result = onv_call_result(c, 0), in[3];
-    onv_tape_inputs(t, c, in, 3);
+    uint32_t result = onv_call_result(c, 0), *in = t->in;
     onv_amp_low_all(&t->emit, in, 3);
     if (in[1] == ONV_NO_TENSOR || in[2] == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     onv_added sum = {
@@ -90,17 +87,15 @@ void onv_tape_addmm(onv_tape *t, const onv_program_call *c)
 void onv_tape_vectors(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0);
-    onv_tape_operands(t, c, t->row);
     bool adds = onv_aten_id_of(t->row) == ONV_ATEN_addmv;
-    uint32_t b = onv_amp_low(&t->emit, onv_tape_operand_of(t, adds ? 2 : 1));
-    uint32_t a = onv_amp_low(&t->emit, onv_tape_operand_of(t, adds ? 1 : 0));
+    uint32_t b = onv_amp_low(&t->emit, t->in[adds ? 2 : 1]);
+    uint32_t a = onv_amp_low(&t->emit, t->in[adds ? 1 : 0]);
     if (t->overwrites || a == ONV_NO_TENSOR || b == ONV_NO_TENSOR ||
         onv_tensor_at(&t->emit, a).rank < 2) {
         onv_tape_by_row(t, c);
         return;
     }
-    onv_added sum = {.bias =
-                         adds ? onv_amp_low(&t->emit, onv_tape_operand_of(t, 0)) : ONV_NO_TENSOR,
+    onv_added sum = {.bias = adds ? onv_amp_low(&t->emit, t->in[0]) : ONV_NO_TENSOR,
                      .scales_product = scales(c, "alpha"),
                      .scales_bias = scales(c, "beta")};
     uint32_t out = onv_tape_new(t, result, onv_tensor_at(&t->emit, a).dtype);
@@ -111,7 +106,6 @@ void onv_tape_einsum(onv_tape *t, const onv_program_call *c)
 {
     uint32_t in[ONV_MOST_TERMS], out = ONV_NO_TENSOR, n = 0;
     const char *equation = onv_call_text(c, "equation");
-    onv_tape_operands(t, c, t->row);
     for (size_t i = 0; i < t->operands.count && n < ONV_MOST_TERMS; i++)
         in[n++] = t->operands.at[i].tensor;
     if (equation != NULL && n == t->operands.count)
@@ -125,9 +119,8 @@ void onv_tape_einsum(onv_tape *t, const onv_program_call *c)
 
 void onv_tape_bilinear(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t in[4];
+    uint32_t *in = t->in;
     onv_shape shape;
-    onv_tape_inputs(t, c, in, 4);
     if (!onv_tape_shape(t, onv_call_result(c, 0), &shape)) return;
     onv_tape_give(t, c, 0, onv_emit_bilinear(&t->emit, in[0], in[2], in[1], in[3], &shape));
 }

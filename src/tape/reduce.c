@@ -8,8 +8,7 @@ void onv_tape_sum(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0);
     bool sums = t->row->cast == ONV_CAST_RESULT;
-    onv_tape_operands(t, c, t->row);
-    uint32_t x = onv_tape_operand_of(t, 0);
+    uint32_t x = t->in[0];
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     bool widens = sums && t->emit.amp != ONV_UNDEFINED;
@@ -27,8 +26,7 @@ void onv_tape_sum(onv_tape *t, const onv_program_call *c)
  * function, as the quotients have, which are parts of one expression. */
 void onv_tape_cosine(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t result = onv_call_result(c, 0), in[2], unit[2], bounded[2];
-    onv_tape_inputs(t, c, in, 2);
+    uint32_t result = onv_call_result(c, 0), unit[2], bounded[2], *in = t->in;
     for (uint32_t k = 0; k < 2; k++) in[k] = onv_amp_fp32(&t->emit, in[k]);
     if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     onv_shape all = onv_tape_broadcast(t, in[0], in[1]), norm = all;

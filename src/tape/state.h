@@ -46,6 +46,8 @@ typedef struct onv_function_use {
     uint32_t function, inside;
 } onv_function_use;
 
+enum { ONV_MOST_INPUTS = 4 };
+
 typedef struct onv_tape {
     onv_emitter emit; /* first: its callbacks find the rest by it */
     const onv_program *program;
@@ -64,6 +66,7 @@ typedef struct onv_tape {
     const onv_aten_op *row;
     bool overwrites; /* its first argument, whose name ends with "_" */
     ONV_VEC(onv_tape_operand) operands;
+    uint32_t in[ONV_MOST_INPUTS]; /* of a reader: the first of each letter, or ONV_NO_TENSOR */
     bool
         is_recovered; /* calls come one by one, of a graph, and know neither strides nor what autocast made */
     bool knows_grads;     /* a recording of training that tells which results have gradients */
@@ -126,10 +129,8 @@ void onv_tape_by_row(onv_tape *t, const onv_program_call *call);
 onv_eager_op *onv_tape_op_by_row(onv_tape *t, const onv_program_call *call);
 /* The tensor arguments of the call, by the row's names, into `operands`. */
 void onv_tape_operands(onv_tape *t, const onv_program_call *call, const onv_aten_op *op);
-/* The first of a letter, or ONV_NO_TENSOR. */
-uint32_t onv_tape_operand_of(const onv_tape *t, uint32_t letter);
-/* The first of each of `n` letters of the call's row, whatever overloads call them. */
-void onv_tape_inputs(onv_tape *t, const onv_program_call *call, uint32_t *in, uint32_t n);
+/* Those of the call's row, whatever overloads call them, and `in`. */
+void onv_tape_inputs(onv_tape *t, const onv_program_call *call);
 /* For the result: on the storage of `target`, where that is overwritten, or new. */
 uint32_t onv_tape_result(onv_tape *t, const onv_program_call *call, uint32_t target, uint8_t dtype);
 /* The result, or what `target` is now. */

@@ -159,9 +159,15 @@ void onv_tape_emit(onv_tape *t, const onv_program_call *call, const onv_aten_op 
 #define ATEN_RULE(name, function) [ONV_RULE_##name] = onv_tape_##function,
 #include "aten/rules.def"
     };
+    static const bool reads[ONV_N_RULES] = {
+#define ATEN_RULE(name, function)
+#define ATEN_READER(name, function) [ONV_RULE_##name] = true,
+#include "aten/rules.def"
+    };
     if (op->form == ONV_ATEN_NOTHING) return;
     t->row = op;
     t->overwrites = in_place;
+    if (reads[op->rule]) onv_tape_inputs(t, call);
     if (rules[op->rule] != NULL)
         rules[op->rule](t, call);
     else if (op->form == ONV_ATEN_VIEW && !in_place)

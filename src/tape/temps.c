@@ -244,8 +244,7 @@ void onv_tape_more_temps(onv_tape *t, const onv_program_call *c)
 void onv_tape_det(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0);
-    onv_tape_operands(t, c, t->row);
-    uint32_t x = onv_tape_operand_of(t, 0), out = onv_tape_new(t, result, ONV_UNDEFINED);
+    uint32_t x = t->in[0], out = onv_tape_new(t, result, ONV_UNDEFINED);
     if (x == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
     onv_eager_tensor a = onv_tensor_at(&t->emit, x);
     uint64_t rows =
