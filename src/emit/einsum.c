@@ -77,17 +77,11 @@ static uint32_t emit_sum(onv_emitter *e, uint32_t x, const bool *over)
 static uint32_t emit_mul(onv_emitter *e, uint32_t a, uint32_t b)
 {
     onv_eager_tensor x = onv_tensor_at(e, a), y = onv_tensor_at(e, b);
-    int64_t dims[ONV_MAX_RANK];
-    for (uint32_t i = 0; i < x.rank; i++) dims[i] = x.dims[i] != 1 ? x.dims[i] : y.dims[i];
-    uint32_t out = onv_tensor_new(e, x.dtype, x.rank, dims, NULL);
-    onv_emit_begin(e, "mul");
-    onv_emit_in(e, a, ONV_GRAD_NEW);
-    onv_emit_in(e, b, ONV_GRAD_NEW);
-    if (onv_tensor_needs_grad(e, b)) onv_emit_save(e, a);
-    if (onv_tensor_needs_grad(e, a)) onv_emit_save(e, b);
-    onv_emit_out(e, out);
-    onv_emit_end(e);
-    return out;
+    onv_shape shape = {.rank = x.rank};
+    for (uint32_t i = 0; i < x.rank; i++) shape.dims[i] = x.dims[i] != 1 ? x.dims[i] : y.dims[i];
+    unsigned saves = (onv_tensor_needs_grad(e, b) ? ONV_SAVE_A : 0) |
+                     (onv_tensor_needs_grad(e, a) ? ONV_SAVE_B : 0);
+    return onv_emit_step(e, ONV_ATEN_mul, a, b, saves, &shape);
 }
 
 typedef struct split {

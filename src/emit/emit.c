@@ -423,6 +423,27 @@ uint32_t onv_emit_of(onv_emitter *e, const char *name, uint32_t x, onv_grad grad
     return emit_one(e, name, x, grad, onv_tensor_new(e, dtype, rank, dims, strides));
 }
 
+uint32_t onv_emit_step(onv_emitter *e, onv_aten_id id, uint32_t a, uint32_t b, unsigned saves,
+                       const onv_shape *shape)
+{
+    bool is_whole = onv_tensor_has_dims(e, b, shape->rank, shape->dims);
+    onv_grad grad = id == ONV_ATEN_sub || id == ONV_ATEN_add ? ONV_GRAD_ALIAS
+                    : id == ONV_ATEN_sum                     ? ONV_GRAD_PART
+                                                             : ONV_GRAD_NEW;
+    onv_eager_tensor x = onv_tensor_at(e, a);
+    if (a == ONV_NO_TENSOR || e->status != ONV_OK) return ONV_NO_TENSOR;
+    onv_emit_begin_op(e, id);
+    onv_emit_in(e, a, grad);
+    onv_emit_in(e, b, id == ONV_ATEN_add && is_whole ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
+    uint32_t out = onv_tensor_new(e, x.dtype, shape->rank, shape->dims, NULL);
+    if ((saves & ONV_SAVE_A) != 0) onv_emit_save(e, a);
+    if ((saves & ONV_SAVE_B) != 0) onv_emit_save(e, b);
+    if ((saves & ONV_SAVE_OUT) != 0) onv_emit_save(e, out);
+    onv_emit_out(e, out);
+    onv_emit_end(e);
+    return out;
+}
+
 uint32_t onv_emit_view_as(onv_emitter *e, const char *name, uint32_t x, uint8_t dtype,
                           uint32_t rank, const int64_t *dims, const int64_t *strides, onv_grad grad)
 {

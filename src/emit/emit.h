@@ -174,6 +174,10 @@ void onv_emit_end(onv_emitter *e);
 /* An operation of one tensor, whose result is a new one in its dtype; without `strides` it is dense. */
 uint32_t onv_emit_of(onv_emitter *e, const char *name, uint32_t x, onv_grad grad, uint32_t rank,
                      const int64_t *dims, const int64_t *strides);
+/* One kernel of those that an operator runs, of one operand or two (ONV_NO_TENSOR: there is no second one). */
+enum { ONV_SAVE_A = 1, ONV_SAVE_B = 2, ONV_SAVE_OUT = 4 };
+uint32_t onv_emit_step(onv_emitter *e, onv_aten_id id, uint32_t a, uint32_t b, unsigned saves,
+                       const onv_shape *shape);
 /* Branches and bodies: from here on operations are of a region, which is given, until it ends. */
 uint32_t onv_emit_enter(onv_emitter *e, onv_region_kind kind, const char *label);
 void onv_emit_leave(onv_emitter *e, uint32_t region);

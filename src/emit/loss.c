@@ -420,13 +420,7 @@ static uint32_t emit_loss(onv_emitter *e, const target *t)
 static uint32_t emit_sum(onv_emitter *e, uint32_t sum, uint32_t loss)
 {
     if (sum == ONV_NO_TENSOR || loss == ONV_NO_TENSOR) return loss;
-    uint32_t out = new_scalar(e, onv_tensor_at(e, sum).dtype);
-    onv_emit_begin(e, "add");
-    onv_emit_in(e, sum, ONV_GRAD_ALIAS);
-    onv_emit_in(e, loss, ONV_GRAD_ALIAS);
-    onv_emit_out(e, out);
-    onv_emit_end(e);
-    return out;
+    return onv_emit_step(e, ONV_ATEN_add, sum, loss, 0, &(const onv_shape){0});
 }
 
 /* Without a loss backward starts at the outputs, at a scalar alone where there is one. */

@@ -103,20 +103,6 @@ static uint32_t emit_scaled(onv_tape *t, uint32_t x)
     return onv_emit_of(&t->emit, "mul", x, ONV_GRAD_NEW, s.rank, s.dims, strides);
 }
 
-static uint32_t emit_add_mask(onv_tape *t, uint32_t scores, uint32_t mask)
-{
-    onv_eager_tensor s = onv_tensor_at(&t->emit, scores);
-    onv_eager_tensor m = onv_tensor_at(&t->emit, mask);
-    if (mask == ONV_NO_TENSOR || scores == ONV_NO_TENSOR) return scores;
-    uint32_t out = onv_tensor_new(&t->emit, s.dtype, s.rank, s.dims, s.strides);
-    onv_emit_begin(&t->emit, "add");
-    onv_emit_in(&t->emit, scores, ONV_GRAD_ALIAS);
-    onv_emit_in(&t->emit, mask, m.elems == s.elems ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
-    onv_emit_out(&t->emit, out);
-    onv_emit_end(&t->emit);
-    return out;
-}
-
 static uint32_t causal_mask(onv_tape *t, uint32_t query, uint32_t key)
 {
     onv_eager_tensor q = onv_tensor_at(&t->emit, query), k = onv_tensor_at(&t->emit, key);
@@ -142,7 +128,10 @@ static uint32_t emit_math(onv_tape *t, const uint32_t given[4], bool is_causal, 
         in[3] = converted_mask(t, in[3], onv_tensor_at(&t->emit, in[0]).dtype);
     uint32_t query = emit_scaled(t, in[0]);
     uint32_t key = emit_scaled(t, onv_emit_swapped(&t->emit, in[1]));
-    uint32_t scores = emit_add_mask(t, onv_emit_matmul(&t->emit, query, key), in[3]);
+    uint32_t scores = onv_emit_matmul(&t->emit, query, key);
+    onv_shape shape = onv_tape_broadcast(t, scores, ONV_NO_TENSOR);
+    if (in[3] != ONV_NO_TENSOR)
+        scores = onv_emit_step(&t->emit, ONV_ATEN_add, scores, in[3], 0, &shape);
     uint32_t probabilities =
         onv_emit_softmax(&t->emit, ONV_ATEN_softmax, scores, onv_tensor_at(&t->emit, scores).dtype);
     if (t->emit.status == ONV_OK && scores != ONV_NO_TENSOR)

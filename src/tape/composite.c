@@ -4,26 +4,6 @@
 
 #include "tape/state.h"
 
-uint32_t onv_tape_step(onv_tape *t, onv_aten_id id, uint32_t a, uint32_t b, unsigned saves,
-                       const onv_shape *shape)
-{
-    onv_grad grad = id == ONV_ATEN_sub || id == ONV_ATEN_add ? ONV_GRAD_ALIAS
-                    : id == ONV_ATEN_sum                     ? ONV_GRAD_PART
-                                                             : ONV_GRAD_NEW;
-    onv_eager_tensor x = onv_tensor_at(&t->emit, a);
-    if (a == ONV_NO_TENSOR || t->emit.status != ONV_OK) return ONV_NO_TENSOR;
-    onv_emit_begin_op(&t->emit, id);
-    onv_emit_in(&t->emit, a, grad);
-    onv_emit_in(&t->emit, b, ONV_GRAD_NEW);
-    uint32_t out = onv_tensor_new(&t->emit, x.dtype, shape->rank, shape->dims, NULL);
-    if ((saves & ONV_SAVE_A) != 0) onv_emit_save(&t->emit, a);
-    if ((saves & ONV_SAVE_B) != 0) onv_emit_save(&t->emit, b);
-    if ((saves & ONV_SAVE_OUT) != 0) onv_emit_save(&t->emit, out);
-    onv_emit_out(&t->emit, out);
-    onv_emit_end(&t->emit);
-    return out;
-}
-
 onv_shape onv_tape_broadcast(const onv_tape *t, uint32_t a, uint32_t b)
 {
     onv_eager_tensor x = onv_tensor_at(&t->emit, a), y = onv_tensor_at(&t->emit, b);
@@ -42,9 +22,10 @@ static uint32_t reduced(onv_tape *t, const onv_program_call *c, uint32_t x)
     enum { NONE, MEAN, SUM };
     static const onv_shape number = {0};
     int64_t reduction = onv_call_int(t, c, "reduction", MEAN);
-    return reduction == NONE ? x
-                             : onv_tape_step(t, reduction == MEAN ? ONV_ATEN_mean : ONV_ATEN_sum, x,
-                                             ONV_NO_TENSOR, 0, &number);
+    return reduction == NONE
+               ? x
+               : onv_emit_step(&t->emit, reduction == MEAN ? ONV_ATEN_mean : ONV_ATEN_sum, x,
+                               ONV_NO_TENSOR, 0, &number);
 }
 
 /* norm(a - b + eps) over the last dim. */
@@ -52,11 +33,11 @@ static uint32_t distance(onv_tape *t, const onv_program_call *c, uint32_t a, uin
 {
     onv_shape shape = onv_tape_broadcast(t, a, b), rows = shape;
     double p = onv_call_real(c, "p", 2);
-    uint32_t x = onv_tape_step(t, ONV_ATEN_sub, a, b, 0, &shape);
-    x = onv_tape_step(t, ONV_ATEN_add, x, ONV_NO_TENSOR, 0, &shape);
+    uint32_t x = onv_emit_step(&t->emit, ONV_ATEN_sub, a, b, 0, &shape);
+    x = onv_emit_step(&t->emit, ONV_ATEN_add, x, ONV_NO_TENSOR, 0, &shape);
     if (rows.rank > 0) rows.rank--;
     if (onv_call_flag(c, "keepdim", false)) rows.dims[rows.rank++] = 1;
-    return onv_tape_step(t, onv_tape_norm(p), x, ONV_NO_TENSOR,
+    return onv_emit_step(&t->emit, onv_tape_norm(p), x, ONV_NO_TENSOR,
                          p == 1 ? ONV_SAVE_A : ONV_SAVE_A | ONV_SAVE_OUT, &rows);
 }
 
@@ -65,18 +46,19 @@ static uint32_t divergence(onv_tape *t, const onv_program_call *c, uint32_t inpu
     onv_shape shape = onv_tape_broadcast(t, input, target);
     onv_shape own = onv_tape_broadcast(t, target, target);
     if (onv_call_flag(c, "log_target", false)) {
-        uint32_t p = onv_tape_step(t, ONV_ATEN_exp, target, ONV_NO_TENSOR, ONV_SAVE_OUT, &own);
-        uint32_t differ = onv_tape_step(t, ONV_ATEN_sub, target, input, 0, &shape);
+        uint32_t p =
+            onv_emit_step(&t->emit, ONV_ATEN_exp, target, ONV_NO_TENSOR, ONV_SAVE_OUT, &own);
+        uint32_t differ = onv_emit_step(&t->emit, ONV_ATEN_sub, target, input, 0, &shape);
         bool trains = onv_tensor_needs_grad(&t->emit, target);
-        return onv_tape_step(t, ONV_ATEN_mul, p, differ,
+        return onv_emit_step(&t->emit, ONV_ATEN_mul, p, differ,
                              trains ? ONV_SAVE_A | ONV_SAVE_B : ONV_SAVE_A, &shape);
     }
     uint32_t own_part =
-        onv_tape_step(t, ONV_ATEN_xlogy, target, target, ONV_SAVE_A | ONV_SAVE_B, &own);
+        onv_emit_step(&t->emit, ONV_ATEN_xlogy, target, target, ONV_SAVE_A | ONV_SAVE_B, &own);
     bool trains = onv_tensor_needs_grad(&t->emit, target);
-    uint32_t cross = onv_tape_step(t, ONV_ATEN_mul, target, input,
+    uint32_t cross = onv_emit_step(&t->emit, ONV_ATEN_mul, target, input,
                                    trains ? ONV_SAVE_A | ONV_SAVE_B : ONV_SAVE_A, &shape);
-    return onv_tape_step(t, ONV_ATEN_sub, own_part, cross, 0, &shape);
+    return onv_emit_step(&t->emit, ONV_ATEN_sub, own_part, cross, 0, &shape);
 }
 
 static uint32_t triplet(onv_tape *t, const onv_program_call *c, uint32_t a, uint32_t p, uint32_t n)
@@ -85,11 +67,11 @@ static uint32_t triplet(onv_tape *t, const onv_program_call *c, uint32_t a, uint
     onv_shape rows = onv_tape_broadcast(t, near, far);
     if (onv_call_flag(c, "swap", false)) {
         uint32_t other = distance(t, c, p, n);
-        far = onv_tape_step(t, ONV_ATEN_minimum, far, other, ONV_SAVE_A | ONV_SAVE_B, &rows);
+        far = onv_emit_step(&t->emit, ONV_ATEN_minimum, far, other, ONV_SAVE_A | ONV_SAVE_B, &rows);
     }
-    uint32_t x = onv_tape_step(t, ONV_ATEN_add, near, ONV_NO_TENSOR, 0, &rows);
-    x = onv_tape_step(t, ONV_ATEN_sub, x, far, 0, &rows);
-    return onv_tape_step(t, ONV_ATEN_clamp_min, x, ONV_NO_TENSOR, ONV_SAVE_A, &rows);
+    uint32_t x = onv_emit_step(&t->emit, ONV_ATEN_add, near, ONV_NO_TENSOR, 0, &rows);
+    x = onv_emit_step(&t->emit, ONV_ATEN_sub, x, far, 0, &rows);
+    return onv_emit_step(&t->emit, ONV_ATEN_clamp_min, x, ONV_NO_TENSOR, ONV_SAVE_A, &rows);
 }
 
 void onv_tape_composite(onv_tape *t, const onv_program_call *c)
@@ -100,8 +82,9 @@ void onv_tape_composite(onv_tape *t, const onv_program_call *c)
     if (x[0] == ONV_NO_TENSOR || x[1] == ONV_NO_TENSOR) return;
     if (onv_aten_id_of(t->row) == ONV_ATEN_l1_loss) {
         onv_shape shape = onv_tape_broadcast(t, x[0], x[1]);
-        out = onv_tape_step(t, ONV_ATEN_sub, x[0], x[1], 0, &shape);
-        out = reduced(t, c, onv_tape_step(t, ONV_ATEN_abs, out, ONV_NO_TENSOR, ONV_SAVE_A, &shape));
+        out = onv_emit_step(&t->emit, ONV_ATEN_sub, x[0], x[1], 0, &shape);
+        out = reduced(
+            t, c, onv_emit_step(&t->emit, ONV_ATEN_abs, out, ONV_NO_TENSOR, ONV_SAVE_A, &shape));
     } else if (onv_aten_id_of(t->row) == ONV_ATEN_kl_div) {
         out = reduced(t, c, divergence(t, c, x[0], x[1]));
     } else if (onv_aten_id_of(t->row) == ONV_ATEN_triplet_margin_loss) {

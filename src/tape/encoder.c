@@ -148,12 +148,8 @@ static uint32_t merge_masks(onv_tape *t, const masks *m, const onv_shape *in, in
     own =
         onv_emit_view(&t->emit, "expand", own, 4, dims, of_each ? strides : of_all, ONV_GRAD_NONE);
     if (padding == ONV_NO_TENSOR) return own;
-    onv_emit_begin(&t->emit, "add");
-    onv_emit_in(&t->emit, own, ONV_GRAD_NONE);
-    onv_emit_in(&t->emit, padding, ONV_GRAD_NONE);
-    own = onv_emit_out(&t->emit, onv_tensor_new(&t->emit, mask.dtype, 4, dims, NULL));
-    onv_emit_end(&t->emit);
-    return own;
+    onv_shape shape = onv_tape_broadcast(t, own, own);
+    return onv_emit_step(&t->emit, ONV_ATEN_add, own, padding, 0, &shape);
 }
 
 /* --- What the calls say -------------------------------------------------------------------------- */

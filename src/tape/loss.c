@@ -36,11 +36,8 @@ static void add_smooth_part(onv_tape *t, uint32_t log_probs, uint32_t result)
     if (l.rank < n) part = onv_emit_of(&t->emit, "mean", part, ONV_GRAD_NEW, l.rank, l.dims, NULL);
     part = onv_emit_of(&t->emit, "mul", part, ONV_GRAD_NEW, l.rank, l.dims, NULL);
     loss = onv_emit_of(&t->emit, "mul", loss, ONV_GRAD_NEW, l.rank, l.dims, NULL);
-    onv_emit_begin(&t->emit, "add");
-    onv_emit_in(&t->emit, loss, ONV_GRAD_ALIAS);
-    onv_emit_in(&t->emit, part, ONV_GRAD_ALIAS);
-    loss = onv_emit_out(&t->emit, onv_tensor_new(&t->emit, l.dtype, l.rank, l.dims, NULL));
-    onv_emit_end(&t->emit);
+    onv_shape shape = onv_tape_broadcast(t, loss, part);
+    loss = onv_emit_step(&t->emit, ONV_ATEN_add, loss, part, 0, &shape);
     onv_tape_set(t, result, loss);
 }
 
@@ -51,15 +48,15 @@ static void emit_of_probabilities(onv_tape *t, const onv_program_call *c, uint32
     onv_shape all = onv_tape_broadcast(t, log_probs, targets), result;
     if (!onv_tape_shape(t, onv_call_result(c, 0), &result)) return;
     if (onv_call_real(c, "label_smoothing", 0) > 0) {
-        targets = onv_tape_step(t, ONV_ATEN_mul, targets, ONV_NO_TENSOR, 0, &all);
-        targets = onv_tape_step(t, ONV_ATEN_add, targets, ONV_NO_TENSOR, 0, &all);
+        targets = onv_emit_step(&t->emit, ONV_ATEN_mul, targets, ONV_NO_TENSOR, 0, &all);
+        targets = onv_emit_step(&t->emit, ONV_ATEN_add, targets, ONV_NO_TENSOR, 0, &all);
     }
     unsigned saves = ONV_SAVE_B | (onv_tensor_needs_grad(&t->emit, targets) ? ONV_SAVE_A : 0);
-    uint32_t loss = onv_tape_step(t, ONV_ATEN_mul, log_probs, targets, saves, &all);
-    loss = onv_tape_step(t, ONV_ATEN_sum, loss, ONV_NO_TENSOR, 0, &result);
-    loss = onv_tape_step(t, ONV_ATEN_neg, loss, ONV_NO_TENSOR, 0, &result);
+    uint32_t loss = onv_emit_step(&t->emit, ONV_ATEN_mul, log_probs, targets, saves, &all);
+    loss = onv_emit_step(&t->emit, ONV_ATEN_sum, loss, ONV_NO_TENSOR, 0, &result);
+    loss = onv_emit_step(&t->emit, ONV_ATEN_neg, loss, ONV_NO_TENSOR, 0, &result);
     if (onv_call_int(t, c, "reduction", 1) == 1)
-        loss = onv_tape_step(t, ONV_ATEN_div, loss, ONV_NO_TENSOR, 0, &result);
+        loss = onv_emit_step(&t->emit, ONV_ATEN_div, loss, ONV_NO_TENSOR, 0, &result);
     onv_tape_set(t, onv_call_result(c, 0), loss);
 }
 

@@ -144,7 +144,7 @@ static uint32_t plain_cell(onv_tape *t, const onv_program_call *c)
             onv_call_tensor(t, c, operands[i][2]));
     uint32_t sum = onv_emit_add_to(e, sums[0], sums[1], ONV_GRAD_ALIAS);
     if (!onv_tape_shape(t, onv_call_result(c, 0), &shape)) return ONV_NO_TENSOR;
-    return onv_tape_step(t, id, sum, ONV_NO_TENSOR, ONV_SAVE_OUT, &shape);
+    return onv_emit_step(&t->emit, id, sum, ONV_NO_TENSOR, ONV_SAVE_OUT, &shape);
 }
 
 /* An archive has the call with its weights, a recording the kernel, behind the products with them. */

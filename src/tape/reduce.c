@@ -35,14 +35,15 @@ void onv_tape_cosine(onv_tape *t, const onv_program_call *c)
     for (uint32_t k = 0; k < 2; k++) { /* each is expanded before, as expand_outplace() does */
         if (!onv_tensor_has_dims(&t->emit, in[k], all.rank, all.dims))
             in[k] = onv_emit_expand(&t->emit, in[k], all.rank, all.dims);
-        uint32_t length = onv_tape_step(t, ONV_ATEN_vector_norm_2, in[k], ONV_NO_TENSOR,
+        uint32_t length = onv_emit_step(&t->emit, ONV_ATEN_vector_norm_2, in[k], ONV_NO_TENSOR,
                                         ONV_SAVE_A | ONV_SAVE_OUT, &norm);
         bounded[k] = onv_emit_clone(&t->emit, length);
-        unit[k] = onv_tape_step(t, ONV_ATEN_div, in[k], bounded[k], ONV_SAVE_A | ONV_SAVE_B, &all);
+        unit[k] =
+            onv_emit_step(&t->emit, ONV_ATEN_div, in[k], bounded[k], ONV_SAVE_A | ONV_SAVE_B, &all);
     }
     unsigned saves = (onv_tensor_needs_grad(&t->emit, unit[1]) ? ONV_SAVE_A : 0) |
                      (onv_tensor_needs_grad(&t->emit, unit[0]) ? ONV_SAVE_B : 0);
-    uint32_t product = onv_tape_step(t, ONV_ATEN_mul, unit[0], unit[1], saves, &all);
+    uint32_t product = onv_emit_step(&t->emit, ONV_ATEN_mul, unit[0], unit[1], saves, &all);
     onv_emit_begin(&t->emit, "sum");
     onv_emit_in(&t->emit, product, ONV_GRAD_PART);
     uint8_t dtype = onv_tensor_at(&t->emit, in[0]).dtype;

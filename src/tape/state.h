@@ -148,12 +148,8 @@ void onv_tape_view(onv_tape *t, const onv_program_call *call);
 void onv_tape_same(onv_tape *t, const onv_program_call *call, uint32_t value);
 void onv_tape_give(onv_tape *t, const onv_program_call *call, uint32_t k, uint32_t tensor);
 
-/* --- composite.c: one kernel of those that an operator runs ---------------------------------------- */
+/* --- composite.c -------------------------------------------------------------------------------- */
 
-enum { ONV_SAVE_A = 1, ONV_SAVE_B = 2, ONV_SAVE_OUT = 4 };
-/* Of one operand or two; ONV_NO_TENSOR: there is no second one. */
-uint32_t onv_tape_step(onv_tape *t, onv_aten_id id, uint32_t a, uint32_t b, unsigned saves,
-                       const onv_shape *shape);
 /* The shape of both, with dims of size 1 repeated. */
 onv_shape onv_tape_broadcast(const onv_tape *t, uint32_t a, uint32_t b);
 
