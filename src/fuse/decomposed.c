@@ -20,8 +20,7 @@ enum {
     FORMULA,    /* of nodes that are not noted, or as one call */
 };
 
-/* Forms as in ir/form.h: letters are tensors, `w` one of integers, `c` one of the file, `#` a number of the file, `.` one that
- * the graph may compute. `x`, `y` (or `w`) and `v` are the operands of the operation, `s` a second result. */
+/* A row of forms.def. */
 typedef struct form {
     const char *name; /* PyTorch's */
     const char *text;
@@ -221,83 +220,10 @@ static bool fits_rms_norm(matching *m, onv_fusion *fusion)
 
 /* --- The table --------------------------------------------------------------------------------- */
 
-#define LOG1P "Log(Add(Neg(x)#))"
-#define ROW(name_, kind_, found_, text_, ...)                                                      \
-    {                                                                                              \
-        .name = (name_), .kind = ONV_FUSION_##kind_, .found = (found_), .text = (text_),           \
-        __VA_ARGS__                                                                                \
-    }
-/* (t + 1) * x * 0.5 in any order of the factors. */
-#define GELU(more_, text_) ROW("gelu", POINTWISE, FORMULA, text_, .more = (more_))
-#define HALF_PRODUCTS(more, t)                                                                     \
-    GELU(more, "*Mul(*Add(" t "#)*Mul(x#))"), GELU(more, "*Mul(*Mul(*Add(" t "#)x)#)"),            \
-        GELU(more, "*Mul(*Mul(*Add(" t "#)#)x)")
-/* Gates of a cell: parts of what is computed of the input, and of the state. */
-#define LSTM_GATE(k)          "/" k "Split(*Add(xy))"
-#define SIGMOID_OF(k)         "Sigmoid(" LSTM_GATE(k) ")"
-#define GRU_GATE(k, of_state) "Sigmoid(*Add(/" k "Split(x)" of_state "))"
-/* First what tells input and state apart. */
-#define GRU(own, reset, update)                                                                    \
-    "*Add(t=Tanh(*Add(/2Split(x)*Mul(" own GRU_GATE("0", reset) ")))*Mul(Sub(vt)" GRU_GATE(        \
-        "1", update) "))"
-
+#define FORM(name_, kind_, found_, text_, ...)                                                     \
+    {.name = #name_, .kind = ONV_FUSION_##kind_, .found = (found_), .text = (text_), __VA_ARGS__},
 static const form forms[] = {
-    ROW("threshold", POINTWISE, DECOMPOSED, "Where(LessOrEqual(x#)#x)"),
-    ROW("hardshrink", POINTWISE, DECOMPOSED, "Where(LessOrEqual(Abs(x)#)#x)"),
-    ROW("softshrink", POINTWISE, DECOMPOSED, "Where(Greater(Abs(x)#)Sub(xMul(Sign(x)#))Mul(x#))"),
-    ROW("nan_to_num", POINTWISE, DECOMPOSED,
-        "Where(And(Greater(x#)IsInf(x))#Where(And(Less(x#)IsInf(x))#Where(IsNaN(x)#x)))"),
-    ROW("nansum", POINTWISE, DECOMPOSED, "ReduceSum(Where(IsNaN(x)#x))"),
-    ROW("huber_loss", POINTWISE, DECOMPOSED, "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Sub(z#))"),
-    ROW("huber_loss", POINTWISE, DECOMPOSED,
-        "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Mul(Sub(z#)#))"),
-    ROW("smooth_l1_loss", POINTWISE, DECOMPOSED,
-        "Where(Less(z=Abs(Sub(xy))#)Mul(Pow(z#)#)Sub(z#))"),
-    ROW("smooth_l1_loss", POINTWISE, DECOMPOSED,
-        "Where(Less(z=Abs(Sub(xy))#)Div(Mul(Pow(z#)#)#)Sub(z#))"),
-    ROW("binary_cross_entropy", POINTWISE, DECOMPOSED,
-        "Sub(Mul(Sub(y#)Max(" LOG1P "#))Mul(yMax(Log(x)#)))"),
-    ROW("binary_cross_entropy_with_logits", POINTWISE, DECOMPOSED,
-        "Sub(Mul(Sub(#y)x)Log(Sigmoid(x)))"),
-    ROW("bce_with_logits_weighted", POINTWISE, DECOMPOSED,
-        "Sub(Mul(Sub(#y)x)Mul(Add(Mul(?y)#)Log(Sigmoid(x))))"),
-    ROW("multi_margin_loss", POINTWISE, DECOMPOSED,
-        "ReduceMean(Where(Not(Equal(?Unsqueeze(w?)))Clip(Add(Sub(#"
-        "GatherElements(xUnsqueeze(w?)))x)#)#)?)"),
-
-    ROW("rms_norm", RMS_NORM, KERNEL, "*Mul(xReciprocal(Sqrt(e=Add(m=ReduceMean(Pow(x?))?))))",
-        .fits = fits_rms_norm),
-    /* The newer exporter writes parts of cells, behind the products that give the gates. On CUDA they are one kernel. */
-    ROW("gru_cell", CELL, KERNEL, GRU("/2Split(y)", "/0Split(y)", "/1Split(y)"),
-        .call = "torch.nn.modules.rnn.GRUCell", .fits = fits_cell),
-    /* Of a state that is constant. */
-    ROW("gru_cell", CELL, KERNEL, GRU("c", "?", "?"), .call = "torch.nn.modules.rnn.GRUCell",
-        .fits = fits_cell),
-    ROW("lstm_cell", CELL, KERNEL,
-        "*Mul(" SIGMOID_OF("3") "Tanh(s=!*Add(*Mul(" SIGMOID_OF("1") "v)*Mul(" SIGMOID_OF(
-            "0") "Tanh(" LSTM_GATE("2") ")))))",
-        .call = "torch.nn.modules.rnn.LSTMCell", .fits = fits_cell),
-
-    HALF_PRODUCTS(2, "Erf(Div(x#))"),
-    HALF_PRODUCTS(2, "Erf(*Mul(x#))"),
-    /* approximate="tanh"; with Pow it is a formula in Python, which eager PyTorch runs as written. */
-    HALF_PRODUCTS(3, "Tanh(*Mul(*Add(*Mul(*Mul(Mul(xx)x)#)x)#))"),
-    ROW("silu", POINTWISE, FORMULA, "*Mul(Sigmoid(x)x)"),
-    ROW("mish", POINTWISE, FORMULA, "*Mul(Tanh(Softplus(x))x)"),
-    ROW("hardswish", POINTWISE, FORMULA, "*Mul(HardSigmoid(x)x)"),
-    ROW("glu", POINTWISE, FORMULA, "*Mul(/0Split(x)Sigmoid(/1Split(x)))"),
-    ROW("rsqrt", POINTWISE, FORMULA, "Reciprocal(Sqrt(x))"),
-    ROW("rsqrt", POINTWISE, FORMULA, "Div(#Sqrt(x))"),
-    /* Rows without a finite number give zeros. */
-    ROW("_safe_softmax", POINTWISE, FORMULA, "Where(IsNaN(z=Softmax(x))?z)"),
-    ROW("layer_norm", LAYER_NORM, FORMULA,
-        "Div(z=Sub(xReduceMean(x))Sqrt(Add(ReduceMean(Pow(z)))))", .fits = fits_layer_norm),
-    /* Times n / (n - 1). */
-    ROW("var", POINTWISE, FORMULA, "Div(Mul(ReduceMean(Mul(z=Sub(xReduceMean(x))z)).).)",
-        .fits = fits_variance),
-    /* The places of a grid times transposed matrices, summed: a function that makes the places anew when its gradient is wanted. */
-    ROW("affine_grid_generator", POINTWISE, KERNEL, "ReduceSum(Mul(cUnsqueeze(x)))",
-        .fits = fits_grid),
+#include "fuse/forms.def"
 };
 
 enum { N_FORMS = sizeof forms / sizeof forms[0] };
