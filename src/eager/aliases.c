@@ -2,55 +2,45 @@
 #include "base/rules.h"
 #include "eager/naming.h"
 
-static bool was_bound_before(const onv_naming *n, const onv_statement *s, onv_words name)
+/* The first statement of a call that binds the name, of those behind the given one or, back, before it: NULL where there is none. */
+static const onv_statement *find_binding(const onv_naming *n, uint32_t index, bool back,
+                                         onv_words name)
 {
-    for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && s->before != ONV_NO_STATEMENT; k++) {
-        s = &n->at.at[s->before];
-        if (onv_statement_binds(s, name)) return true;
+    for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && index != ONV_NO_STATEMENT; k++) {
+        const onv_statement *s = &n->at.at[index];
+        if (onv_statement_binds(s, name)) return s;
+        index = back ? s->before : s->next;
     }
-    return false;
+    return NULL;
 }
 
 bool onv_naming_shares_name(const onv_naming *n, const onv_statement *s)
 {
     onv_words list = s->targets, name;
-    uint32_t next = s->next;
-    if (!onv_words_next(&list, &name)) return false;
-    if (was_bound_before(n, s, name)) return true;
-    for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && next != ONV_NO_STATEMENT; k++) {
-        if (onv_statement_binds(&n->at.at[next], name)) return true;
-        next = n->at.at[next].next;
-    }
-    return false;
-}
-
-static bool is_bound_in_call(const onv_naming *n, const onv_statement *s, onv_words name)
-{
-    uint32_t index = n->current[s->call];
-    for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && index != ONV_NO_STATEMENT; k++) {
-        if (onv_statement_binds(&n->at.at[index], name)) return true;
-        index = n->at.at[index].before;
-    }
-    return false;
+    return onv_words_next(&list, &name) && (find_binding(n, s->before, true, name) != NULL ||
+                                            find_binding(n, s->next, false, name) != NULL);
 }
 
 /* Names of modules, and of Python. */
 static bool is_no_tensor(onv_words name)
 {
-    static const char *const others[] = {"self", "torch", "F",   "nn",  "functional",
-                                         "if",   "else",  "not", "is",  "None",
-                                         "and",  "or",    "in",  "for", "return"};
+    static const char others[] =
+        "self,torch,F,nn,functional,if,else,not,is,None,and,or,in,for,return";
     bool is_number = name.length == 0 || (name.at[0] >= '0' && name.at[0] <= '9');
-    for (size_t i = 0; i < sizeof others / sizeof others[0] && !is_number; i++)
-        if (onv_words_same(name, (onv_words){others[i], strlen(others[i])})) return true;
-    return is_number;
+    return is_number || onv_words_list((onv_words){others, sizeof others - 1}, name);
 }
 
-bool onv_naming_is_read_later(const onv_naming *n, const onv_statement *s, onv_words name)
+bool onv_naming_is_read_later(const onv_naming *n, const onv_statement *s, onv_words name,
+                              bool by_member)
 {
     uint32_t next = s->next;
     for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && next != ONV_NO_STATEMENT; k++) {
-        if (onv_words_list(n->at.at[next].reads, name)) return true;
+        onv_words list = n->at.at[next].reads, read;
+        while (onv_words_next(&list, &read)) {
+            bool is_indexed = read.length > 0 && read.at[read.length - 1] == ONV_STATEMENT_INDEXED;
+            if (by_member) read.length -= is_indexed;
+            if ((is_indexed || !by_member) && onv_words_same(read, name)) return true;
+        }
         next = n->at.at[next].next;
     }
     return false;
@@ -69,8 +59,9 @@ uint32_t onv_naming_alias_until(const onv_naming *n, const onv_statement *s, uin
     onv_words list = reader->reads, name;
     bool has_alias = false;
     while (onv_words_next(&list, &name)) {
-        if (is_no_tensor(name) || is_bound_in_call(n, s, name)) continue;
-        if (onv_naming_is_read_later(n, reader, name)) return until;
+        if (is_no_tensor(name) || find_binding(n, n->current[s->call], true, name) != NULL)
+            continue;
+        if (onv_naming_is_read_later(n, reader, name, false)) return until;
         has_alias = true;
     }
     return has_alias ? n->calls->at.at[s->call].last_op : until;
@@ -85,12 +76,8 @@ static onv_words last_target(const onv_statement *s)
 
 uint32_t onv_naming_name_until(const onv_naming *n, const onv_statement *s, onv_words name)
 {
-    uint32_t next = s->next;
-    for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && next != ONV_NO_STATEMENT; k++) {
-        if (onv_statement_binds(&n->at.at[next], name)) return n->at.at[next].last_op;
-        next = n->at.at[next].next;
-    }
-    return n->calls->at.at[s->call].last_op;
+    const onv_statement *binds = find_binding(n, s->next, false, name);
+    return binds != NULL ? binds->last_op : n->calls->at.at[s->call].last_op;
 }
 
 uint32_t onv_naming_names_until(const onv_naming *n, const onv_statement *s)
@@ -108,12 +95,8 @@ uint32_t onv_naming_names_until(const onv_naming *n, const onv_statement *s)
 bool onv_naming_gets_several(const onv_naming *n, const onv_statement *s)
 {
     onv_words name = last_target(s);
-    char indexed[64];
-    if (name.length == 0 || name.length + 1 >= sizeof indexed) return false;
-    if (name.length < s->targets.length) return true;
-    memcpy(indexed, name.at, name.length);
-    indexed[name.length] = ONV_STATEMENT_INDEXED;
-    return onv_naming_is_read_later(n, s, (onv_words){indexed, name.length + 1});
+    return name.length > 0 &&
+           (name.length < s->targets.length || onv_naming_is_read_later(n, s, name, true));
 }
 
 void onv_naming_hold_weights(onv_naming *n, const onv_statement *s, bool is_hidden, uint32_t tensor)

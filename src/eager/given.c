@@ -94,16 +94,11 @@ static bool is_read_as_tensor(const onv_naming *n, const onv_statement *s, onv_w
 
 bool onv_naming_gives_tensors(const onv_naming *n, const onv_statement *s)
 {
-    char indexed[64];
     onv_words list = s->targets, name = {0};
     uint32_t count = 0;
     if (n->model->program == NULL) return false;
-    for (; onv_words_next(&list, &name); count++) {
-        if (name.length == 0 || name.length + 1 >= sizeof indexed) return false;
-        memcpy(indexed, name.at, name.length);
-        indexed[name.length] = ONV_STATEMENT_INDEXED;
-        if (onv_naming_is_read_later(n, s, (onv_words){indexed, name.length + 1})) return false;
-    }
+    for (; onv_words_next(&list, &name); count++)
+        if (name.length == 0 || onv_naming_is_read_later(n, s, name, true)) return false;
     if (count == 1) return s->n_leaving == 1 && is_read_as_tensor(n, s, name);
     return count > 1 && s->n_leaving >= count;
 }

@@ -7,27 +7,24 @@
 
 /* --- What is told ------------------------------------------------------------------------------ */
 
-typedef struct told_frame {
-    onv_words line, targets, reads;
-    char kind, mark; /* ONV_STATEMENT_... */
-    bool is_whole;
-} told_frame;
-
-/* "213c:a,b;", "213l:a<b,c,;", "213l:a<b,(;" */
-static bool next_frame(const char **at, told_frame *f)
+/* "213c:a,b;", "213l:a<b,c,;", "213l:a<b,(;": the line of a statement, of which nothing ran yet. */
+static bool next_frame(const char **at, onv_statement *s)
 {
     size_t digits = strspn(*at, "0123456789");
     const char *targets = *at + digits + 2;
     if (digits == 0 || (*at)[digits] == '\0' || (*at)[digits + 1] == '\0') return false;
     size_t length = strcspn(targets, ";"),
            bound = strcspn(targets, (char[]){ONV_STATEMENT_READS, ';', 0});
-    *f = (told_frame){.line = {*at, digits},
-                      .targets = {targets, bound},
-                      .kind = (*at)[digits],
-                      .mark = (*at)[digits + 1]};
+    *s = (onv_statement){.line = {*at, digits},
+                         .targets = {targets, bound},
+                         .kind = (*at)[digits],
+                         .mark = (*at)[digits + 1],
+                         .next = ONV_NO_STATEMENT,
+                         .inner = ONV_NO_CALL,
+                         .first = ONV_NO_CALL};
     if (bound < length) {
-        f->is_whole = targets[length - 1] != ONV_STATEMENT_GOES_ON;
-        f->reads = (onv_words){targets + bound + 1, length - bound - 1 - !f->is_whole};
+        s->is_whole = targets[length - 1] != ONV_STATEMENT_GOES_ON;
+        s->reads = (onv_words){targets + bound + 1, length - bound - 1 - !s->is_whole};
     }
     *at = targets + length + (targets[length] == ';');
     return true;
@@ -37,7 +34,7 @@ uint32_t onv_statements_lines(const onv_node *node, onv_statement_line *lines, u
 {
     uint32_t count = 0;
     const char *at = onv_noted(node)->statements;
-    for (told_frame f; count < most && next_frame(&at, &f); count++)
+    for (onv_statement f; count < most && next_frame(&at, &f); count++)
         lines[count] = (onv_statement_line){f.line.at, (uint32_t)f.line.length, f.kind};
     return count;
 }
@@ -75,7 +72,7 @@ static size_t list_length(const onv_call *call)
 /* Members of two lists that one line calls in turn, `norm(layer(x))`, belong to one run of it; when the list of
  * its first call has its turn again, it runs again. */
 static bool goes_on_in_list(const onv_naming *n, const onv_statement *s, uint32_t inner,
-                            const told_frame *f)
+                            const onv_statement *f)
 {
     if (f->kind != ONV_STATEMENT_LOOPS || s->kind != ONV_STATEMENT_LOOPS) return false;
     const onv_call *a = &n->calls->at.at[s->first], *b = &n->calls->at.at[inner];
@@ -85,7 +82,7 @@ static bool goes_on_in_list(const onv_naming *n, const onv_statement *s, uint32_
 }
 
 /* A line of one call, or a loop over members, runs once for each call; another line may make several. */
-static bool runs_on(const onv_naming *n, uint32_t call, uint32_t inner, const told_frame *f)
+static bool runs_on(const onv_naming *n, uint32_t call, uint32_t inner, const onv_statement *f)
 {
     if (n->current[call] == ONV_NO_STATEMENT) return false;
     const onv_statement *s = &n->at.at[n->current[call]];
@@ -117,7 +114,7 @@ static bool find_statements(onv_naming *n)
     for (uint32_t i = 0; i < n->eager->ops.count; i++) {
         const char *at = statements_of(n, i);
         uint32_t count = calls_around(n, i, around), parent = ONV_NO_STATEMENT;
-        told_frame f;
+        onv_statement f;
         for (uint32_t level = 0; level < count && next_frame(&at, &f); level++) {
             uint32_t last = n->current[around[level]];
             /* A convolution whose norm is folded has the statement of the norm. Where that has one call alone, its own is one
@@ -126,19 +123,10 @@ static bool find_statements(onv_naming *n)
                 f.line.length = 0;
             uint32_t inner = level + 1 < count ? around[level + 1] : ONV_NO_CALL;
             if (!runs_on(n, around[level], inner, &f)) {
-                onv_statement s = {.call = around[level],
-                                   .parent = parent,
-                                   .before = last,
-                                   .next = ONV_NO_STATEMENT,
-                                   .inner = ONV_NO_CALL,
-                                   .first = ONV_NO_CALL,
-                                   .kind = f.kind,
-                                   .mark = f.mark,
-                                   .is_whole = f.is_whole,
-                                   .line = f.line,
-                                   .targets = f.targets,
-                                   .reads = f.reads};
-                if (!onv_vec_push(&n->at, s)) return false;
+                f.call = around[level];
+                f.parent = parent;
+                f.before = last;
+                if (!onv_vec_push(&n->at, f)) return false;
                 if (last != ONV_NO_STATEMENT) n->at.at[last].next = (uint32_t)n->at.count - 1;
                 last = n->current[around[level]] = (uint32_t)n->at.count - 1;
             }
@@ -192,7 +180,7 @@ static uint32_t bound_until(onv_naming *n, onv_statement *s, uint32_t tensor)
 char onv_naming_kind(const onv_naming *n, uint32_t op, uint32_t level)
 {
     const char *at = statements_of(n, op);
-    told_frame f;
+    onv_statement f;
     for (uint32_t i = 0; i <= level; i++)
         if (!next_frame(&at, &f)) return ONV_STATEMENT_SHOWS;
     return f.kind;
@@ -344,9 +332,7 @@ static void find_uses(onv_naming *n)
     for (uint32_t i = 0; i < n->eager->ops.count; i++) {
         const onv_eager_op *op = &n->eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_in; k++) n->last_use[op->in[k].tensor] = i;
-        for (uint32_t k = 0; k < op->n_out; k++) {
-            n->last_use[op->out[k]] = i;
-        }
+        for (uint32_t k = 0; k < op->n_out; k++) n->last_use[op->out[k]] = i;
     }
 }
 

@@ -136,7 +136,9 @@ bool onv_naming_gives_tensors(const onv_naming *n, const onv_statement *s);
 bool onv_naming_gives_another(const onv_naming *n, const onv_statement *s, uint32_t tensor);
 /* The last operation before a later statement binds the name, or the call returns. */
 uint32_t onv_naming_name_until(const onv_naming *n, const onv_statement *s, onv_words name);
-bool onv_naming_is_read_later(const onv_naming *n, const onv_statement *s, onv_words name);
+/* Does a later line read the name? By member: one of the list that it is. */
+bool onv_naming_is_read_later(const onv_naming *n, const onv_statement *s, onv_words name,
+                              bool by_member);
 /* How the statement of that level called the operation. */
 char onv_naming_kind(const onv_naming *n, uint32_t op, uint32_t level);
 
