@@ -12,54 +12,51 @@
 
 typedef struct chain {
     const char *path;
-    uint32_t ends[ONV_MAX_CALLS]; /* of the calls, outer first */
-    bool sequential[ONV_MAX_CALLS];
-    const char *classes[ONV_MAX_CALLS]; /* NULL: not told */
-    size_t class_lengths[ONV_MAX_CALLS];
+    uint32_t ends[ONV_MAX_CALLS];     /* of the calls, outer first */
+    onv_words classes[ONV_MAX_CALLS]; /* where `has_classes`; "": not told */
     uint32_t n;
     bool has_classes;
     onv_statement_line lines[ONV_MAX_CALLS];
     uint32_t n_lines; /* of the first calls; 0: none is told */
 } chain;
 
-/* The next element of a list that Python wrote; NULL: there is none. */
-static const char *next_element(const char **at, size_t *length)
+/* A class whose name begins so, and the rest of it. */
+static bool begins(onv_words class, const char *text, onv_words *rest)
 {
-    const char *begin = *at + strcspn(*at, "'\"");
-    const char *end = *begin != '\0' ? strchr(begin + 1, *begin) : NULL;
-    if (end == NULL) return NULL;
-    *at = end + 1;
-    *length = (size_t)(end - begin - 1);
-    return begin + 1;
+    size_t n = strlen(text);
+    if (class.length < n || memcmp(class.at, text, n) != 0) return false;
+    *rest = (onv_words){class.at + n, class.length - n};
+    return true;
 }
 
 /* A class of torch.nn, but for those that take or give several tensors. */
-static bool is_layer(const char *class, size_t length)
+static bool is_layer(onv_words class)
 {
-    static const char all[] = "torch.nn.modules.";
     static const char *const others[] = {"container.", "rnn.", "transformer.", "adaptive.",
                                          "activation.MultiheadAttention"};
-    if (class == NULL || length < sizeof all || memcmp(class, all, sizeof all - 1) != 0)
-        return false;
+    onv_words own, rest;
+    if (!begins(class, "torch.nn.modules.", &own)) return false;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (strncmp(class + sizeof all - 1, others[i], strlen(others[i])) == 0) return false;
+        if (begins(own, others[i], &rest)) return false;
     return true;
+}
+
+static bool is_sequential(onv_words class)
+{
+    onv_words rest;
+    return begins(class, "torch.nn.modules.container.Sequential", &rest) && rest.length == 0;
 }
 
 static void find_noted(const onv_node *node, chain *c)
 {
-    static const char sequential[] = "torch.nn.modules.container.Sequential";
-    const char *at = onv_noted(node)->calls, *classes = onv_noted(node)->call_classes, *class;
-    size_t length, class_length;
-    c->path = onv_noted(node)->calls;
+    const char *at = onv_noted(node)->calls, *classes = onv_noted(node)->call_classes;
+    onv_words call;
+    c->path = at;
     c->has_classes = classes != NULL && classes[0] != '\0';
-    while (c->n < ONV_MAX_CALLS && next_element(&at, &length) != NULL) {
-        class = c->has_classes ? next_element(&classes, &class_length) : NULL;
-        c->sequential[c->n] = class != NULL && class_length == sizeof sequential - 1 &&
-                              memcmp(class, sequential, class_length) == 0;
-        c->classes[c->n] = class;
-        c->class_lengths[c->n] = class != NULL ? class_length : 0;
-        c->ends[c->n++] = (uint32_t)(at - c->path);
+    for (; c->n < ONV_MAX_CALLS && onv_words_next_quoted(&at, &call); c->n++) {
+        onv_words *class = &c->classes[c->n];
+        if (!c->has_classes || !onv_words_next_quoted(&classes, class)) *class = (onv_words){"", 0};
+        c->ends[c->n] = (uint32_t)(at - c->path);
     }
 }
 
@@ -114,9 +111,8 @@ static bool is_inside(const onv_call *call, const chain *c, uint32_t depth)
 
 static bool is_first_line(const onv_call *call, const chain *c, uint32_t depth)
 {
-    const onv_statement_line *line = &c->lines[depth];
-    return call->first_line != NULL && depth < c->n_lines && line->length == call->line_length &&
-           memcmp(call->first_line, line->number, line->length) == 0;
+    return call->first_line.at != NULL && depth < c->n_lines &&
+           onv_words_same(call->first_line, c->lines[depth].number);
 }
 
 /* How many of the `same` calls are still the same: one that comes to its first line again, and makes the same
@@ -139,10 +135,9 @@ static void note_lines(onv_calls *calls, const chain *c, const uint32_t *open)
 {
     for (uint32_t i = 0; i < c->n && i < c->n_lines; i++) {
         onv_call *call = &calls->at.at[open[i]];
-        call->has_passed |= call->first_line != NULL && !is_first_line(call, c, i);
-        if (call->first_line != NULL) continue;
+        call->has_passed |= call->first_line.at != NULL && !is_first_line(call, c, i);
+        if (call->first_line.at != NULL) continue;
         call->first_line = c->lines[i].number;
-        call->line_length = c->lines[i].length;
         call->inner_length = i + 1 < c->n ? c->ends[i + 1] : 0;
     }
 }
@@ -159,9 +154,8 @@ static bool enter(onv_calls *calls, const chain *c, uint32_t *open, uint32_t *n_
                          .last_op = op,
                          .parent = *n_open > 0 ? open[*n_open - 1] : ONV_NO_CALL,
                          .is_known = c->has_classes,
-                         .is_chain = !c->has_classes || c->sequential[*n_open],
-                         .is_layer = c->has_classes &&
-                                     is_layer(c->classes[*n_open], c->class_lengths[*n_open]),
+                         .is_chain = !c->has_classes || is_sequential(c->classes[*n_open]),
+                         .is_layer = c->has_classes && is_layer(c->classes[*n_open]),
                          .path = c->path,
                          .length = c->ends[*n_open]};
         if (!onv_vec_push(&calls->at, call)) return false;

@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "eager/eager.h"
+#include "ir/notes.h"
 
 typedef struct onv_call {
     uint32_t first_op, last_op;
@@ -23,8 +24,7 @@ typedef struct onv_call {
     bool is_layer;    /* a module of PyTorch that makes one result of tensors */
     const char *path; /* of the node, of which `length` characters name the call */
     uint32_t length;
-    const char *first_line; /* of its statements, of `line_length` digits; NULL: none is told */
-    uint32_t line_length;
+    onv_words first_line;  /* of its statements, its digits; NULL: none is told */
     uint32_t inner_length; /* of `path`, up to the call that this line makes; 0: none */
     bool has_passed;       /* another line has run since */
 } onv_call;

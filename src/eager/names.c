@@ -35,7 +35,7 @@ uint32_t onv_statements_lines(const onv_node *node, onv_statement_line *lines, u
     uint32_t count = 0;
     const char *at = onv_noted(node)->statements;
     for (onv_statement f; count < most && next_frame(&at, &f); count++)
-        lines[count] = (onv_statement_line){f.line.at, (uint32_t)f.line.length, f.kind};
+        lines[count] = (onv_statement_line){f.line, f.kind};
     return count;
 }
 

@@ -11,8 +11,7 @@
 #include "eager/calls.h"
 
 typedef struct onv_statement_line {
-    const char *number; /* of `length` digits */
-    uint32_t length;
+    onv_words number;
     char kind; /* load/statements.h */
 } onv_statement_line;
 

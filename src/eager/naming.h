@@ -2,8 +2,6 @@
 #ifndef ONV_EAGER_NAMING_H
 #define ONV_EAGER_NAMING_H
 
-#include <string.h>
-
 #include "eager/names.h"
 #include "load/statements.h"
 
@@ -11,11 +9,6 @@
 
 /* Later statements that are looked at for one that binds a name again; behind them the call decides. */
 enum { ONV_MAX_LOOKED_AT = 1024 };
-
-typedef struct onv_words {
-    const char *at;
-    size_t length;
-} onv_words;
 
 /* One execution of it. */
 typedef struct onv_statement {
@@ -59,11 +52,6 @@ static inline void onv_naming_hold(onv_naming *n, uint32_t tensor, uint32_t op)
 }
 
 /* --- Lists of names, "a,b" --- */
-
-static inline bool onv_words_same(onv_words a, onv_words b)
-{
-    return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
-}
 
 static inline bool onv_words_next(onv_words *list, onv_words *name)
 {

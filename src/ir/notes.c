@@ -1,7 +1,5 @@
 #include "ir/notes.h"
 
-#include <string.h>
-
 /* One text, as readers compare places. */
 static const char nothing[] = "";
 
@@ -13,6 +11,16 @@ const onv_notes onv_no_notes = {.scope = nothing,
                                 .call_classes = nothing,
                                 .statements = nothing,
                                 .function = nothing};
+
+bool onv_words_next_quoted(const char **list, onv_words *element)
+{
+    const char *begin = *list + strcspn(*list, "'\"");
+    const char *end = *begin != '\0' ? strchr(begin + 1, *begin) : NULL;
+    if (end == NULL) return false;
+    *element = (onv_words){begin + 1, (size_t)(end - begin - 1)};
+    *list = end + 1;
+    return true;
+}
 
 bool onv_node_is_noted(const onv_node *node)
 {

@@ -2,6 +2,8 @@
 #ifndef ONV_IR_NOTES_H
 #define ONV_IR_NOTES_H
 
+#include <string.h>
+
 #include "ir/model.h"
 
 /* What a statement of Python tells of its operation: `x += y` and `x.relu_()` overwrite x, `relu(x)` makes a new
@@ -55,6 +57,20 @@ typedef struct onv_notes {
     /* The exporter's own rules. */
     bool has_pad; /* a Pad that it joined to the convolution */
 } onv_notes;
+
+/* A piece of a note. */
+typedef struct onv_words {
+    const char *at;
+    size_t length;
+} onv_words;
+
+static inline bool onv_words_same(onv_words a, onv_words b)
+{
+    return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
+}
+
+/* The next element of a list of texts that Python wrote, as `calls`; false where there is none. */
+bool onv_words_next_quoted(const char **list, onv_words *element);
 
 /* Of a node without any. */
 extern const onv_notes onv_no_notes;

@@ -46,28 +46,18 @@ static void add_call(note *of, const char *call)
     of->results += !is_view && !is_made && strncmp(call, "scalar_tensor", 13) != 0;
 }
 
-/* "['rope.freqs', 'select']": the next name; NULL: there is none. */
-static const char *next_name(const char **at, size_t *length)
-{
-    const char *name = *at != NULL ? strchr(*at, '\'') : NULL;
-    if (name == NULL) return NULL;
-    *length = strcspn(++name, "'");
-    *at = name[*length] != '\0' ? name + *length + 1 : NULL;
-    return name;
-}
-
 static note read_note(const onv_lowering *l, const onv_value *value)
 {
     enum { PER_WORK = 16 };
     note of = {0};
-    const char *at = value->tensor != NULL ? value->tensor->folded_from : NULL, *name;
+    const char *at = value->tensor != NULL ? value->tensor->folded_from : NULL;
     if (!onv_has_made_up_name(value->name)) add_call(&of, value->name);
     if (at == NULL || !onv_work(1 + strlen(at) / PER_WORK)) return of;
-    for (size_t length; (name = next_name(&at, &length)) != NULL;) {
+    for (onv_words name; onv_words_next_quoted(&at, &name);) { /* "['rope.freqs', 'select']" */
         char copy[MOST_NAME];
-        if (length >= sizeof copy) continue;
-        memcpy(copy, name, length);
-        copy[length] = '\0';
+        if (name.length >= sizeof copy) continue;
+        memcpy(copy, name.at, name.length);
+        copy[name.length] = '\0';
         if (onv_listed_find(l, copy) != SIZE_MAX)
             of.parameters++;
         else if (strchr(copy, '.') != NULL || onv_is_listed_buffer(l, copy, NULL))
