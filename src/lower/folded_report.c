@@ -5,7 +5,6 @@
 #include "base/fail.h"
 #include "base/quota.h"
 #include "lower/lowering.h"
-#include "lower/weight_place.h"
 
 void onv_folded_report(onv_lowering *l)
 {

@@ -10,7 +10,6 @@
 #include "load/load.h"
 #include "lower/lower.h"
 #include "lower/lowering.h"
-#include "lower/weight_place.h"
 #include "ops/op.h"
 #include "tape/tape.h"
 

@@ -1,7 +1,7 @@
 /* The inside of lowering: what its files share. Each part has a header of its own, with its share of the state:
  *
  *     rules.h        a rule for each operator and fusion
- *     weight.h       what reads of initializers stand for       attention.h attention, in parts or as one kernel
+ *     weight.h       what reads of initializers stand for
  *     signature.h    the parameters that the export lists
  */
 #ifndef ONV_LOWER_LOWERING_H
@@ -12,7 +12,6 @@
 #include "emit/emit.h"
 #include "fuse/fuse.h"
 #include "ir/origin.h"
-#include "lower/attention.h"
 #include "lower/recover.h"
 #include "lower/rules.h"
 #include "lower/signature.h"

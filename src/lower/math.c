@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "lower/lowering.h"
-#include "lower/weight_place.h"
 
 /* --- What may be overwritten -------------------------------------------------------------------- */
 

@@ -5,7 +5,6 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "lower/lowering.h"
-#include "lower/weight_place.h"
 
 static const onv_node *node_of(const onv_emitter *e, const onv_eager_op *op)
 {

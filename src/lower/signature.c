@@ -16,7 +16,6 @@
 #include "base/heap.h"
 #include "base/rules.h"
 #include "lower/lowering.h"
-#include "lower/weight_place.h"
 
 static int by_text(const void *left, const void *right)
 {

@@ -6,7 +6,6 @@
 #include "base/fail.h"
 #include "base/quota.h"
 #include "lower/lowering.h"
-#include "lower/weight_place.h"
 
 /* The length of the name of the module that a parameter belongs to; one of the network itself stands for itself. */
 static size_t module_length(const char *parameter)

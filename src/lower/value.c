@@ -9,7 +9,6 @@
 #include "base/fail.h"
 #include "load/load.h"
 #include "lower/lowering.h"
-#include "lower/weight_place.h"
 #include "ops/op.h"
 
 /* --- Values ------------------------------------------------------------------------------------ */

@@ -7,9 +7,14 @@
 #include "emit/emit.h"
 #include "emit/patterns.h"
 #include "ir/model.h"
-#include "lower/weight_place.h"
 
 typedef struct onv_lowering onv_lowering;
+
+typedef enum onv_weight_place {
+    ONV_PLACE_UNKNOWN,
+    ONV_PLACE_WEIGHT, /* where the operation takes what its module trains */
+    ONV_PLACE_MADE,   /* where the operation takes what it made itself: masks, zeros */
+} onv_weight_place;
 
 /* A place where a node of the main graph reads an initializer; see weight.c. */
 typedef struct onv_weight_read {
@@ -90,6 +95,16 @@ typedef enum onv_weight_role {
 /* Of what has no name in the network. */
 onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read);
 bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);
+
+/* --- weight_place.c: what an input of a node says of the weight that it reads, by PyTorch's operation --- */
+
+onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k);
+/* What a module calls the parameter that a node takes there. */
+const char *onv_weight_slot_name(const onv_node *node, uint32_t k);
+/* The name of a call that gives a view, or a part. */
+bool onv_weight_is_view(const char *name);
+/* Of a constant that is no float: the forward pass computes it of shapes. */
+bool onv_weight_is_computed(const char *name);
 
 /* --- weight_report.c ---------------------------------------------------------------------------- */
 

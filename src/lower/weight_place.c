@@ -1,5 +1,4 @@
-#include "lower/weight_place.h"
-
+/* What an input of a node says of the weight that it reads: by PyTorch's operation, as the export notes it. */
 #include <string.h>
 
 #include "lower/lowering.h"

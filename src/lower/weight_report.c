@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "lower/lowering.h"
-#include "lower/weight_place.h"
 
 /* How many constants of unsure role are reported one by one. */
 enum { MAX_REPORTS = 12 };

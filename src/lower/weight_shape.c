@@ -3,7 +3,6 @@
 
 #include "base/checked.h"
 #include "lower/lowering.h"
-#include "lower/weight_place.h"
 
 /* 0: it is no square. */
 static int64_t square_root(int64_t n)
