@@ -201,35 +201,36 @@ onv_status onv_calls_find(const onv_model *model, const onv_eager *eager, onv_ar
 
 /* --- What they hold ---------------------------------------------------------------------------- */
 
-#define NOT_MADE UINT32_MAX
-
-typedef struct holding {
-    const onv_calls *calls;
-    const onv_eager *eager;
-    uint32_t *made_by, *last_use; /* by storage, of operations */
-    uint32_t *held;
-} holding;
-
-static void hold(holding *h, uint32_t storage, uint32_t op)
+static void hold(onv_holding *h, uint32_t storage, uint32_t op)
 {
     if (h->held[storage] < op) h->held[storage] = op;
 }
 
+/* By an operation: `made_by` is 0 of others, too. */
+static bool is_made(const onv_holding *h, uint32_t storage)
+{
+    const onv_eager_op *first = &h->eager->ops.at[0];
+    bool is_first = false;
+    for (uint32_t k = 0; k < first->n_out; k++)
+        is_first |= h->eager->tensors.at[first->out[k]].storage == storage;
+    return h->made_by[storage] > 0 || is_first;
+}
+
 /* The outermost call that the storage came into from outside. */
-static void hold_argument(holding *h, uint32_t storage, uint32_t op)
+static void hold_argument(onv_holding *h, uint32_t storage, uint32_t op)
 {
     const onv_call *all = h->calls->at.at;
-    if (h->made_by[storage] == NOT_MADE) return;
     uint32_t made_by = h->made_by[storage];
+    if (!is_made(h, storage)) return;
     if (h->calls->of_op[made_by] == ONV_NO_CALL) return; /* nothing tells where it was made */
     if (h->eager->ops.at[made_by].n_in == 0) return; /* zeros, which exporters make once for all */
-    for (uint32_t c = h->calls->of_op[op];
-         c != ONV_NO_CALL && all[c].first_op > h->made_by[storage]; c = all[c].parent)
+    for (uint32_t c = h->calls->of_op[op]; c != ONV_NO_CALL && all[c].first_op > made_by;
+         c = all[c].parent)
         hold(h, storage, all[c].last_op);
 }
 
 /* The innermost call that has all uses of the storage is the one that has a name for it. */
-static void hold_name(holding *h, uint32_t storage)
+static void hold_name(onv_holding *h, uint32_t storage)
 {
     const onv_call *all = h->calls->at.at;
     uint32_t c = h->calls->of_op[h->made_by[storage]];
@@ -237,47 +238,23 @@ static void hold_name(holding *h, uint32_t storage)
     if (c != ONV_NO_CALL && !all[c].is_chain) hold(h, storage, all[c].last_op);
 }
 
-static void find_uses(holding *h)
+onv_status onv_calls_hold(onv_holding *h, onv_held_end end, onv_arena *arena, onv_error *err)
 {
-    for (uint32_t i = 0; i < h->eager->storages.count; i++) h->made_by[i] = NOT_MADE;
-    for (uint32_t i = 0; i < h->eager->ops.count; i++) {
-        const onv_eager_op *op = &h->eager->ops.at[i];
-        for (uint32_t k = 0; k < op->n_in; k++)
-            h->last_use[h->eager->tensors.at[op->in[k].tensor].storage] = i;
-        for (uint32_t k = 0; k < op->n_out; k++) {
-            uint32_t storage = h->eager->tensors.at[op->out[k]].storage;
-            h->last_use[storage] = i;
-            if (h->made_by[storage] == NOT_MADE) h->made_by[storage] = i;
-        }
-    }
-}
-
-onv_status onv_calls_hold(const onv_model *model, const onv_calls *calls, const onv_eager *eager,
-                          onv_held_end end, onv_arena *arena, uint32_t **held, onv_error *err)
-{
-    size_t n = eager->storages.count;
+    const onv_eager *eager = h->eager;
+    bool is_most = end == ONV_HELD_MOST;
     bool *told = ONV_ARENA_ARRAY(arena, bool, eager->ops.count);
-    holding h = {.calls = calls,
-                 .eager = eager,
-                 .made_by = ONV_ARENA_ARRAY(arena, uint32_t, n),
-                 .last_use = ONV_ARENA_ARRAY(arena, uint32_t, n),
-                 .held = ONV_ARENA_ARRAY(arena, uint32_t, n)};
-    if (arena->failed) return onv_fail_memory(err);
-    ONV_WORK(eager->tensors.count + n);
-    find_uses(&h);
+    if (told == NULL) return onv_fail_memory(err);
+    ONV_WORK(eager->tensors.count + eager->storages.count);
     for (uint32_t i = 0; i < eager->ops.count; i++) {
         ONV_WORK(2 * (uint64_t)eager->ops.at[i].n_in);
         for (uint32_t k = 0; k < eager->ops.at[i].n_in; k++)
-            hold_argument(&h, eager->tensors.at[eager->ops.at[i].in[k].tensor].storage, i);
+            hold_argument(h, eager->tensors.at[eager->ops.at[i].in[k].tensor].storage, i);
     }
-    *held = h.held;
     if (end == ONV_HELD_LEAST) return ONV_OK;
-    bool is_most = end == ONV_HELD_MOST;
-    ONV_TRY(onv_names_hold(model, calls, eager, is_most, arena, h.held, told, err));
-    for (uint32_t i = 0; i < n; i++) {
-        if (h.made_by[i] == NOT_MADE) continue;
-        bool has_name = eager->storages.at[i].is_given || (is_most && !told[h.made_by[i]]);
-        if (has_name) hold_name(&h, i);
+    ONV_TRY(onv_names_hold(h, is_most, arena, told, err));
+    for (uint32_t i = 0; i < eager->storages.count && eager->ops.count > 0; i++) {
+        bool has_name = eager->storages.at[i].is_given || (is_most && !told[h->made_by[i]]);
+        if (has_name && is_made(h, i)) hold_name(h, i);
     }
     return ONV_OK;
 }

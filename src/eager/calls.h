@@ -50,8 +50,17 @@ typedef enum onv_held_end {
     ONV_HELD_MOST,  /* names that nothing tells of hold what they can */
 } onv_held_end;
 
-/* By storage: the last operation at which a call still holds it; 0: none does. */
-onv_status onv_calls_hold(const onv_model *model, const onv_calls *calls, const onv_eager *eager,
-                          onv_held_end end, onv_arena *arena, uint32_t **held, onv_error *err);
+typedef struct onv_holding {
+    const onv_model *model;
+    const onv_calls *calls;
+    const onv_eager *eager;
+    const uint32_t *made_by,
+        *last_use; /* by storage: the first operation that makes it, and the last one that has it */
+    uint32_t
+        *held; /* by storage: the last operation at which a call still holds it; 0: none does */
+} onv_holding;
+
+/* Fills `held`, which is all 0. */
+onv_status onv_calls_hold(onv_holding *h, onv_held_end end, onv_arena *arena, onv_error *err);
 
 #endif

@@ -336,16 +336,17 @@ static void find_uses(onv_naming *n)
     }
 }
 
-onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const onv_eager *eager,
-                          bool upper_end, onv_arena *arena, uint32_t *held, bool *told,
+onv_status onv_names_hold(onv_holding *h, bool upper_end, onv_arena *arena, bool *told,
                           onv_error *err)
 {
+    const onv_calls *calls = h->calls;
+    const onv_eager *eager = h->eager;
     size_t n_ops = eager->ops.count;
-    onv_naming n = {.model = model,
+    onv_naming n = {.model = h->model,
                     .calls = calls,
                     .eager = eager,
                     .upper_end = upper_end,
-                    .held = held,
+                    .held = h->held,
                     .current = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
                     .of_op = ONV_ARENA_ARRAY(arena, uint32_t, n_ops),
                     .last_use = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count),

@@ -18,9 +18,8 @@ typedef struct onv_statement_line {
 /* Those of the calls around the node, outer first, at most `most`; returns how many, 0: nothing tells. */
 uint32_t onv_statements_lines(const onv_node *node, onv_statement_line *lines, uint32_t most);
 
-/* Raises `held` of onv_calls_hold(). `told`, by operation: its statements are. */
-onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const onv_eager *eager,
-                          bool upper_end, onv_arena *arena, uint32_t *held, bool *told,
+/* Raises `held`. `told`, by operation: its statements are. */
+onv_status onv_names_hold(onv_holding *h, bool upper_end, onv_arena *arena, bool *told,
                           onv_error *err);
 
 #endif

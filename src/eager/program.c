@@ -116,11 +116,10 @@ static onv_status list_holds(onv_simulation *s, uint32_t *until, onv_holds *hold
 onv_status onv_sim_find_holds(onv_simulation *s, onv_held_end end, uint32_t **until, onv_error *err)
 {
     const onv_eager *eager = s->eager;
-    if (eager->was_recorded)
-        *until = ONV_ARENA_ARRAY(&s->arena, uint32_t, eager->storages.count);
-    else
-        ONV_TRY(onv_calls_hold(s->model, eager->calls, eager, end, &s->arena, until, err));
+    *until = ONV_ARENA_ARRAY(&s->arena, uint32_t, eager->storages.count);
     if (*until == NULL) return onv_fail_memory(err);
+    onv_holding h = {s->model, eager->calls, eager, s->made_by, s->last_use, *until};
+    if (!eager->was_recorded) ONV_TRY(onv_calls_hold(&h, end, &s->arena, err));
     for (size_t i = 0; i < eager->storages.count; i++)
         if (eager->storages.at[i].held_until > (*until)[i])
             (*until)[i] = eager->storages.at[i].held_until;
