@@ -317,12 +317,9 @@ static uint32_t list_targets(onv_emitter *e, const onv_loss_output *outputs, uin
 static void find_ends(onv_emitter *e, target *targets, uint32_t n)
 {
     const onv_eager *eager = e->eager;
-    bool *reached = ONV_ARENA_ARRAY(&e->model->arena, bool, eager->tensors.count);
-    uint32_t *target_of = ONV_ARENA_ARRAY(&e->model->arena, uint32_t, eager->tensors.count);
-    if (reached == NULL || target_of == NULL) {
-        e->status = onv_fail_memory(e->err);
-        return;
-    }
+    bool *reached = ONV_EMIT_ARRAY(e, bool, eager->tensors.count);
+    uint32_t *target_of = ONV_EMIT_ARRAY(e, uint32_t, eager->tensors.count);
+    if (reached == NULL || target_of == NULL) return;
     for (uint32_t i = 0; i < n; i++) {
         target_of[targets[i].tensor] = i + 1;
         reached[targets[i].tensor] |= targets[i].is_end;

@@ -122,11 +122,11 @@ static void count_named(onv_lowering *l, search *s, const onv_node *node)
 }
 
 /* Activations that operations of each node keep. */
-static uint64_t *kept_by_node(const onv_lowering *l)
+static uint64_t *kept_by_node(onv_lowering *l)
 {
     const onv_eager *eager = l->emit.eager;
     size_t n = l->emit.model->nodes.count;
-    uint64_t *kept = ONV_ARENA_ARRAY(&l->emit.model->arena, uint64_t, n);
+    uint64_t *kept = ONV_EMIT_ARRAY(&l->emit, uint64_t, n);
     for (size_t i = 0; kept != NULL && i < eager->ops.count; i++) {
         const onv_eager_op *op = &eager->ops.at[i];
         for (uint32_t k = 0; op->node.index < n && k < op->n_saved; k++)

@@ -33,9 +33,9 @@ static bool is_checkpointed(const onv_emitter *e, const onv_eager_op *op)
 }
 
 /* By storage: 1 + the operation that made it. */
-static uint32_t *find_makers(const onv_emitter *e)
+static uint32_t *find_makers(onv_emitter *e)
 {
-    uint32_t *made_by = ONV_ARENA_ARRAY(&e->model->arena, uint32_t, e->eager->storages.count);
+    uint32_t *made_by = ONV_EMIT_ARRAY(e, uint32_t, e->eager->storages.count);
     for (uint32_t i = 0; made_by != NULL && i < e->eager->ops.count; i++)
         for (uint32_t k = 0; k < e->eager->ops.at[i].n_out; k++) {
             uint32_t *maker = &made_by[onv_tensor_at(e, e->eager->ops.at[i].out[k]).storage];
@@ -47,10 +47,7 @@ static uint32_t *find_makers(const onv_emitter *e)
 void onv_parts_report(onv_lowering *l)
 {
     uint32_t *made_by = find_makers(&l->emit);
-    if (made_by == NULL) {
-        l->emit.status = onv_fail_memory(l->emit.err);
-        return;
-    }
+    if (made_by == NULL) return;
     /* What one part makes and another one keeps, each once. */
     for (uint32_t i = 0; i < l->emit.eager->ops.count; i++) {
         const onv_eager_op *op = &l->emit.eager->ops.at[i];
@@ -74,11 +71,8 @@ void onv_checkpointed_report(onv_lowering *l)
     enum { INSIDE = 1, OUTSIDE = 2 };
     uint32_t *made_by = find_makers(&l->emit), n = 0;
     onv_tally found = {0};
-    uint8_t *kept = ONV_ARENA_ARRAY(&l->emit.model->arena, uint8_t, l->emit.eager->storages.count);
-    if (made_by == NULL || kept == NULL) {
-        l->emit.status = onv_fail_memory(l->emit.err);
-        return;
-    }
+    uint8_t *kept = ONV_EMIT_ARRAY(&l->emit, uint8_t, l->emit.eager->storages.count);
+    if (made_by == NULL || kept == NULL) return;
     for (uint32_t i = 0; i < l->emit.eager->ops.count; i++) {
         const onv_eager_op *op = &l->emit.eager->ops.at[i];
         bool is_inside = is_checkpointed(&l->emit, op);

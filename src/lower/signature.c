@@ -22,13 +22,24 @@ static int by_text(const void *left, const void *right)
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
+/* The first listed name that is not before `text`. */
+static size_t lower_bound(const onv_lowering *l, const char *text)
+{
+    size_t low = 0, high = l->signature.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(l->signature.names[middle], text) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 size_t onv_listed_find(const onv_lowering *l, const char *name)
 {
-    const char **at = l->signature.count == 0
-                          ? NULL
-                          : bsearch(&name, l->signature.names, l->signature.count,
-                                    sizeof *l->signature.names, by_text);
-    return at == NULL ? SIZE_MAX : (size_t)(at - l->signature.names);
+    size_t at = lower_bound(l, name);
+    return at < l->signature.count && strcmp(l->signature.names[at], name) == 0 ? at : SIZE_MAX;
 }
 
 /* The name of the module's attribute, where it is listed; SIZE_MAX: it is not. */
@@ -43,20 +54,6 @@ static size_t find_attribute(const onv_lowering *l, const char *module, const ch
 static void explain(const onv_lowering *l, size_t i)
 {
     if (i != SIZE_MAX) l->signature.explained[i] = true;
-}
-
-/* The first of them that is not before `text`. */
-static size_t lower_bound(const onv_lowering *l, const char *text)
-{
-    size_t low = 0, high = l->signature.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (strcmp(l->signature.names[middle], text) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
 }
 
 /* How many modules are between the module and the attribute of that name; UINT32_MAX: it is not inside. */
@@ -283,23 +280,20 @@ bool onv_is_listed_buffer(const onv_lowering *l, const char *name, bool *registe
 onv_status onv_signature_prepare(onv_lowering *l)
 {
     const onv_model *model = l->emit.model;
-    onv_arena *arena = &l->emit.model->arena;
     l->signature.count = l->emit.options->as_exported ? 0 : model->listed.n_parameters;
     l->signature.lacks_buffers = l->signature.count == 0;
     if (l->signature.count == 0) return ONV_OK;
     ONV_TRY(find_lacking(l));
-    l->signature.names = onv_arena_copy(arena, model->listed.parameters,
-                                        l->signature.count * sizeof *l->signature.names);
-    l->signature.explained = ONV_ARENA_ARRAY(arena, bool, l->signature.count);
-    l->signature.waits = ONV_ARENA_ARRAY(arena, bool, l->signature.count);
-    l->signature.stored = ONV_ARENA_ARRAY(arena, const onv_value *, l->signature.count);
-    if (l->signature.names == NULL || l->signature.explained == NULL ||
-        l->signature.waits == NULL || l->signature.stored == NULL)
-        return onv_fail_memory(l->emit.err);
+    l->signature.names =
+        onv_emit_checked(&l->emit, onv_arena_copy(&l->emit.model->arena, model->listed.parameters,
+                                                  l->signature.count * sizeof *l->signature.names));
+    l->signature.explained = ONV_EMIT_ARRAY(&l->emit, bool, l->signature.count);
+    l->signature.waits = ONV_EMIT_ARRAY(&l->emit, bool, l->signature.count);
+    l->signature.stored = ONV_EMIT_ARRAY(&l->emit, const onv_value *, l->signature.count);
+    if (l->emit.status != ONV_OK) return l->emit.status;
     qsort(l->signature.names, l->signature.count, sizeof *l->signature.names, by_text);
     explain_modules(l);
     explain_head(l);
-    if (l->emit.status != ONV_OK) return l->emit.status;
     name_exactly(l);
     name_the_rest(l, ONV_WEIGHT_IS_TAKEN);
     for (size_t i = 0; i < l->weights.reads.count; i++) wait_for_bias(l, &l->weights.reads.at[i]);

@@ -130,7 +130,7 @@ static void report_buffers(onv_lowering *l)
  * table of rotations, autograd would keep what is multiplied. */
 static void report_factors(onv_lowering *l)
 {
-    bool *seen = ONV_ARENA_ARRAY(&l->emit.model->arena, bool, l->emit.eager->storages.count);
+    bool *seen = ONV_EMIT_ARRAY(&l->emit, bool, l->emit.eager->storages.count);
     for (size_t i = 0; seen != NULL && i < l->emit.model->nodes.count; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
         if (node->graph.index != 0 || node->code != ONV_OP_Mul || node->n_inputs != 2) continue;

@@ -85,20 +85,13 @@ static bool is_host_weight(onv_lowering *l, onv_value_id id)
             (!l->weights.has_notes || onv_weight_use_of(l, id) != ONV_WEIGHT_TRAINED));
 }
 
-static uint32_t new_parameter(onv_emitter *e, uint8_t dtype, const onv_shape *shape,
-                              const char *name)
-{
-    uint32_t tensor = onv_tensor_new(e, dtype, shape->rank, shape->dims, NULL);
-    if (tensor == ONV_NO_TENSOR) return ONV_NO_TENSOR;
-    onv_emit_parameter(e, tensor, name, NULL, true);
-    return tensor;
-}
-
 uint32_t onv_lost_parameter(onv_emitter *e, uint8_t dtype, int64_t size, const char *module,
                             const char *name)
 {
-    const onv_shape shape = {1, {size}};
-    return new_parameter(e, dtype, &shape, onv_parameter_name(e, module, name));
+    uint32_t tensor = onv_tensor_new(e, dtype, 1, &size, NULL);
+    if (tensor != ONV_NO_TENSOR)
+        onv_emit_parameter(e, tensor, onv_parameter_name(e, module, name), NULL, true);
+    return tensor;
 }
 
 /* The operation that gives what the export computed from a parameter, or made. */
@@ -270,19 +263,13 @@ static bool reads_clone(const onv_node *node, uint32_t k)
 /* Values of which all readers have clones. Those in subgraphs have none. */
 void onv_clones_mark(onv_lowering *l)
 {
-    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
-        const onv_node *node = &l->emit.model->nodes.at[i];
-        for (uint32_t k = 0; k < node->n_inputs; k++)
-            if (onv_is_value(node->inputs[k]) && reads_clone(node, k))
-                l->values[node->inputs[k].index].is_cloned = true;
-    }
-    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
-        const onv_node *node = &l->emit.model->nodes.at[i];
-        for (uint32_t k = 0; k < node->n_inputs; k++) {
-            if (onv_is_value(node->inputs[k]) && !reads_clone(node, k))
-                l->values[node->inputs[k].index].is_cloned = false;
+    for (uint32_t clones = 2; clones-- > 0;) /* first those that one reader has a clone of */
+        for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
+            const onv_node *node = &l->emit.model->nodes.at[i];
+            for (uint32_t k = 0; k < node->n_inputs; k++)
+                if (onv_is_value(node->inputs[k]) && reads_clone(node, k) == (clones == 1))
+                    l->values[node->inputs[k].index].is_cloned = clones == 1;
         }
-    }
 }
 
 /* --- What rules ask about their node ----------------------------------------------------------- */

@@ -157,8 +157,7 @@ static bool lower_unbind(onv_lowering *l, const onv_node *node)
     while (at < end && onv_noted(at)->source_op == onv_noted(node)->source_op &&
            onv_noted(at)->scope == onv_noted(node)->scope)
         at++;
-    onv_value_id *parts = ONV_ARENA_ARRAY(&l->emit.model->arena, onv_value_id, (size_t)(at - node));
-    if (parts == NULL) l->emit.status = onv_fail_memory(l->emit.err);
+    onv_value_id *parts = ONV_EMIT_ARRAY(&l->emit, onv_value_id, (size_t)(at - node));
     if (x == ONV_NO_TENSOR || parts == NULL) return false;
     for (end = at, at = node; at < end; at++)
         if (at->code == ONV_OP_Slice && at->inputs[0].index == node->inputs[0].index)

@@ -90,8 +90,8 @@ onv_status onv_tape_find_checkpoints(onv_tape *t)
     const onv_program_graph *graph = &t->program->graphs.at[0];
     run before = {.module = UINT32_MAX};
     uint32_t first = 0;
-    t->segment_of = ONV_ARENA_ARRAY(&t->emit.model->arena, uint32_t, t->program->calls.count);
-    if (t->segment_of == NULL) return onv_fail_memory(t->emit.err);
+    t->segment_of = ONV_EMIT_ARRAY(&t->emit, uint32_t, t->program->calls.count);
+    if (t->segment_of == NULL) return t->emit.status;
     for (uint32_t i = graph->first_call; i < graph->first_call + graph->n_calls; i++) {
         const onv_program_call *call = &t->program->calls.at[i];
         size_t chars = call->trace != NULL ? strlen(call->trace) : 0;

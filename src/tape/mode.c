@@ -73,13 +73,9 @@ static void note_written(const onv_tape *t, uint32_t value, uint8_t *sources, ui
 static uint8_t *find_sources(onv_tape *t)
 {
     const onv_program *p = t->program;
-    uint8_t *sources = ONV_ARENA_ARRAY(&t->emit.model->arena, uint8_t, p->values.count);
-    uint8_t *written =
-        ONV_ARENA_ARRAY(&t->emit.model->arena, uint8_t, t->emit.eager->storages.count);
-    if (sources == NULL || written == NULL) {
-        t->emit.status = onv_fail_memory(t->emit.err);
-        return NULL;
-    }
+    uint8_t *sources = ONV_EMIT_ARRAY(&t->emit, uint8_t, p->values.count);
+    uint8_t *written = ONV_EMIT_ARRAY(&t->emit, uint8_t, t->emit.eager->storages.count);
+    if (sources == NULL || written == NULL) return NULL;
     for (size_t i = 0; i < p->values.count; i++) sources[i] = source_of(&p->values.at[i]);
     for (size_t i = 0; i < p->calls.count && onv_work(1); i++) {
         const onv_program_call *call = &p->calls.at[i];

@@ -25,13 +25,11 @@ static int by_storage(const void *a, const void *b, void *context)
 
 onv_status onv_tape_number_storages(onv_tape *t)
 {
-    onv_arena *arena = &t->emit.model->arena;
     size_t n = t->program->values.count;
-    uint32_t number = 0, *ids = ONV_ARENA_ARRAY(arena, uint32_t, n);
-    t->storages = ONV_ARENA_ARRAY(arena, uint32_t, n);
-    t->given_to = ONV_ARENA_ARRAY(arena, uint32_t, n);
-    if (ids == NULL || t->storages == NULL || t->given_to == NULL)
-        return onv_fail_memory(t->emit.err);
+    uint32_t number = 0, *ids = ONV_EMIT_ARRAY(&t->emit, uint32_t, n);
+    t->storages = ONV_EMIT_ARRAY(&t->emit, uint32_t, n);
+    t->given_to = ONV_EMIT_ARRAY(&t->emit, uint32_t, n);
+    if (t->emit.status != ONV_OK) return t->emit.status;
     ONV_WORK(1 + n);
     for (uint32_t i = 0; i < n; i++) ids[i] = i;
     onv_sort_ids(ids, n, by_storage, t);
@@ -156,7 +154,7 @@ static bool make_room(onv_tape *t, const changes *c, onv_eager_op *op, size_t at
 {
     if (c->joining[at] == 0) return true;
     size_t n = (size_t)op->n_saved + c->joining[at];
-    uint32_t *saved = ONV_ARENA_ARRAY(&t->emit.model->arena, uint32_t, n);
+    uint32_t *saved = ONV_EMIT_ARRAY(&t->emit, uint32_t, n);
     if (saved == NULL) return false;
     if (op->n_saved > 0) memcpy(saved, op->saved, op->n_saved * sizeof *saved);
     op->saved = saved;
@@ -167,28 +165,26 @@ static bool make_room(onv_tape *t, const changes *c, onv_eager_op *op, size_t at
 /* `order`: the storages that change. */
 static void apply_changes(onv_tape *t, const uint8_t *of, const uint32_t *order, size_t n)
 {
-    onv_arena *arena = &t->emit.model->arena;
     onv_eager *eager = t->emit.eager;
     const changes c = {.of = of,
-                       .maker = ONV_ARENA_ARRAY(arena, uint32_t, eager->storages.count),
-                       .joining = ONV_ARENA_ARRAY(arena, uint32_t, eager->ops.count)};
-    bool good = c.maker != NULL && c.joining != NULL;
-    if (good) look_through(t, &c);
-    for (size_t i = 0; i < n && good; i++) {
+                       .maker = ONV_EMIT_ARRAY(&t->emit, uint32_t, eager->storages.count),
+                       .joining = ONV_EMIT_ARRAY(&t->emit, uint32_t, eager->ops.count)};
+    if (c.maker == NULL || c.joining == NULL) return;
+    look_through(t, &c);
+    for (size_t i = 0; i < n; i++) {
         uint32_t storage = order[i], maker = c.maker[storage];
         t->emit.saved.at[storage] = of[storage] == JOINS && maker > 0;
         if (!t->emit.saved.at[storage]) continue;
         onv_eager_op *op = &eager->ops.at[maker - 1];
-        good = make_room(t, &c, op, maker - 1);
-        if (good) op->saved[op->n_saved++] = storage;
+        if (!make_room(t, &c, op, maker - 1)) return;
+        op->saved[op->n_saved++] = storage;
     }
-    if (!good) t->emit.status = onv_fail_memory(t->emit.err);
 }
 
 /* Results that the recording keeps, by storage of the tape: other values may share it. NULL: no memory. */
 static bool *find_kept(onv_tape *t)
 {
-    bool *kept = ONV_ARENA_ARRAY(&t->emit.model->arena, bool, t->emit.eager->storages.count);
+    bool *kept = ONV_EMIT_ARRAY(&t->emit, bool, t->emit.eager->storages.count);
     for (uint32_t i = 0; kept != NULL && i < t->program->values.count; i++) {
         uint32_t tensor = t->values[t->values[i].object].tensor;
         if (tensor != ONV_NO_TENSOR && t->program->values.at[i].is_kept)
@@ -201,7 +197,7 @@ static bool *find_kept(onv_tape *t)
 static bool *find_checkpointed(onv_tape *t)
 {
     const onv_program *p = t->program;
-    bool *is_inside = ONV_ARENA_ARRAY(&t->emit.model->arena, bool, p->values.count);
+    bool *is_inside = ONV_EMIT_ARRAY(&t->emit, bool, p->values.count);
     for (uint32_t i = 0; is_inside != NULL && i < p->calls.count; i++) {
         const onv_program_call *call = &p->calls.at[i];
         if (t->segment_of[i] == 0) continue;
@@ -219,12 +215,9 @@ static void take_kept(onv_tape *t)
 {
     const bool *kept = find_kept(t), *is_inside = find_checkpointed(t);
     size_t n_storages = t->emit.eager->storages.count, n = 0;
-    uint8_t *of = ONV_ARENA_ARRAY(&t->emit.model->arena, uint8_t, n_storages);
-    uint32_t *order = ONV_ARENA_ARRAY(&t->emit.model->arena, uint32_t, n_storages);
-    if (kept == NULL || is_inside == NULL || of == NULL || order == NULL) {
-        t->emit.status = onv_fail_memory(t->emit.err);
-        return;
-    }
+    uint8_t *of = ONV_EMIT_ARRAY(&t->emit, uint8_t, n_storages);
+    uint32_t *order = ONV_EMIT_ARRAY(&t->emit, uint32_t, n_storages);
+    if (kept == NULL || is_inside == NULL || of == NULL || order == NULL) return;
     for (uint32_t i = 0; i < t->program->values.count; i++) {
         const onv_program_value *v = &t->program->values.at[i];
         uint32_t tensor = t->values[t->values[i].object].tensor;

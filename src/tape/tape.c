@@ -272,17 +272,14 @@ static void find_ops(onv_tape *t)
 
 static onv_status prepare(onv_tape *t)
 {
-    onv_arena *arena = &t->emit.model->arena;
     size_t n_values = t->program->values.count, n_calls = t->program->calls.count;
-    t->values = ONV_ARENA_ARRAY(arena, onv_tape_value, 2 * n_values);
-    t->ops = ONV_ARENA_ARRAY(arena, const onv_aten_op *, n_calls);
-    t->in_place = ONV_ARENA_ARRAY(arena, bool, n_calls);
-    t->left_out = ONV_ARENA_ARRAY(arena, bool, n_calls);
-    t->last_op = ONV_ARENA_ARRAY(arena, uint32_t, n_calls);
-    t->runs = ONV_ARENA_ARRAY(arena, onv_tape_run, t->program->modules.count);
-    if (t->values == NULL || t->ops == NULL || t->in_place == NULL || t->left_out == NULL ||
-        t->last_op == NULL || t->runs == NULL)
-        return onv_fail_memory(t->emit.err);
+    t->values = ONV_EMIT_ARRAY(&t->emit, onv_tape_value, 2 * n_values);
+    t->ops = ONV_EMIT_ARRAY(&t->emit, const onv_aten_op *, n_calls);
+    t->in_place = ONV_EMIT_ARRAY(&t->emit, bool, n_calls);
+    t->left_out = ONV_EMIT_ARRAY(&t->emit, bool, n_calls);
+    t->last_op = ONV_EMIT_ARRAY(&t->emit, uint32_t, n_calls);
+    t->runs = ONV_EMIT_ARRAY(&t->emit, onv_tape_run, t->program->modules.count);
+    if (t->emit.status != ONV_OK) return t->emit.status;
     for (uint32_t i = 0; i < 2 * n_values; i++)
         t->values[i] =
             (onv_tape_value){.tensor = ONV_NO_TENSOR, .object = i, .base = ONV_NO_PROGRAM_VALUE};
