@@ -99,7 +99,6 @@ typedef struct onv_aten_op {
         counted_as; /* onv_aten_id: with which operations it counts as equal work; NONE: it does not count */
     uint8_t form : 4; /* onv_aten_form */
     uint8_t cast : 4; /* onv_aten_cast */
-    uint8_t order;    /* onv_aten_order */
     uint8_t rule;     /* onv_aten_rule */
     uint8_t
         part; /* of a reduction: the bytes of what a block of threads leaves of it; ONV_PART_LIKE_INPUT; 0: it is none */
@@ -109,6 +108,7 @@ typedef struct onv_aten_op {
         multiplies : 1; /* matrices: as many multiply-accumulates as the result has elements, times the inner dim */
     bool runs_in_place : 1; /* networks often call it so */
     bool is_apart : 1;      /* exporters write it as several nodes, or as one that says less */
+    uint8_t order : 4;      /* onv_aten_order */
 } onv_aten_op;
 
 /* By number; that of ONV_ATEN_NONE has an empty name. */
