@@ -243,15 +243,11 @@ static void release_after(onv_ort_planner *p, const onv_node *node, uint32_t ste
             free_buffer(p, p->waiting[i]);
     }
     p->n_waiting = kept;
-    for (uint32_t k = 0; k < node->n_inputs; k++) {
-        if (!onv_is_value(node->inputs[k])) continue;
-        uint32_t b = p->plan->of_value[node->inputs[k].index];
-        if (b != NONE && --p->state[b].users_left == 0) release(p, b, step);
-    }
-    for (uint32_t k = 0; k < node->n_outputs; k++) {
-        if (!onv_is_value(node->outputs[k])) continue;
-        uint32_t b = p->plan->of_value[node->outputs[k].index];
-        if (b != NONE && p->state[b].users_left == 0) release(p, b, step);
+    for (uint32_t k = 0; k < node->n_inputs + node->n_outputs; k++) {
+        bool reads = k < node->n_inputs;
+        onv_value_id id = reads ? node->inputs[k] : node->outputs[k - node->n_inputs];
+        uint32_t b = onv_is_value(id) ? p->plan->of_value[id.index] : NONE;
+        if (b != NONE && (p->state[b].users_left -= reads) == 0) release(p, b, step);
     }
 }
 

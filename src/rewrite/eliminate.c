@@ -5,22 +5,15 @@
 
 /* --- What may go ------------------------------------------------------------------------------- */
 
-/* Inputs that other nodes make. */
-static uint32_t n_input_edges(const onv_edit *e, onv_node_id node)
-{
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < onv_edit_node_at(e, node)->n_inputs; k++)
-        n += onv_is_node(onv_edit_in_node(e, node, k));
-    return n;
-}
-
 bool onv_edit_can_remove(const onv_edit *e, onv_node_id node)
 {
     const onv_node *at = onv_edit_node_at(e, node);
+    uint32_t n_made = 0; /* inputs that other nodes make */
     if (onv_edit_makes_result(e, node)) return false;
     for (uint32_t k = 1; k < at->n_outputs; k++)
         if (onv_edit_n_uses(e, at->outputs[k]) > 0) return false;
-    return n_input_edges(e, node) == 1 || at->n_inputs == 1;
+    for (uint32_t k = 0; k < at->n_inputs; k++) n_made += onv_is_node(onv_edit_in_node(e, node, k));
+    return n_made == 1 || at->n_inputs == 1;
 }
 
 /* What follows reads the one input that a node makes, or the only one. */

@@ -13,9 +13,8 @@ bool onv_fuse_is_float(const onv_edit *e, onv_value_id value)
 {
     if (!onv_is_value(value)) return false;
     const onv_type *type = &onv_edit_value_at(e, value)->type;
-    if (type->kind != ONV_TYPE_TENSOR) return false;
-    return type->dtype == ONV_FLOAT16 || type->dtype == ONV_FLOAT || type->dtype == ONV_DOUBLE ||
-           type->dtype == ONV_BFLOAT16;
+    return type->kind == ONV_TYPE_TENSOR && onv_dtype_is_float((onv_dtype)type->dtype) &&
+           onv_dtype_bits((onv_dtype)type->dtype) >= 16;
 }
 
 bool onv_fuse_has_uses(const onv_edit *e, onv_node_id node, uint32_t n)

@@ -15,12 +15,6 @@ static bool has_one_element(const onv_edit *e, onv_value_id value)
     return true;
 }
 
-static bool same_dim(const onv_type *a, const onv_type *b, uint32_t axis)
-{
-    return onv_type_has_rank(a) && onv_type_has_rank(b) && (int)axis < a->rank &&
-           (int)axis < b->rank && onv_dim_same(a->dims[axis], b->dims[axis]);
-}
-
 /* Dim `axis` of what is reshaped. */
 static bool is_dim(onv_edit *e, onv_value_id root, onv_node_id unsqueeze, uint32_t axis)
 {
@@ -33,7 +27,8 @@ static bool is_dim(onv_edit *e, onv_value_id root, onv_node_id unsqueeze, uint32
         return false;
     if (!onv_edit_scalar(e, onv_form_value(&m, 'i'), &index) || index != axis) return false;
     onv_value_id of = onv_form_value(&m, 'x');
-    return of.index == root.index || same_dim(onv_edit_seen(e, of), onv_edit_seen(e, root), axis);
+    return of.index == root.index ||
+           onv_dim_same(onv_fuse_dim(e, of, (int)axis), onv_fuse_dim(e, root, (int)axis));
 }
 
 typedef struct target {
