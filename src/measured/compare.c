@@ -364,13 +364,11 @@ static onv_status list_buffers(compare *c, uint8_t *is_there)
     return ONV_OK;
 }
 
-static onv_status take_partner(compare *c, const onv_snapshot_block *block, uint32_t buffer,
-                               uint8_t *is_there)
+/* A block that is what the prediction has as a buffer. */
+static onv_status take_as(compare *c, uint64_t bytes, uint32_t buffer)
 {
-    c->to->kinds[kind_of(&c->t->buffers.at[buffer])].measured_bytes += block->bytes;
-    ONV_TRY(add_module(c, module_of(c, buffer), 0, block->bytes));
-    if (is_there[buffer] == 1) is_there[buffer] = 2; /* on both sides */
-    return ONV_OK;
+    c->to->kinds[kind_of(&c->t->buffers.at[buffer])].measured_bytes += bytes;
+    return add_module(c, module_of(c, buffer), 0, bytes);
 }
 
 /* Blocks at the measured peak; those with a partner in the order are what that is. */
@@ -382,8 +380,11 @@ static onv_status list_blocks(compare *c, uint8_t *is_there)
                                                         : ONV_NO_PARTNER;
         c->to->rounding.measured_bytes += block->counted - block->bytes;
         uint32_t buffer = place != ONV_NO_PARTNER ? c->predicted.at[place].id : ONV_NO_BUFFER;
-        if (buffer != ONV_NO_BUFFER) ONV_TRY(take_partner(c, block, buffer, is_there));
-        if (buffer != ONV_NO_BUFFER && is_there[buffer] == 2) continue;
+        if (buffer != ONV_NO_BUFFER) {
+            ONV_TRY(take_as(c, block->bytes, buffer));
+            if (is_there[buffer] != 0) is_there[buffer] = 2; /* on both sides */
+            if (is_there[buffer] == 2) continue;
+        }
         stack_hint hint = read_stack(block->frames);
         onv_measured_kind kind = buffer == ONV_NO_BUFFER ? hint.kind : ONV_N_MEASURED_KINDS;
         if (!add(&c->blocks, block->bytes, i, kind)) return onv_fail_memory(c->err);
@@ -405,14 +406,6 @@ static int by_bytes(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static onv_status pair(compare *c, entry *block, entry *buffer)
-{
-    const onv_buffer *b = &c->t->buffers.at[buffer->id];
-    block->is_paired = buffer->is_paired = true;
-    c->to->kinds[kind_of(b)].measured_bytes += block->bytes;
-    return add_module(c, module_of(c, buffer->id), 0, block->bytes);
-}
-
 /* Both lists are sorted alike. First those whose stacks tell a kind, then all others. */
 static onv_status pair_by_size(compare *c, bool any)
 {
@@ -428,7 +421,8 @@ static onv_status pair_by_size(compare *c, bool any)
                    (!any && block->kind > buffer->kind)) {
             j++;
         } else {
-            ONV_TRY(pair(c, block, buffer));
+            block->is_paired = buffer->is_paired = true;
+            ONV_TRY(take_as(c, block->bytes, buffer->id));
             i++, j++;
         }
     }
@@ -451,11 +445,9 @@ static onv_status list_single(compare *c, const entry *e, bool is_measured)
         row.what = b->label != NULL ? b->label : onv_buffer_kind_name((onv_buffer_kind)b->kind);
         row.where = step_text(c->kept, b->first, c->arena);
     }
-    if (row.where == NULL) return onv_fail_memory(c->err);
-    return (is_measured ? onv_vec_push(&c->to->only_measured, row)
-                        : onv_vec_push(&c->to->only_predicted, row))
-               ? ONV_OK
-               : onv_fail_memory(c->err);
+    bool is_kept = row.where != NULL && (is_measured ? onv_vec_push(&c->to->only_measured, row)
+                                                     : onv_vec_push(&c->to->only_predicted, row));
+    return is_kept ? ONV_OK : onv_fail_memory(c->err);
 }
 
 static onv_status list_singles(compare *c)

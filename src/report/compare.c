@@ -151,10 +151,9 @@ void onv_write_growth_verdict(const onv_view *view, const onv_page *page)
     if (most == NULL) most = &gate->rows[0];
     const char *text = onv_difference_text(page, most->before_bytes, most->after_bytes);
     if (most->before_bytes == most->after_bytes)
-        onv_write_text(page->out, ", no growth since ");
+        onv_page_format(page, ", no growth since %s", gate->baseline);
     else
-        onv_write_format(page->out, ", %s %s since ", most->what, text);
-    onv_page_put(page, gate->baseline);
+        onv_page_format(page, ", %s %s since %s", most->what, text, gate->baseline);
 }
 
 void onv_json_write_gate(onv_json *json, const onv_view *view)

@@ -37,18 +37,15 @@ onv_status onv_need_sizes(const onv_report_job *job, const onv_view *view, const
 
 onv_status onv_format_dump_intervals_write(onv_report_job *job)
 {
-    for (size_t i = 0; i < job->count; i++)
-        ONV_TRY(onv_need_sizes(job, job->views[i], "intervals dump"));
+    const onv_live *live = &job->views[0]->live;
+    ONV_TRY(onv_need_sizes(job, job->views[0], "intervals dump"));
     onv_write_text(job->out, "id,lower,upper,size\n");
-    for (size_t i = 0; i < job->count; i++) {
-        const onv_live *live = &job->views[i]->live;
-        for (uint32_t r = 0; r < live->timeline.buffers.count && !job->out->failed; r++) {
-            const onv_buffer *row = &live->timeline.buffers.at[r];
-            if (row->within != ONV_NO_BUFFER) continue;
-            onv_write_format(job->out, "%lu,%lu,%lu,%llu\n", (unsigned long)r,
-                             (unsigned long)row->first, (unsigned long)row->last + 1,
-                             (unsigned long long)row->bytes);
-        }
+    for (uint32_t i = 0; i < live->timeline.buffers.count && !job->out->failed; i++) {
+        const onv_buffer *row = &live->timeline.buffers.at[i];
+        if (row->within != ONV_NO_BUFFER) continue;
+        onv_write_format(job->out, "%lu,%lu,%lu,%llu\n", (unsigned long)i,
+                         (unsigned long)row->first, (unsigned long)row->last + 1,
+                         (unsigned long long)row->bytes);
     }
     return ONV_OK;
 }

@@ -111,10 +111,7 @@ static void write_singles(const onv_page *page, const char *title, const onv_mea
     uint64_t sum = 0;
     if (n == 0) return;
     for (size_t i = 0; i < n; i++) sum += rows[i].bytes;
-    onv_page_head(page, title);
-    const char *text = onv_page_print(page, ": %zu of %s", n, onv_label_bytes(sum).text);
-    onv_write_text(page->out, text);
-    onv_page_line(page);
+    onv_page_titled(page, title, ": %zu of %s", n, onv_label_bytes(sum).text);
     onv_table table = onv_table_of("> bytes", "12* what", "12 where");
     for (size_t i = 0; i < n && i < MOST_ROWS; i++)
         onv_table_row(&table, onv_page_bytes(page, rows[i].bytes), rows[i].what, rows[i].where);

@@ -155,10 +155,11 @@ void onv_write_replay_verdict(const onv_view *view, const onv_page *page)
 {
     const onv_replays *replays = &view->replays;
     if (replays->kind == NULL) return;
-    onv_write_format(page->out, "; %s on ", is_self_check(replays) ? "self-check" : "replay");
-    onv_page_put(page, replays->device.name);
-    const char *verdict = replays->out_of_memory ? "no memory, as predicted" : "agrees";
-    onv_write_format(page->out, ": %s", replays->agrees ? verdict : "contradicts the prediction");
+    onv_page_format(page, "; %s on %s: %s", is_self_check(replays) ? "self-check" : "replay",
+                    replays->device.name,
+                    !replays->agrees         ? "contradicts the prediction"
+                    : replays->out_of_memory ? "no memory, as predicted"
+                                             : "agrees");
 }
 
 void onv_write_replays(const onv_view *view, const onv_page *page)

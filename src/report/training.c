@@ -199,14 +199,13 @@ static void write_plans(const onv_view *view, const onv_page *page)
     shown has = {.batches = view->fit.has_max_batch};
     uint32_t hidden = 0;
     if (t->n_plans == 0) return;
-    onv_page_head(page, "Checkpointing");
     for (uint32_t i = 0; i < t->n_plans; i++) {
         has.moved |= moves(&t->plans[i]);
         has.time |= onv_time_is_known(&t->plans[i].figures.time);
     }
-    onv_write_format(page->out,
-                     " (overhead: of forward + backward, which counts as two forwards%s)\n",
-                     has.time ? "; time: of a step, an estimate" : "");
+    onv_page_titled(page, "Checkpointing",
+                    " (overhead: of forward + backward, which counts as two forwards%s)",
+                    has.time ? "; time: of a step, an estimate" : "");
     onv_table table = plan_table(has);
     for (uint32_t i = 0; i < t->n_plans; i++) {
         if (page->verbose || is_shown(t, i))

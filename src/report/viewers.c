@@ -32,7 +32,6 @@ const onv_kept_execution *onv_main_execution(const onv_view *view)
 {
     static const char *const order[] = {"train", "torch", "ort", "async", "arena", "ideal"};
     const onv_executions *kept = &view->executions;
-    if (kept == NULL) return NULL;
     uint32_t chosen = view->training.chosen;
     for (size_t k = 0; k < sizeof order / sizeof order[0]; k++) {
         const onv_kept_execution *found = NULL;
@@ -74,8 +73,7 @@ bool onv_viewer_same_group(const onv_step *a, const onv_step *b)
 void onv_viewer_group(onv_viewer_name *name, const onv_kept_execution *kept, const onv_step *first)
 {
     unsigned long number = (unsigned long)first->iteration + 1;
-    bool trains = strcmp(kept->runtime, "train") == 0;
-    if (!trains)
+    if (strcmp(kept->runtime, "train") != 0)
         snprintf(name->text, sizeof name->text, "run %lu", number);
     else
         snprintf(name->text, sizeof name->text, "%s%s, iteration %lu",
@@ -86,7 +84,7 @@ void onv_viewer_group(onv_viewer_name *name, const onv_kept_execution *kept, con
 void onv_viewer_title(onv_viewer_name *name, const onv_view *view, const onv_kept_execution *kept)
 {
     const onv_training *t = &view->training;
-    bool trains = strcmp(kept->runtime, "train") == 0 && t != NULL && t->optimizer != NULL;
+    bool trains = strcmp(kept->runtime, "train") == 0 && t->optimizer != NULL;
     if (!trains)
         snprintf(name->text, sizeof name->text, "%s", kept->runtime);
     else if (kept->plan == ONV_NO_PLAN || kept->plan >= t->n_plans)

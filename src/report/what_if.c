@@ -39,11 +39,11 @@ static void write_longest(const onv_view *view, const onv_page *page)
 {
     const onv_kv_cache *cache = &view->cache;
     if (cache->longest < 0) return;
-    const char *most =
-        cache->longest >= ONV_MAX_BATCH ? "no limit found" : tokens_text(page, cache->longest);
     onv_page_item(page);
     onv_write_format(page->out, "The longest context that the budget has memory for: %s.\n",
-                     cache->longest == 0 ? "none" : most);
+                     cache->longest == 0               ? "none"
+                     : cache->longest >= ONV_MAX_BATCH ? "no limit found"
+                                                       : tokens_text(page, cache->longest));
 }
 
 void onv_write_kv_cache(const onv_view *view, const onv_page *page)
@@ -140,31 +140,22 @@ enum { LEAST_SHARE = 100 };
 
 void onv_write_global_savings(const onv_view *view, const onv_page *page)
 {
-    bool trains = onv_view_trains(view);
-    if (view->n_runtimes == 0 || trains) return;
     uint64_t total = view->live.weight_bytes + view->live.peak_bytes;
-    bool done[ONV_N_GLOBAL_SAVINGS] = {false}, any = false;
-    onv_table table = onv_table_of("", ">", ">~");
-    for (int round = 0; round < ONV_N_GLOBAL_SAVINGS; round++) {
-        int best = -1;
-        for (int k = 0; k < ONV_N_GLOBAL_SAVINGS; k++) {
-            const onv_global_saving *saving = &view->global_savings.of[k];
-            if (done[k] || saving->saved_bytes < total / LEAST_SHARE || saving->saved_bytes == 0)
-                continue;
-            if (best < 0 || saving->saved_bytes > view->global_savings.of[best].saved_bytes)
-                best = k;
-        }
-        if (best < 0) break;
-        done[best] = true;
-        if (!any) {
-            onv_page_title(page, "Possible savings of the graph's lower bound, weights and peak");
-        }
-        any = true;
-        uint64_t saved = view->global_savings.of[best].saved_bytes;
-        onv_table_row(&table, global_names[best],
-                      onv_page_print(page, "saves %s", onv_label_bytes(saved).text),
-                      onv_page_percent(page, saved, total));
+    onv_ranked found[ONV_N_GLOBAL_SAVINGS];
+    size_t n = 0;
+    if (view->n_runtimes == 0 || onv_view_trains(view)) return;
+    for (size_t k = 0; k < ONV_N_GLOBAL_SAVINGS; k++) {
+        uint64_t saved = view->global_savings.of[k].saved_bytes;
+        if (saved > 0 && saved >= total / LEAST_SHARE) found[n++] = (onv_ranked){saved, k};
     }
+    if (n == 0) return;
+    onv_rank(found, n);
+    onv_page_title(page, "Possible savings of the graph's lower bound, weights and peak");
+    onv_table table = onv_table_of("", ">", ">~");
+    for (size_t i = 0; i < n; i++)
+        onv_table_row(&table, global_names[found[i].index],
+                      onv_page_print(page, "saves %s", onv_label_bytes(found[i].size).text),
+                      onv_page_percent(page, found[i].size, total));
     onv_table_finish(&table, page);
 }
 
