@@ -14,11 +14,12 @@
 #include "report/sections.h"
 #include "report/value.h"
 
+/* Of the first model, and of the second. */
 typedef struct onv_diff_row {
     const char *name;
-    bool was, is;                         /* in the first, in the second */
-    uint64_t before, after;               /* bytes; of modules: activations */
-    uint64_t params_before, params_after; /* elements; modules only */
+    bool is_in[2];
+    uint64_t bytes[2];  /* of modules: activations */
+    uint64_t params[2]; /* elements; modules only */
 } onv_diff_row;
 
 typedef struct onv_diff {
@@ -33,12 +34,14 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const onv_diff_row *)a)->name, ((const onv_diff_row *)b)->name);
 }
 
+static uint64_t apart(const uint64_t of[2])
+{
+    return of[0] > of[1] ? of[0] - of[1] : of[1] - of[0];
+}
+
 static uint64_t change_of(const onv_diff_row *row)
 {
-    uint64_t bytes = row->after > row->before ? row->after - row->before : row->before - row->after;
-    uint64_t params = row->params_after > row->params_before
-                          ? row->params_after - row->params_before
-                          : row->params_before - row->params_after;
+    uint64_t bytes = apart(row->bytes), params = apart(row->params);
     return bytes > params ? bytes : params;
 }
 
@@ -50,8 +53,7 @@ static int by_change(const void *a, const void *b)
 
 static bool has_changed(const onv_diff_row *row)
 {
-    return row->was != row->is || row->before != row->after ||
-           row->params_before != row->params_after;
+    return row->is_in[0] != row->is_in[1] || change_of(row) > 0;
 }
 
 /* Joins rows of one name; those without a change go. `rows` holds first those of the first model. */
@@ -61,14 +63,12 @@ static uint32_t join(onv_diff_row *rows, uint32_t n)
     if (n > 1) qsort(rows, n, sizeof *rows, by_name);
     for (uint32_t i = 0; i < n;) {
         onv_diff_row row = rows[i++];
-        for (; i < n && strcmp(rows[i].name, row.name) == 0; i++) {
-            row.was |= rows[i].was;
-            row.is |= rows[i].is;
-            row.before += rows[i].before;
-            row.after += rows[i].after;
-            row.params_before += rows[i].params_before;
-            row.params_after += rows[i].params_after;
-        }
+        for (; i < n && strcmp(rows[i].name, row.name) == 0; i++)
+            for (int k = 0; k < 2; k++) {
+                row.is_in[k] |= rows[i].is_in[k];
+                row.bytes[k] += rows[i].bytes[k];
+                row.params[k] += rows[i].params[k];
+            }
         if (has_changed(&row)) rows[kept++] = row;
     }
     if (kept > 1) qsort(rows, kept, sizeof *rows, by_change);
@@ -80,9 +80,9 @@ static uint32_t join(onv_diff_row *rows, uint32_t n)
 static int by_size(const void *a, const void *b)
 {
     const onv_diff_row *x = a, *y = b;
-    uint64_t m = x->before + x->after, n = y->before + y->after;
+    uint64_t m = x->bytes[0] + x->bytes[1], n = y->bytes[0] + y->bytes[1];
     if (m != n) return m > n ? -1 : 1;
-    if (x->was != y->was) return x->was ? -1 : 1;
+    if (x->is_in[0] != y->is_in[0]) return x->is_in[0] ? -1 : 1;
     return by_name(a, b);
 }
 
@@ -93,18 +93,17 @@ static uint32_t drop_renamed(onv_diff_row *rows, uint32_t n)
     uint32_t kept = 0;
     if (n > 1) qsort(rows, n, sizeof *rows, by_size);
     for (uint32_t i = 0, end; i < n; i = end) {
-        uint64_t size = rows[i].before + rows[i].after;
-        uint32_t gone = 0, new = 0;
-        for (end = i; end < n && rows[end].before + rows[end].after == size; end++) {
-            gone += !rows[end].is;
-            new += !rows[end].was;
+        uint64_t size = rows[i].bytes[0] + rows[i].bytes[1];
+        uint32_t alone[2] = {0}; /* in the first, in the second */
+        for (end = i; end < n && rows[end].bytes[0] + rows[end].bytes[1] == size; end++) {
+            alone[0] += !rows[end].is_in[1];
+            alone[1] += !rows[end].is_in[0];
         }
-        uint32_t same = gone < new ? gone : new, skip_gone = same, skip_new = same;
+        uint32_t same = alone[0] < alone[1] ? alone[0] : alone[1], skip[2] = {same, same};
         for (uint32_t k = i; k < end; k++) {
-            if (!rows[k].is && skip_gone > 0)
-                skip_gone--;
-            else if (!rows[k].was && skip_new > 0)
-                skip_new--;
+            bool is_second = rows[k].is_in[1], is_alone = !rows[k].is_in[0] || !is_second;
+            if (is_alone && skip[is_second] > 0)
+                skip[is_second]--;
             else
                 rows[kept++] = rows[k];
         }
@@ -113,16 +112,22 @@ static uint32_t drop_renamed(onv_diff_row *rows, uint32_t n)
     return kept;
 }
 
+static onv_diff_row row_of(const char *name, bool is_after, uint64_t bytes, uint64_t params)
+{
+    onv_diff_row row = {.name = name};
+    row.is_in[is_after] = true;
+    row.bytes[is_after] = bytes;
+    row.params[is_after] = params;
+    return row;
+}
+
 static void add_tensors(const onv_view *view, bool is_after, onv_diff_row *rows, uint32_t *n)
 {
     for (uint32_t i = 0; i < view->model.values.count; i++) {
         uint64_t bytes = 0;
         if (!onv_view_is_there(view, (onv_value_id){i})) continue;
         if (!onv_view_bytes(view, (onv_value_id){i}, &bytes)) bytes = 0;
-        onv_diff_row *row = &rows[(*n)++];
-        *row =
-            (onv_diff_row){.name = view->model.values.at[i].name, .was = !is_after, .is = is_after};
-        *(is_after ? &row->after : &row->before) = bytes;
+        rows[(*n)++] = row_of(view->model.values.at[i].name, is_after, bytes, 0);
     }
 }
 
@@ -148,19 +153,12 @@ static bool add_modules(const onv_view *view, const onv_page *page, bool is_afte
     if (more != NULL && *n > 0) memcpy(more, *rows, *n * sizeof *more);
     for (uint32_t i = 1; more != NULL && i < modules.list.count; i++) {
         const onv_module *module = &modules.list.at[i];
-        onv_diff_row *row = &more[(*n)++];
-        *row = (onv_diff_row){
-            .name = path_of(page->arena, &modules, i), .was = !is_after, .is = is_after};
-        if (row->name == NULL) {
-            more = NULL;
-            break;
-        }
-        *(is_after ? &row->after : &row->before) = module->activation.fixed;
-        *(is_after ? &row->params_after : &row->params_before) = module->params;
+        const char *path = onv_page_kept(path_of(page->arena, &modules, i));
+        more[(*n)++] = row_of(path, is_after, module->activation.fixed, module->params);
     }
     onv_modules_cleanup(&modules);
     *rows = more;
-    return more != NULL;
+    return more != NULL && !page->arena->failed;
 }
 
 /* In the page's arena; false where memory is short. Sizes that are not known count as 0. */
@@ -230,12 +228,11 @@ static void write_peaks(const onv_view *a, const onv_view *b, const onv_page *pa
                  peak_node(b));
 }
 
-static const char *change_text(const onv_page *page, const onv_diff_row *row, uint64_t before,
-                               uint64_t after)
+static const char *change_text(const onv_page *page, const onv_diff_row *row, const uint64_t of[2])
 {
-    if (!row->was) return "new";
-    if (!row->is) return "gone";
-    return onv_difference_text(page, before, after);
+    if (!row->is_in[0]) return "new";
+    if (!row->is_in[1]) return "gone";
+    return onv_difference_text(page, of[0], of[1]);
 }
 
 static void write_modules(const onv_diff *diff, const onv_page *page)
@@ -246,11 +243,10 @@ static void write_modules(const onv_diff *diff, const onv_page *page)
         onv_table_of("12* module", "> parameters", "> change", "> activations", "> change");
     for (uint32_t i = 0; i < diff->n_modules && i < MOST_ROWS; i++) {
         const onv_diff_row *row = &diff->modules[i];
-        uint64_t params = row->is ? row->params_after : row->params_before;
-        onv_table_row(&table, row->name, onv_page_count(page, params),
-                      change_text(page, row, row->params_before, row->params_after),
-                      onv_page_bytes(page, row->is ? row->after : row->before),
-                      change_text(page, row, row->before, row->after));
+        bool last = row->is_in[1];
+        onv_table_row(&table, row->name, onv_page_count(page, row->params[last]),
+                      change_text(page, row, row->params), onv_page_bytes(page, row->bytes[last]),
+                      change_text(page, row, row->bytes));
     }
     onv_table_finish(&table, page);
 }
@@ -262,10 +258,9 @@ static void write_tensors(const onv_diff *diff, const onv_page *page)
     onv_table table = onv_table_of("12", ">10 before", ">10 after", "> change");
     for (uint32_t i = 0; i < diff->n_tensors && i < MOST_ROWS; i++) {
         const onv_diff_row *row = &diff->tensors[i];
-        onv_label before = onv_label_bytes(row->before), after = onv_label_bytes(row->after);
-        onv_table_row(&table, row->name, row->was ? onv_page_label(page, before) : "",
-                      row->is ? onv_page_label(page, after) : "",
-                      change_text(page, row, row->before, row->after));
+        onv_table_row(&table, row->name, row->is_in[0] ? onv_page_bytes(page, row->bytes[0]) : "",
+                      row->is_in[1] ? onv_page_bytes(page, row->bytes[1]) : "",
+                      change_text(page, row, row->bytes));
     }
     onv_table_finish(&table, page);
     if (diff->n_tensors > MOST_ROWS) {
@@ -320,16 +315,17 @@ onv_status onv_format_diff_write(onv_report_job *job)
 static void put_rows(onv_json *json, const char *key, const onv_diff_row *rows, uint32_t n,
                      bool has_params)
 {
+    static const char *const bytes[] = {"bytes_before", "bytes_after"};
+    static const char *const activations[] = {"activation_bytes_before", "activation_bytes_after"};
+    static const char *const params[] = {"parameters_before", "parameters_after"};
     ONV_JSON_ROWS(json, key, i, n, INLINE) {
-        onv_json_put_string(json, "name", rows[i].name);
-        onv_json_put_known(json, has_params ? "activation_bytes_before" : "bytes_before",
-                           rows[i].was, rows[i].before);
-        onv_json_put_known(json, has_params ? "activation_bytes_after" : "bytes_after", rows[i].is,
-                           rows[i].after);
-        if (has_params) {
-            onv_json_put_known(json, "parameters_before", rows[i].was, rows[i].params_before);
-            onv_json_put_known(json, "parameters_after", rows[i].is, rows[i].params_after);
-        }
+        const onv_diff_row *row = &rows[i];
+        onv_json_put_string(json, "name", row->name);
+        for (int k = 0; k < 2; k++)
+            onv_json_put_known(json, has_params ? activations[k] : bytes[k], row->is_in[k],
+                               row->bytes[k]);
+        for (int k = 0; k < 2 && has_params; k++)
+            onv_json_put_known(json, params[k], row->is_in[k], row->params[k]);
     }
 }
 

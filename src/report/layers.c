@@ -5,8 +5,6 @@
 #include "report/format.h"
 #include "report/modules.h"
 
-enum { N_COLUMNS = 6 };
-
 /* The shape of what the module hands on: the output of its last node. */
 static const char *output_shape(const onv_view *view, const onv_page *page,
                                 const onv_module *module)
@@ -40,25 +38,18 @@ static uint64_t counted(const onv_module *module, bool in_units)
 }
 
 /* Nothing to show is an empty cell: a table of modules has many. */
-static void add_figures(onv_table *table, const onv_page *page, const onv_module *module,
-                        const onv_module *whole)
+static void add_row(onv_table *table, const onv_page *page, const char *name, const char *shape,
+                    const onv_module *module, const onv_module *whole)
 {
     const char *empty = "";
     bool in_units = whole->activation.units > 0;
     onv_table_row(
-        table, module->params == 0 ? empty : onv_page_count(page, module->params),
+        table, name, shape, module->params == 0 ? empty : onv_page_count(page, module->params),
         !module->macs_known ? "?"
         : module->macs == 0 ? empty
                             : onv_page_label(page, onv_label_scaled(module->macs)),
         activation_text(page, module, in_units),
         onv_page_label(page, onv_label_share(counted(module, in_units), counted(whole, in_units))));
-}
-
-static void add_module_row(onv_table *table, const onv_view *view, const onv_page *page,
-                           const onv_module *module, const onv_module *whole)
-{
-    onv_table_row(table, module_name(page, module), output_shape(view, page, module));
-    add_figures(table, page, module, whole);
 }
 
 /* What stands outside of every module: the model less its children. */
@@ -81,7 +72,8 @@ static void add_rows(onv_table *table, const onv_view *view, const onv_page *pag
     const onv_module *list = modules->list.at;
     uint32_t at = list[0].first_child;
     while (at != ONV_NO_MODULE && at != 0) {
-        add_module_row(table, view, page, &list[at], list);
+        add_row(table, page, module_name(page, &list[at]), output_shape(view, page, &list[at]),
+                &list[at], list);
         if (list[at].first_child != ONV_NO_MODULE) {
             at = list[at].first_child;
             continue;
@@ -91,18 +83,15 @@ static void add_rows(onv_table *table, const onv_view *view, const onv_page *pag
     }
     if (list[0].own_steps > 0) {
         onv_module rest = outside(modules);
-        onv_table_row(table, "(outside of modules)", "");
-        add_figures(table, page, &rest, list);
+        add_row(table, page, "(outside of modules)", "", &rest, list);
     }
     if (modules->unused_params > 0) {
         onv_table_row(table, "(weights never used)", "",
-                      onv_page_count(page, modules->unused_params));
-        for (int i = 3; i < N_COLUMNS; i++) onv_table_add(table, "");
+                      onv_page_count(page, modules->unused_params), "", "", "");
     }
     onv_module total = list[0];
     total.params += modules->unused_params;
-    onv_table_row(table, "total", output_shape(view, page, &total));
-    add_figures(table, page, &total, list);
+    add_row(table, page, "total", output_shape(view, page, &total), &total, list);
 }
 
 static void write_view(const onv_report_job *job)

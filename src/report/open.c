@@ -218,6 +218,16 @@ typedef struct postfix {
     bool is_free; /* every symbol is a free dim */
 } postfix;
 
+/* The free dim that is the symbol; their number: none is. */
+static size_t free_index(const onv_view *view, onv_dim symbol)
+{
+    const char *name = onv_dim_symbol_name(&view->model.dims, symbol);
+    size_t i = 0;
+    while (i < view->infer.free_dims.count && strcmp(view->infer.free_dims.at[i].name, name) != 0)
+        i++;
+    return i;
+}
+
 static void put_op(void *context, onv_dim_op op, onv_dim d)
 {
     static const char *const names[] = {
@@ -228,11 +238,8 @@ static void put_op(void *context, onv_dim_op op, onv_dim d)
     if (op == ONV_DIM_OP_NUMBER) {
         onv_json_i64(p->json, d.raw);
     } else if (op == ONV_DIM_OP_SYMBOL) {
-        const char *name = onv_dim_symbol_name(&view->model.dims, d);
-        uint32_t i = 0;
-        while (strcmp(view->infer.free_dims.at[i].name, name) != 0) i++;
         onv_json_open(p->json, '[', ONV_JSON_INLINE);
-        onv_json_u64(p->json, i);
+        onv_json_u64(p->json, free_index(view, d));
         onv_json_close(p->json);
     } else {
         onv_json_string(p->json, names[op]);
@@ -242,12 +249,7 @@ static void put_op(void *context, onv_dim_op op, onv_dim d)
 static void find_free(void *context, onv_dim symbol)
 {
     postfix *p = context;
-    const onv_view *view = p->view;
-    const char *name = onv_dim_symbol_name(&view->model.dims, symbol);
-    bool is_found = false;
-    for (size_t i = 0; i < view->infer.free_dims.count && !is_found; i++)
-        is_found = strcmp(view->infer.free_dims.at[i].name, name) == 0;
-    p->is_free = p->is_free && is_found;
+    p->is_free &= free_index(p->view, symbol) < p->view->infer.free_dims.count;
 }
 
 /* The expression for programs: numbers, indices of free_dims in brackets, operations on what stands

@@ -19,28 +19,22 @@ void onv_write_between(onv_report_job *job, const char *text)
 
 /* --- Writing ----------------------------------------------------------------------------------- */
 
-typedef struct trailer {
-    onv_writer *out;
-    uint32_t bytes;
-} trailer;
-
-static void put_field(trailer *to, const char *text)
-{
-    size_t bytes = strlen(text) + 1;
-    onv_write_bytes(to->out, text, bytes);
-    to->bytes += (uint32_t)bytes;
-}
-
 static void put_trailer(onv_report_job *job)
 {
     char between[24];
-    trailer to = {.out = job->out};
-    job->out->most = 0; /* the limit is of the report */
+    const char *fields[MOST_FIELDS] = {between};
+    size_t count = 1;
+    uint32_t length = 0;
     snprintf(between, sizeof between, "%zu", job->between);
-    put_field(&to, between);
     for (size_t i = 0; job->compared.count > 0 && i < job->compared.at[0].count; i++)
-        put_field(&to, job->compared.at[0].fields[i]);
-    onv_write_bytes(to.out, (const char *)&to.bytes, LENGTH_BYTES);
+        fields[count++] = job->compared.at[0].fields[i];
+    job->out->most = 0; /* the limit is of the report */
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes = strlen(fields[i]) + 1;
+        onv_write_bytes(job->out, fields[i], bytes);
+        length += (uint32_t)bytes;
+    }
+    onv_write_bytes(job->out, (const char *)&length, LENGTH_BYTES);
 }
 
 static bool discard(void *context, const char *text, size_t bytes)

@@ -118,8 +118,8 @@ static void write_timelines(const onv_replays *replays, const onv_page *page)
         uint64_t held =
             r->predicted_bytes > r->measured_bytes ? r->predicted_bytes : r->measured_bytes;
         if (!page->verbose && i != largest && r->agrees) continue;
-        onv_write_format(page->out, "  %s%s%s, mode %s: held over %s steps\n", r->runtime,
-                         r->plan != NULL ? " " : "", r->plan != NULL ? r->plan : "", r->mode,
+        onv_write_format(page->out, "  %s, mode %s: held over %s steps\n",
+                         name_text(page, r->runtime, r->plan), r->mode,
                          onv_label_count(r->n_steps).text);
         write_series(page, "predicted", r->predicted_held_at, r->n_steps, held);
         write_series(page, "measured", r->measured_held_at, r->n_steps, held);

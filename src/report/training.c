@@ -368,7 +368,7 @@ static void put_plan(onv_json *json, const onv_training *t, uint32_t index, uint
     onv_json_put_u64(json, "recompute_macs", plan->does.recomputed_macs);
     onv_json_put_ratio(json, "overhead", plan->does.recomputed_macs, plan->pass_macs);
     onv_json_put_time(json, &plan->figures.time, true);
-    if (plan->does.saves_on_cpu || plan->does.offload_until > 0) {
+    if (moves(plan)) {
         ONV_JSON_FIELDS(json, &plan->figures, offloaded_bytes, returned_bytes);
         onv_json_put_u64(json, "host_bytes", plan->figures.pinned_bytes);
     }
