@@ -53,24 +53,10 @@ static uint32_t find_child(onv_modules *modules, uint32_t parent, const char *na
     return add_module(modules, parent, strchr(key, '/') + 1);
 }
 
-/* The module at the end of a path with slashes; empty parts are skipped. */
-static uint32_t find_path(onv_modules *modules, const char *path, size_t length, unsigned max_depth)
+static const char *part_end(const char *part, const char *end, char separator)
 {
-    uint32_t at = 0;
-    const char *end = path + length;
-    while (path < end && at != ONV_NO_MODULE && modules->list.at[at].depth < max_depth) {
-        const char *stop = memchr(path, '/', (size_t)(end - path));
-        if (stop == NULL) stop = end;
-        if (stop > path) at = find_child(modules, at, path, (size_t)(stop - path));
-        path = stop < end ? stop + 1 : end;
-    }
-    return at;
-}
-
-static const char *part_end(const char *part, const char *end)
-{
-    const char *dot = memchr(part, '.', (size_t)(end - part));
-    return dot != NULL ? dot : end;
+    const char *found = memchr(part, separator, (size_t)(end - part));
+    return found != NULL ? found : end;
 }
 
 static bool is_number(const char *part, const char *end)
@@ -78,25 +64,27 @@ static bool is_number(const char *part, const char *end)
     return part < end && strspn(part, "0123456789") >= (size_t)(end - part);
 }
 
-/* The same for a path with dots. */
-static uint32_t find_dotted(onv_modules *modules, const char *path, size_t length,
-                            unsigned max_depth)
+/* The module at the end of a path, whose empty parts are skipped. In a path with dots a number is named together with what
+ * stands before it. */
+static uint32_t find_path(onv_modules *modules, const onv_origin *origin, unsigned max_depth)
 {
     uint32_t at = 0;
-    const char *end = path + length, *begin = path; /* of what names the next module */
+    const char separator = origin->separator, *path = origin->path, *end = path + origin->length;
+    const char *begin = path; /* of what names the next module */
+    bool joins = separator == '.';
     while (path < end && at != ONV_NO_MODULE && modules->list.at[at].depth < max_depth) {
-        const char *stop = part_end(path, end);
+        const char *stop = part_end(path, end, separator);
         /* list.0 without the list, where slashes have named it so. */
-        const char *next = stop < end ? part_end(stop + 1, end) : end;
-        if (stop < end && is_number(stop + 1, next)) {
+        const char *next = stop < end ? part_end(stop + 1, end, separator) : end;
+        if (joins && stop < end && is_number(stop + 1, next)) {
             const char *key = key_of(modules, at, begin, (size_t)(next - begin));
             if (key == NULL) return ONV_NO_MODULE;
             if (onv_interned(&modules->keys, key) != NULL) stop = next;
         }
         if (stop > begin) at = find_child(modules, at, begin, (size_t)(stop - begin));
         path = stop < end ? stop + 1 : end;
-        /* A number is named together with what stands before it. */
-        if (path >= end || !is_number(path, part_end(path, end))) begin = path;
+        bool goes_on = joins && path < end && is_number(path, part_end(path, end, separator));
+        if (!goes_on) begin = path;
     }
     return at;
 }
@@ -143,18 +131,15 @@ static void place_between(const onv_modules *modules, uint32_t *module_of, uint3
 static bool place_by_scope(onv_modules *modules, const onv_view *view, unsigned max_depth,
                            uint32_t *module_of)
 {
-    static const struct {
-        char separator;
-        uint32_t (*find)(onv_modules *, const char *, size_t, unsigned);
-    } ways[] = {{'/', find_path}, {'.', find_dotted}};
+    static const char separators[] = {'/', '.'};
     const onv_live *live = &view->live;
     for (uint32_t s = 0; s < live->timeline.steps.count; s++) module_of[s] = ONV_NO_MODULE;
-    for (size_t way = 0; way < sizeof ways / sizeof ways[0]; way++)
+    for (size_t way = 0; way < sizeof separators; way++)
         for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
             const onv_node *node = onv_model_node(&view->model, live->timeline.steps.at[s].node);
             onv_origin origin = onv_node_origin(&view->model, node);
-            if (origin.path == NULL || origin.separator != ways[way].separator) continue;
-            module_of[s] = ways[way].find(modules, origin.path, origin.length, max_depth);
+            if (origin.path == NULL || origin.separator != separators[way]) continue;
+            module_of[s] = find_path(modules, &origin, max_depth);
             if (module_of[s] == ONV_NO_MODULE) return false;
         }
     place_between(modules, module_of, live->timeline.steps.count);
