@@ -117,14 +117,14 @@ static void write_heading(const onv_report_job *job, const onv_training_plan *pl
     onv_write_clean(out, onv_view_path(view), ONV_CLEAN_ASCII);
     onv_write_format(out, ": plan %s@%s of onnxvram " ONV_VERSION ".\n#\n", plan->does.name,
                      plan->id);
-    onv_write_format(out, "# Peak %s of tensors, %s reserved; ",
+    onv_write_format(out,
+                     "# Peak %s of tensors, %s reserved; %.1f %% of forward and backward run "
+                     "again.\n# Call apply(network) once, before the first step.\n",
                      onv_label_bytes(plan->figures.peak_bytes).text,
-                     onv_label_bytes(plan->figures.reserved_peak_bytes).text);
-    onv_write_format(out, "%.1f %% of forward and backward run again.\n",
+                     onv_label_bytes(plan->figures.reserved_peak_bytes).text,
                      plan->pass_macs > 0
                          ? 100.0 * (double)plan->does.recomputed_macs / (double)plan->pass_macs
                          : 0);
-    onv_write_text(out, "# Call apply(network) once, before the first step.\n");
     if (plan->form != ONV_PLAN_MODULES) return;
     onv_write_text(out, "# Each row of PLAN is under one torch.utils.checkpoint");
     if (plan->does.save != NULL)

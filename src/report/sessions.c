@@ -159,12 +159,10 @@ void onv_write_requests(const onv_view *view, const onv_page *page)
             continue;
         }
         uint64_t end = r->result.requests[r->n_requests - 1].reserved[p];
-        onv_write_format(page->out, "  %s: %s at most, ", onv_ort_policies[p].name,
-                         onv_label_bytes(r->result.most[p]).text);
-        onv_write_format(page->out, "%s at the end", onv_label_bytes(end).text);
-        onv_write_format(page->out, "; in other orders %s",
-                         onv_label_bytes(r->result.best[p]).text);
-        onv_write_format(page->out, " to %s\n", onv_label_bytes(r->result.worst[p]).text);
+        onv_write_format(page->out, "  %s: %s at most, %s at the end; in other orders %s to %s\n",
+                         onv_ort_policies[p].name, onv_label_bytes(r->result.most[p]).text,
+                         onv_label_bytes(end).text, onv_label_bytes(r->result.best[p]).text,
+                         onv_label_bytes(r->result.worst[p]).text);
     }
     onv_write_format(page->out, "  %u requests of %u shapes, %u orders tried, %s in use at most\n",
                      (unsigned)r->n_requests, (unsigned)r->n_shapes, (unsigned)r->result.n_orders,

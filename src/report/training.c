@@ -185,12 +185,12 @@ static void write_knee(const onv_training *t, const onv_page *page)
     uint32_t knee = t->chosen == ONV_NO_PLAN ? onv_training_knee(t) : ONV_NO_PLAN;
     if (knee == ONV_NO_PLAN) return;
     const onv_training_plan *plan = &t->plans[knee];
-    uint64_t bytes = plan->figures.reserved_peak_bytes, plain = t->figures.reserved_peak_bytes;
-    onv_write_format(page->out, "  Recommended: %s, %s reserved instead of ", plan->id,
-                     onv_label_bytes(bytes).text);
-    onv_write_format(page->out, "%s for %s; below it a byte less costs more.\n",
-                     onv_label_bytes(plain).text, overhead_text(page, plan));
-    onv_write_format(page->out, "  --checkpoint %s --plan-out plan.py writes it.\n", plan->id);
+    onv_write_format(page->out,
+                     "  Recommended: %s, %s reserved instead of %s for %s; below it a byte less "
+                     "costs more.\n  --checkpoint %s --plan-out plan.py writes it.\n",
+                     plan->id, onv_label_bytes(plan->figures.reserved_peak_bytes).text,
+                     onv_label_bytes(t->figures.reserved_peak_bytes).text,
+                     overhead_text(page, plan), plan->id);
 }
 
 static void write_plans(const onv_view *view, const onv_page *page)
