@@ -126,13 +126,13 @@ static bool empty(solver *s, point_list *list, size_t points)
     return !s->failed;
 }
 
-static inline void emit(point_list *list, uint64_t peak, uint64_t cost, uint32_t choice)
+/* Behind `n` points with smaller peaks, where there is room; how many there are then. */
+static inline size_t emit(onv_chain_point *at, size_t n, onv_chain_point point)
 {
-    size_t n = list->count;
-    if (n > 0 && list->at[n - 1].cost <= cost) return;
-    n -= n > 0 && list->at[n - 1].peak_bytes == peak;
-    list->at[n] = (onv_chain_point){peak, cost, choice};
-    list->count = n + 1;
+    if (n > 0 && at[n - 1].cost <= point.cost) return n;
+    n -= n > 0 && at[n - 1].peak_bytes == point.peak_bytes;
+    at[n] = point;
+    return n + 1;
 }
 
 /* The first one of a list whose peak is larger. */
@@ -167,23 +167,21 @@ static void replace(solver *s, size_t from, size_t end, size_t first)
  * those behind the last one from the first on that is cheaper. */
 static void merge(solver *s)
 {
-    const point_list *a = &s->best, *b = &s->made;
-    size_t from = 0, i, k = 0;
-    if (b->at[0].peak_bytes > 0)
-        from = (size_t)(above(a->at, a->count, b->at[0].peak_bytes - 1) - a->at);
-    if (!empty(s, &s->merged, a->count + b->count)) return;
-    if (from > 0) emit(&s->merged, a->at[from - 1].peak_bytes, a->at[from - 1].cost, 0);
-    for (i = from; k < b->count;) {
-        bool first =
-            i < a->count &&
-            (a->at[i].peak_bytes < b->at[k].peak_bytes ||
-             (a->at[i].peak_bytes == b->at[k].peak_bytes && a->at[i].cost <= b->at[k].cost));
-        const onv_chain_point *p = first ? &a->at[i++] : &b->at[k++];
-        emit(&s->merged, p->peak_bytes, p->cost, p->choice);
+    const onv_chain_point *best = s->best.at, *end_a = best + s->best.count, *a = best;
+    const onv_chain_point *b = s->made.at, *end_b = b + s->made.count;
+    if (b->peak_bytes > 0) a = above(best, s->best.count, b->peak_bytes - 1);
+    if (!empty(s, &s->merged, s->best.count + s->made.count)) return;
+    size_t from = (size_t)(a - best), n = 0;
+    onv_chain_point *merged = s->merged.at;
+    if (from > 0) merged[n++] = a[-1];
+    while (b < end_b) {
+        bool first = a < end_a && (a->peak_bytes < b->peak_bytes ||
+                                   (a->peak_bytes == b->peak_bytes && a->cost <= b->cost));
+        n = emit(merged, n, first ? *a++ : *b++);
     }
-    const onv_chain_point *last = &s->merged.at[s->merged.count - 1];
-    while (i < a->count && a->at[i].cost >= last->cost) i++;
-    replace(s, from, i, from > 0);
+    while (a < end_a && a->cost >= merged[n - 1].cost) a++;
+    s->merged.count = n;
+    replace(s, from, (size_t)(a - best), from > 0);
 }
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
@@ -222,8 +220,8 @@ static void keep_one(solver *s, uint32_t t)
     uint64_t run =
         s->chain->turn_bytes[t] + (is_first_run ? unit->forward_bytes : unit->last_bytes);
     if (!empty(s, &s->best, 0)) return;
-    emit(&s->best, max_u64(run, unit->backward_bytes), is_first_run ? unit->cost : unit->last_cost,
-         KEEP);
+    s->best.at[s->best.count++] = (onv_chain_point){
+        max_u64(run, unit->backward_bytes), is_first_run ? unit->cost : unit->last_cost, KEEP};
 }
 
 static void keep_first(solver *s, uint32_t first, uint32_t t)
@@ -232,34 +230,42 @@ static void keep_first(solver *s, uint32_t first, uint32_t t)
     const onv_chain_front *rest = &s->fronts[place_of(s->chain, first + 1, t)];
     uint64_t kept = kept_bytes(s->chain, s->first_tensor, first, t);
     uint64_t run = s->chain->turn_bytes[t] + unit->forward_bytes;
-    uint64_t floor = max_u64(run, unit->backward_bytes);
+    uint64_t floor = max_u64(run, unit->backward_bytes), cost = cost_of(s->chain, first, t);
     if (!empty(s, &s->best, rest->count)) return;
     for (uint32_t i = 0; i < rest->count; i++)
-        emit(&s->best, max_u64(floor, rest->at[i].peak_bytes + kept),
-             cost_of(s->chain, first, t) + rest->at[i].cost, KEEP);
+        s->best.count = emit(s->best.at, s->best.count,
+                             (onv_chain_point){max_u64(floor, rest->at[i].peak_bytes + kept),
+                                               cost + rest->at[i].cost, KEEP});
 }
 
-/* `behind` is trained first, with `held` on top; then `again`, with `inputs` on top. For every peak
- * the cheapest of each; what `best` betters is left out at once. */
-static void split(solver *s, const onv_chain_front *behind, uint64_t held,
-                  const onv_chain_front *again, uint64_t inputs, uint64_t floor, uint64_t cost,
-                  uint32_t choice)
+/* [q, t) is trained first, with `held` on top; then [first, q), with `inputs` on top. For every peak the cheapest of each;
+ * what `best` betters is left out at once, and mostly that is all: then no front is looked at. */
+static void split(solver *s, uint32_t first, uint32_t q, uint32_t t, uint64_t held, uint64_t inputs,
+                  uint64_t floor, uint64_t cost)
 {
+    const front_ends *behind_ends = &s->ends_to[place_of(s->chain, t, q)],
+                     *again_ends = &s->ends[place_of(s->chain, first, q)];
+    if (behind_ends->least_peak == UINT64_MAX || again_ends->least_peak == UINT64_MAX) return;
     uint64_t peak =
-        max_u64(floor, max_u64(behind->at[0].peak_bytes + held, again->at[0].peak_bytes + inputs));
+        max_u64(floor, max_u64(behind_ends->least_peak + held, again_ends->least_peak + inputs));
+    uint64_t least = cost + behind_ends->least_cost + again_ends->least_cost;
+    const onv_chain_point *best = above(s->best.at, s->best.count, peak),
+                          *end = s->best.at + s->best.count;
+    if (best > s->best.at && best[-1].cost <= least) return;
+    const onv_chain_front *behind = &s->fronts[place_of(s->chain, q, t)],
+                          *again = &s->fronts[place_of(s->chain, first, q)];
     const onv_chain_point *a = above(behind->at, behind->count, peak - held) - 1,
                           *last_a = behind->at + behind->count - 1;
     const onv_chain_point *b = above(again->at, again->count, peak - inputs) - 1,
                           *last_b = again->at + again->count - 1;
-    const onv_chain_point *best = above(s->best.at, s->best.count, peak),
-                          *end = s->best.at + s->best.count;
-    uint64_t least = cost + last_a->cost + last_b->cost;
     if (!empty(s, &s->made, behind->count + again->count)) return;
+    onv_chain_point *made = s->made.at;
+    size_t n = 0;
     while (peak != UINT64_MAX) {
         while (best < end && best->peak_bytes <= peak) best++;
         uint64_t sum = cost + a->cost + b->cost;
         uint64_t beats = best == s->best.at ? UINT64_MAX : best[-1].cost;
-        if (beats > sum) emit(&s->made, peak, sum, choice);
+        if (beats > sum) n = emit(made, n, (onv_chain_point){peak, sum, q});
         if (beats <= least) break;
         do { /* to the next one that what is known does not better: it has nothing cheaper before */
             uint64_t next_a = a < last_a ? a[1].peak_bytes + held : UINT64_MAX;
@@ -270,22 +276,10 @@ static void split(solver *s, const onv_chain_front *behind, uint64_t held,
             b += next_b == peak;
         } while (cost + a->cost + b->cost >= beats);
     }
-    if (s->made.count == 0) return;
+    s->made.count = n;
+    if (n == 0) return;
     merge(s);
     thin(s, &s->best, 2 * (size_t)ONV_CHAIN_MAX_FRONT);
-}
-
-/* Whether no plan of such a split is better than all that are known. */
-static bool is_hopeless(const solver *s, front_ends behind, uint64_t held, front_ends again,
-                        uint64_t inputs, uint64_t floor, uint64_t cost)
-{
-    const point_list *best = &s->best;
-    if (behind.least_peak == UINT64_MAX || again.least_peak == UINT64_MAX) return true;
-    uint64_t least = cost + behind.least_cost + again.least_cost;
-    if (best->count == 0 || best->at[best->count - 1].cost > least) return false;
-    uint64_t peak = max_u64(floor, max_u64(behind.least_peak + held, again.least_peak + inputs));
-    const onv_chain_point *larger = above(best->at, best->count, peak);
-    return larger > best->at && larger[-1].cost <= least;
 }
 
 static void try_splits(solver *s, uint32_t first, uint32_t t)
@@ -301,11 +295,7 @@ static void try_splits(solver *s, uint32_t first, uint32_t t)
         inputs += s->entering[(size_t)first * chain->n_units + q - 1];
         uint64_t held = s->crossing_on[q] + inputs;
         uint64_t floor = chain->turn_bytes[t] + run + inputs;
-        if (is_hopeless(s, s->ends_to[place_of(chain, t, q)], held,
-                        s->ends[place_of(chain, first, q)], inputs, floor, cost))
-            continue;
-        split(s, &s->fronts[place_of(chain, q, t)], held, &s->fronts[place_of(chain, first, q)],
-              inputs, floor, cost, q);
+        split(s, first, q, t, held, inputs, floor, cost);
     }
 }
 
