@@ -38,10 +38,17 @@ const onv_embedded ${name} = {packed, sizeof packed, ${size}};\n")
   target_sources(${target} PRIVATE ${GENERATED}/${name}.c)
 endfunction()
 
-# The SHA-256 of a file as a Content-Security-Policy names it: 'sha256-BASE64'.
-function(onv_policy_source file result)
+# A text without what is there for those who change it: lines that are comments alone, indentation, empty lines.
+function(onv_without_comments text result)
+  string(REGEX REPLACE "\n *(/[*]([^*]|[*]+[^*/])*[*]+/|//[^\n]*)" "\n" text "${text}")
+  string(REGEX REPLACE "\n[ \n]+" "\n" text "${text}")
+  set(${result} "${text}" PARENT_SCOPE)
+endfunction()
+
+# The SHA-256 of a text as a Content-Security-Policy names it: 'sha256-BASE64'.
+function(onv_policy_source text result)
   set(digits ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/)
-  file(SHA256 ${CMAKE_SOURCE_DIR}/${file} hash)
+  string(SHA256 hash "${text}")
   string(APPEND hash 00) # 33 bytes are eleven groups of four digits; the last digit is padding
   set(text "")
   foreach(group RANGE 10)
@@ -58,21 +65,24 @@ function(onv_policy_source file result)
 endfunction()
 
 # The page of --html: its template, style sheet and scripts, each up to a byte 1, and a policy of their hashes.
-function(onv_embed_page target html css)
-  onv_policy_source(${css} styles)
+function(onv_embed_page target html)
   string(ASCII 1 end)
-  file(WRITE ${GENERATED}/page "")
-  foreach(file ${html} ${css} ${ARGN})
+  set(page "")
+  set(scripts "")
+  foreach(file ${html} ${ARGN})
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${file})
     file(READ ${CMAKE_SOURCE_DIR}/${file} text)
-    file(APPEND ${GENERATED}/page "${text}${end}")
+    onv_without_comments("${text}" text)
+    string(APPEND page "${text}${end}")
+    onv_policy_source("${text}" source)
+    if(file MATCHES "[.]css$")
+      set(styles ${source})
+    elseif(file MATCHES "[.]js$")
+      string(APPEND scripts " ${source}")
+    endif()
   endforeach()
+  file(WRITE ${GENERATED}/page "${page}")
   onv_embed(${target} ${GENERATED}/page onv_page_files)
-  set(scripts "")
-  foreach(script ${ARGN})
-    onv_policy_source(${script} source)
-    string(APPEND scripts " ${source}")
-  endforeach()
   file(CONFIGURE OUTPUT ${GENERATED}/onv_page.c @ONLY CONTENT "#include \"report/embedded.h\"
 
 const char onv_page_policy[] =
