@@ -12,9 +12,11 @@ onv_op_name onv_op_name_of(const char *op_type)
     size_t low = 0, high = sizeof names / sizeof names[0];
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order =
-            (unsigned char)op_type[0] - (unsigned char)names[middle][0]; /* without a call */
-        if (order == 0) order = strcmp(op_type, names[middle]);
+        const char *name = names[middle];
+        int order = (unsigned char)op_type[0] - (unsigned char)name[0]; /* mostly without a call */
+        if (order == 0 && name[0] != '\0')
+            order = (unsigned char)op_type[1] - (unsigned char)name[1];
+        if (order == 0) order = strcmp(op_type, name);
         if (order == 0) return (onv_op_name)(1 + middle);
         if (order < 0)
             high = middle;

@@ -1,26 +1,31 @@
 /* Decision trees that say which form the workspace of a convolution takes (cudnn_conv.c), fitted to answers of cuDNN.
  *
  * They are data, share/cudnn/conv.trees, which scripts/cudnn/fit.py writes and the build makes part of the program; they
- * are walked where they lie. Little-endian, without padding:
+ * are walked where they lie. Little-endian, without padding, but that the last bit is read as part of a word:
  *
- *     u32 place of kinds, of tails, of parts, of pairs, of limits, of roots, of nodes
- *     u8  one_limit, one_pair, pair, one_part              how many first bytes: see below
+ *     u32 place of heads, of kinds, of tails, of parts, of pairs, of limits, of roots, of nodes
+ *     codes   u32 first + 2^24 * bits, eight of each       classes: 2^bits numbers from the first one on
+ *     heads   u16 kind + 8 * feature                       kinds of inner nodes: what is under it, and what of it comes first
  *     kinds   u16 height, width, u8 down, across, base     tiles of kernels, and what a form begins with
  *     tails   u32
  *     parts   u32 kind + 2^10 * splits + 2^21 * tail       forms, by the numbers of their kinds and tails
- *     pairs   u16 part, u16 other                          the commonest leaves: the likeliest form and the second, or the same one
+ *     pairs   u16 part, u16 other                          the commonest leaves of two forms: the likeliest one and the second
  *     limits  f32                                          those of more than three digits
  *     roots   u32 place, u32 most_mib                      by architecture, mode and pass; place 0: no tree, else 1 +
- *                                                          the first byte among the nodes
- *     nodes   inner  u8 high is a leaf + 2 * (low: 0 a leaf, 1 short, 2 long) + 6 * feature, limit, skip if low is long
- *                                                          at most the limit: low, which is the next node, else high,
- *                                                          `skip` bytes on; a short one is read to find what is behind
- *             leaf   pair; or part, other part
+ *                                                          the first bit among the nodes
+ *     nodes   inner  head, limit, skip if its kind has one at most the limit: low, else high
+ *             leaf   bit 1, part                           both forms are the same
+ *                    bit 0, 1 + pair; or bit 0, 0, part, part
  *
- * Limits, pairs and parts in nodes are numbers; the commonest pairs and parts have the lowest. Number n below 11,000 is the limit
- * n % 1000 * 10^(n / 1000), in float32, others are rows of limits. Those below the count of first bytes that stand alone
- * (one_limit, one_pair, one_part; 128 of skips) are one byte, others two: the count + 256 * (first byte - count) + second byte. A leaf with a first byte of at least
- * `pair` has two parts; then the first one is 256 * (first byte - pair) + second byte. A root is no leaf.
+ * Nodes are bits, the lowest of a byte first. A number is three bits, which say its class, and as many as that class has, which are
+ * added to its first number. The eight classes are a code: one for heads, for skips, for parts of leaves of one form, for pairs, for
+ * first parts, for second parts, and one for the limits of each feature. Heads, parts and pairs are numbered by how common they are.
+ * Number n below 1,000 is that limit; below 10,000 it is (n - 900 p) * 10^p in float32, where p is (n - 100) / 900; others are rows
+ * of limits.
+ *
+ * Kinds: 0 two leaves, low first; 1 a leaf, then high; 2 a leaf, which is high, then low; 3 low, then high; 4 high, then low; 5 low, then
+ * high, which begins `skip` bits on. Without a skip what comes first is read to find what is behind; it is the smaller one. A root
+ * is no leaf.
  *
  * A tree is one root. Cost of a question: the square of its depth at most. */
 #ifndef ONV_KERNELS_CONV_TREES_H

@@ -185,7 +185,7 @@ _Static_assert(N_ONNX < UINT8_MAX, "a row is a byte");
 onv_op_name onv_kernels_next(const char **words)
 {
     char word[64] = "";
-    const char *at = *words + strspn(*words, " ");
+    const char *at = *words + (**words == ' ');
     size_t length = strcspn(at, " ");
     *words = length > 0 ? at + length : NULL;
     memcpy(word, at, length < sizeof word ? length : sizeof word - 1);
