@@ -115,7 +115,7 @@ typedef struct onv_attr {
 typedef struct onv_traits {
     uint8_t view_of;   /* 1 + the input whose buffer output 0 may share unchanged; 0: none */
     uint32_t inplace;  /* inputs that output 0 may overwrite when they die here (elementwise) */
-    uint32_t save_in;  /* inputs whose values eager PyTorch keeps for backward */
+    uint32_t save_in;  /* inputs that PyTorch keeps for backward, where src/lower has no rule */
     uint32_t save_out; /* outputs likewise */
 } onv_traits;
 

@@ -142,7 +142,7 @@ static const onv_op rows[] = {
     ONV_OP("CumProd", 26, 2, 2, 1, 1, infer_cumulative),
     TOPK(1, 1),
     TOPK(10, 2, .flags = ONV_OP_DATA_DEPENDENT),
-    ONV_SAYS("Det", 11, 1, 1, 1, 1, "(x[..., n, n]): [x.:-2]", .traits = {.save_in = ONV_BIT(0)}),
+    ONV_SAYS("Det", 11, 1, 1, 1, 1, "(x[..., n, n]): [x.:-2]"),
     ONV_OP("NegativeLogLikelihoodLoss", 12, 2, 3, 1, 1, infer_loss,
            .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2)}),
     ONV_OP("SoftmaxCrossEntropyLoss", 12, 2, 3, 1, 2, infer_loss),

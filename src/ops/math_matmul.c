@@ -106,14 +106,11 @@ static onv_dim macs_gemm(onv_op_ctx *c)
 
 /* --- Rows ------------------------------------------------------------------------------------- */
 
-#define KEEP_BOTH .save_in = ONV_BIT(0) | ONV_BIT(1)
 #define GEMM(version, least)                                                                       \
-    ONV_OP("Gemm", version, least, 3, 1, 1, infer_gemm, .macs = macs_gemm, .alike = ONV_BITS(3),   \
-           .traits = {KEEP_BOTH})
+    ONV_OP("Gemm", version, least, 3, 1, 1, infer_gemm, .macs = macs_gemm, .alike = ONV_BITS(3))
 
 static const onv_op rows[] = {
-    ONV_OP("MatMul", 1, 2, 2, 1, 1, infer_matmul, .macs = macs_matmul, .alike = ONV_BITS(2),
-           .traits = {KEEP_BOTH}),
+    ONV_OP("MatMul", 1, 2, 2, 1, 1, infer_matmul, .macs = macs_matmul, .alike = ONV_BITS(2)),
     ONV_OP("MatMulInteger", 10, 2, 4, 1, 1, infer_matmul, .macs = macs_matmul),
     ONV_OP("QLinearMatMul", 10, 8, 8, 1, 1, infer_matmul, .macs = macs_matmul),
     GEMM(1, 3),

@@ -212,18 +212,16 @@ static onv_status infer_col2im(onv_op_ctx *c)
     return onv_op_set_like(c, dims, window.axes + 2);
 }
 
-#define SAVES_X_W .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}
-
 static const onv_op rows[] = {
-    ONV_OP("Conv", 1, 2, 3, 1, 1, infer_conv, .macs = macs_conv, .alike = ONV_BITS(3), SAVES_X_W),
+    ONV_OP("Conv", 1, 2, 3, 1, 1, infer_conv, .macs = macs_conv, .alike = ONV_BITS(3)),
     ONV_OP("ConvTranspose", 1, 2, 3, 1, 1, infer_conv_transpose, .macs = macs_conv_transpose,
-           .alike = ONV_BITS(3), SAVES_X_W),
+           .alike = ONV_BITS(3)),
     /* Every channel alone; what goes into the next call are the last positions. */
     ONV_SAYS(
         "CausalConvWithState", 27, 2, 4, 2, 2,
         "(x[batch, channels, length], w[channels, _, kernel], bias[channels], past[_, _, "
         "state]) where state = kernel - 1: [batch, channels, length], [batch, channels, state]",
-        .macs = macs_conv, SAVES_X_W),
+        .macs = macs_conv, .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}),
     ONV_OP("ConvInteger", 10, 2, 4, 1, 1, infer_conv_integer, .macs = macs_conv),
     ONV_OP("QLinearConv", 10, 8, 9, 1, 1, infer_qlinear_conv, .macs = macs_conv),
     ONV_OP("DeformConv", 19, 3, 5, 1, 1, infer_deform_conv, .macs = macs_conv,

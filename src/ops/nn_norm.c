@@ -48,16 +48,13 @@ static onv_status infer_lrn(onv_op_ctx *c)
     return onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK);
 }
 
-/* Input, scale and the running statistics are kept, whether training or not. */
 #define BATCH_NORM(opset, most, inputs)                                                            \
     ONV_SAYS("BatchNormalization", opset, 5, 5, 1, most,                                           \
-             inputs ": like x, like mean, like var, like mean, like var",                          \
-             .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(3) | ONV_BIT(4)})
+             inputs ": like x, like mean, like var, like mean, like var")
 /* A vector counts as one channel. */
 #define VECTORS                                                                                    \
     "(x[_] or [_, c, ...], scale[c], b[c], mean[c], var[c]) where c = if(x.rank - 1, c, 1)"
-#define SAVES_X_SCALE .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}
-#define SAVES_X       .traits = {.save_in = ONV_BIT(0)}
+#define SAVES_X .traits = {.save_in = ONV_BIT(0)}
 
 static const onv_op rows[] = {
     /* Until opset 8, spatial=0 gave each position its own statistics. */
@@ -67,19 +64,15 @@ static const onv_op rows[] = {
     BATCH_NORM(9, 5, VECTORS),
     BATCH_NORM(14, 3, VECTORS),
     ONV_SAYS("InstanceNormalization", 1, 3, 3, 1, 1, "(x[_, c, _, ...], scale[c], bias[c]): like x",
-             .alike = ONV_BITS(3), SAVES_X_SCALE),
-    ONV_OP("LayerNormalization", 17, 2, 3, 1, 3, infer_layer_norm, .alike = ONV_BITS(3),
-           .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2),
-                      .save_out = ONV_BIT(1) | ONV_BIT(2)}),
+             .alike = ONV_BITS(3)),
+    ONV_OP("LayerNormalization", 17, 2, 3, 1, 3, infer_layer_norm, .alike = ONV_BITS(3)),
     /* One scale per group in opset 18, which was withdrawn for it; exporters wrote one per channel there, too. */
     ONV_SAYS("GroupNormalization", 18, 3, 3, 1, 1,
-             "(x[_, c, ...]) where channels_per_group = exact(c / attr.num_groups): like x",
-             SAVES_X_SCALE),
+             "(x[_, c, ...]) where channels_per_group = exact(c / attr.num_groups): like x"),
     ONV_SAYS("GroupNormalization", 21, 3, 3, 1, 1,
              "(x[_, c, ...], scale[c], bias[c]) where channels_per_group = exact(c / "
-             "attr.num_groups): like x",
-             SAVES_X_SCALE),
-    ONV_OP("RMSNormalization", 23, 2, 2, 1, 1, infer_layer_norm, SAVES_X_SCALE),
+             "attr.num_groups): like x"),
+    ONV_OP("RMSNormalization", 23, 2, 2, 1, 1, infer_layer_norm),
     ONV_OP("LRN", 1, 1, 1, 1, 1, infer_lrn, SAVES_X),
     ONV_OP("LpNormalization", 1, 1, 1, 1, 1, infer_lp_norm, SAVES_X),
     ONV_OP("MeanVarianceNormalization", 9, 1, 1, 1, 1, infer_mean_variance_norm, SAVES_X),

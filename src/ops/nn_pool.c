@@ -72,10 +72,9 @@ static onv_status infer_max_unpool(onv_op_ctx *c)
 
 static const onv_op rows[] = {
     ONV_OP("AveragePool", 1, 1, 1, 1, 1, infer_pool, SAVES_X),
-    ONV_OP("MaxPool", 1, 1, 1, 1, 1, infer_pool, SAVES_X),
+    ONV_OP("MaxPool", 1, 1, 1, 1, 1, infer_pool),
     /* With Indices. */
-    ONV_OP("MaxPool", 8, 1, 1, 1, 2, infer_pool,
-           .traits = {.save_in = ONV_BIT(0), .save_out = ONV_BIT(1)}),
+    ONV_OP("MaxPool", 8, 1, 1, 1, 2, infer_pool),
     ONV_OP("LpPool", 1, 1, 1, 1, 1, infer_pool, SAVES_X),
     ONV_OP("GlobalAveragePool", 1, 1, 1, 1, 1, infer_global_pool),
     ONV_OP("GlobalMaxPool", 1, 1, 1, 1, 1, infer_global_pool, SAVES_X),

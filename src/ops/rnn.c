@@ -5,8 +5,6 @@
  */
 #include "ops/op.h"
 
-enum { X, W, R, B, SEQUENCE_LENS, INITIAL_H, INITIAL_C };
-
 /* "forward", "reverse" and "bidirectional"; the default of GRU 1 is written "foward". Per step, direction and sample every gate
  * is a product with the input and one with the state. */
 #define LAST                                                                                       \
@@ -23,18 +21,10 @@ enum { X, W, R, B, SEQUENCE_LENS, INITIAL_H, INITIAL_C };
     "if(attr.layout or 0, directions, batch), hidden], " LAST ", " LAST                            \
     "; steps * batch * directions * " gates " * hidden * (input + hidden)"
 
-/* Input, weights, initial states and the output; the reserve of cuDNN, which is no value of the graph,
- * is added where training is sized. */
-#define SAVES_RNN                                                                                  \
-    .alike = ONV_BITS(4),                                                                          \
-    .traits = {.save_in = ONV_BIT(X) | ONV_BIT(W) | ONV_BIT(R) | ONV_BIT(B) | ONV_BIT(INITIAL_H) | \
-                          ONV_BIT(INITIAL_C),                                                      \
-               .save_out = ONV_BIT(0)}
-
 static const onv_op rows[] = {
-    ONV_SAYS("RNN", 1, 3, 6, 0, 2, RECURRENT("1"), SAVES_RNN),
-    ONV_SAYS("GRU", 1, 3, 6, 0, 2, RECURRENT("3"), SAVES_RNN),
-    ONV_SAYS("LSTM", 1, 3, 8, 0, 3, RECURRENT("4"), SAVES_RNN),
+    ONV_SAYS("RNN", 1, 3, 6, 0, 2, RECURRENT("1"), .alike = ONV_BITS(4)),
+    ONV_SAYS("GRU", 1, 3, 6, 0, 2, RECURRENT("3"), .alike = ONV_BITS(4)),
+    ONV_SAYS("LSTM", 1, 3, 8, 0, 3, RECURRENT("4"), .alike = ONV_BITS(4)),
 };
 
 const onv_op_family onv_ops_rnn = {"", rows, sizeof rows / sizeof rows[0]};

@@ -1,7 +1,7 @@
 #include "ops/case.h"
 
 const onv_case onv_cases_math_matmul[] = {
-    {"MatMul", 1, "f32[2,3] f32[3,4]", "", "f32[2,4]", "24", "inplace= save_in=0,1 save_out="},
+    {"MatMul", 1, "f32[2,3] f32[3,4]", "", "f32[2,4]", "24", "inplace="},
     {"MatMul", 13, "f32[batch,2,3] f32[3,4]", "", "f32[batch,2,4]", "batch*24"},
     {"MatMul", 13, "f32[batch,heads,seq,64] f32[batch,heads,64,seq]", "",
      "f32[batch,heads,seq,seq]", "batch*heads*seq*seq*64"},
@@ -29,8 +29,7 @@ const onv_case onv_cases_math_matmul[] = {
     {"Gemm", 1, "f32[2,3] f32[3,4] f32[2,4]", "", "f32[2,4]", "24"},
     {"Gemm", 6, "f32[2,3] f32[3,4] f32[4]", "broadcast=1", "f32[2,4]"},
     {"Gemm", 6, "f32[2,3] f32[3,4] f32[4]", "", "!bias"},
-    {"Gemm", 7, "f32[batch,3] f32[4,3] f32[4]", "transB=1", "f32[batch,4]", "batch*12",
-     "inplace= save_in=0,1"},
+    {"Gemm", 7, "f32[batch,3] f32[4,3] f32[4]", "transB=1", "f32[batch,4]", "batch*12", "inplace="},
     {"Gemm", 9, "f32[3,2] f32[3,4] f32[]", "transA=1 alpha=2.0", "f32[2,4]", "24"},
     {"Gemm", 11, "f32[2,3] f32[3,4]", "", "f32[2,4]", "24"},
     {"Gemm", 13, "f32[2,3] f32[3,4] f32[2,1]", "", "f32[2,4]"},
@@ -43,9 +42,7 @@ const onv_case onv_cases_math_matmul[] = {
     {"Gemm", 13, "f32[2,3] f32[3,4] f32[1,2,4]", "", "!bias"},
     {"Gemm", 13, "f32[5,2,3] f32[3,4]", "", "!must be a matrix"},
 
-    {"Einsum", 12, "f32[2,3] f32[3,4]", "equation='ij,jk->ik'", "f32[2,4]", "24",
-     "save_in=0,1,2,"
-     "3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31"},
+    {"Einsum", 12, "f32[2,3] f32[3,4]", "equation='ij,jk->ik'", "f32[2,4]", "24"},
     {"Einsum", 12, "f32[2,3] f32[3,4]", "equation='ij,jk'", "f32[2,4]", "24"},
     {"Einsum", 12, "f32[b,q,h,d] f32[b,k,h,d]", "equation='bqhd,bkhd->bhqk'", "f32[b,h,q,k]",
      "b*q*h*d*k"},

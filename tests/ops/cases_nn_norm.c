@@ -2,7 +2,7 @@
 
 const onv_case onv_cases_nn_norm[] = {
     {"BatchNormalization", 15, "f32[2,3,4,5] f32[3] f32[3] f32[3] f32[3]", "", "f32[2,3,4,5]", NULL,
-     "view=0 inplace= save_in=0,1,3,4 save_out="},
+     "view=0 inplace="},
     {"BatchNormalization", 15, "f16[2,3,4,5] f16[3] f16[3] f32[3] f32[3]", "training_mode=1",
      "f16[2,3,4,5] f32[3] f32[3]"},
     {"BatchNormalization", 14, "f32[n,c,h,w] f32[64] f32[64] f32[64] f32[64]", "training_mode=1",
@@ -26,15 +26,13 @@ const onv_case onv_cases_nn_norm[] = {
     {"BatchNormalization", 15, "f32[2,3,4] f32[3,1] f32[3] f32[3] f32[3]", "", "!rank 1"},
     {"BatchNormalization", 15, "f32[] f32[1] f32[1] f32[1] f32[1]", "", "!rank"},
 
-    {"InstanceNormalization", 1, "f32[n,3,h,w] f32[3] f32[3]", "", "f32[n,3,h,w]", NULL,
-     "save_in=0,1"},
+    {"InstanceNormalization", 1, "f32[n,3,h,w] f32[3] f32[3]", "", "f32[n,3,h,w]"},
     {"InstanceNormalization", 22, "f32[1,3,8] f32[3] f32[?]", "", "f32[1,3,8]"},
     {"InstanceNormalization", 6, "f32[1,3,8] f32[4] f32[3]", "", "!is 4, not c = 3"},
     {"InstanceNormalization", 6, "f32[1,3,8] f32[3] f32[4]", "", "!is 4, not c = 3"},
     {"InstanceNormalization", 6, "f32[1,3] f32[3] f32[3]", "", "!rank"},
 
-    {"LayerNormalization", 17, "f32[2,seq,768] f32[768] f32[768]", "", "f32[2,seq,768]", NULL,
-     "save_in=0,1,2 save_out=1,2"},
+    {"LayerNormalization", 17, "f32[2,seq,768] f32[768] f32[768]", "", "f32[2,seq,768]"},
     {"LayerNormalization", 17, "f16[2,seq,768] f16[768]", "axis=-1",
      "f16[2,seq,768] f32[2,seq,1] f32[2,seq,1]"},
     {"LayerNormalization", 17, "f16[2,3,4,5] f16[4,5] f16[4,5]", "axis=2 stash_type=f16",
@@ -47,15 +45,14 @@ const onv_case onv_cases_nn_norm[] = {
     {"LayerNormalization", 17, "f32[2,3,4] f32[4] f32[5]", "", "!broadcast"},
     {"LayerNormalization", 17, "f32[4] f32[3,4]", "", "!broadcast"},
 
-    {"GroupNormalization", 18, "f32[n,8,4,4] f32[2] f32[2]", "num_groups=2", "f32[n,8,4,4]", NULL,
-     "save_in=0,1"},
+    {"GroupNormalization", 18, "f32[n,8,4,4] f32[2] f32[2]", "num_groups=2", "f32[n,8,4,4]"},
     {"GroupNormalization", 21, "f32[n,8,4,4] f32[8] f32[8]", "num_groups=2", "f32[n,8,4,4]"},
     {"GroupNormalization", 21, "f32[n,8,4,4] f32[2] f32[2]", "num_groups=2", "!scale"},
     {"GroupNormalization", 21, "f32[n,8,4,4] f32[8] f32[8]", "num_groups=3",
      "!channels_per_group: 8 does not split into 3"},
     {"GroupNormalization", 21, "f32[n,8,4,4] f32[8] f32[8]", "", "!num_groups' is missing"},
 
-    {"RMSNormalization", 23, "f16[b,s,64] f16[64]", "", "f16[b,s,64]", NULL, "save_in=0,1"},
+    {"RMSNormalization", 23, "f16[b,s,64] f16[64]", "", "f16[b,s,64]"},
     {"RMSNormalization", 23, "f32[2,3,4] f32[3,4]", "axis=1", "f32[2,3,4]"},
     {"RMSNormalization", 23, "f32[2,3,4] f32[5]", "", "!broadcast"},
     {"RMSNormalization", 23, "f32[2,3,4] f32[4]", "axis=5", "!axis 5"},

@@ -1,10 +1,9 @@
 #include "ops/case.h"
 
 const onv_case onv_cases_nn_pool[] = {
-    {"MaxPool", 1, "f32[1,3,32,32]", "kernel_shape=[2,2]", "f32[1,3,31,31]", NULL,
-     "view=0 save_in=0 save_out="},
+    {"MaxPool", 1, "f32[1,3,32,32]", "kernel_shape=[2,2]", "f32[1,3,31,31]", NULL, "view=0"},
     {"MaxPool", 8, "f32[1,64,112,112]", "kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1]",
-     "f32[1,64,56,56] i64[1,64,56,56]", NULL, "save_in=0 save_out=1"},
+     "f32[1,64,56,56] i64[1,64,56,56]"},
     {"MaxPool", 12, "u8[1,3,5,5]", "kernel_shape=[3,3] dilations=[2,2]", "u8[1,3,1,1]"},
     {"MaxPool", 12, "f32[1,3,10]", "kernel_shape=[3] strides=[2]", "f32[1,3,4]"},
     {"MaxPool", 12, "f32[1,3,10]", "kernel_shape=[3] strides=[2] ceil_mode=1", "f32[1,3,5]"},

@@ -57,7 +57,7 @@ const onv_case onv_cases_tensor[] = {
     {"Size", 13, "f32[]", "", "i64[]={1}"},
     {"Size", 13, "f32[...]", "", "i64[]"},
 
-    {"Where", 9, "bool[3,1] f32[1,4] f32[]", "", "f32[3,4]", "0", "save_in=0 inplace=1,2"},
+    {"Where", 9, "bool[3,1] f32[1,4] f32[]", "", "f32[3,4]", "0", "inplace=1,2"},
     {"Where", 9, "bool[...] f32[4] f32[]", "", "f32[...]"},
     {"Where", 9, "bool[2] f32[3] f32[]", "", "!broadcast"},
     {"Where", 16, "bool[2]={1,0} i64[2]={batch,3} i64[]={-1}", "", "i64[2]={batch,-1}"},
