@@ -101,12 +101,3 @@ onv_dim onv_alias_macs(onv_op_ctx *c)
     if (borrow_alias(c, &b) != ONV_OK) return ONV_DIM_UNKNOWN;
     return b.c.op->macs != NULL ? b.c.op->macs(&b.c) : onv_dim_const(0);
 }
-
-onv_status onv_contrib_attr(onv_op_ctx *c, const char *name, int64_t *value)
-{
-    *value = onv_op_attr_int(c, name, 0);
-    if (*value < 1) return onv_op_fail(c, "attribute %s is missing or not positive", name);
-    if (*value >= ONV_DIM_INFINITY_RAW)
-        return onv_op_fail(c, "attribute %s is %lld", name, (long long)*value);
-    return ONV_OK;
-}

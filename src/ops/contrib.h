@@ -43,7 +43,4 @@ onv_status onv_borrow_init(onv_op_ctx *c, const onv_op *row, int32_t version, co
 onv_status onv_alias_infer(onv_op_ctx *c);
 onv_dim onv_alias_macs(onv_op_ctx *c);
 
-/* A positive integer that the operator requires, as a size. */
-onv_status onv_contrib_attr(onv_op_ctx *c, const char *name, int64_t *value);
-
 #endif

@@ -21,11 +21,12 @@ static onv_status infer_expand_dims(onv_op_ctx *c)
 /* UnfoldTensor: windows of `size` along an axis, `step` apart, become a new last axis. */
 static onv_status infer_unfold(onv_op_ctx *c)
 {
-    int64_t size, step = onv_op_attr_int(c, "step", 1);
+    int64_t size = onv_op_attr_int(c, "size", 0), step = onv_op_attr_int(c, "step", 1);
     onv_dim dims[ONV_MAX_RANK + 1];
     int rank = onv_op_in_dims(c, 0, dims), axis;
     onv_op_set_like(c, NULL, -1);
-    ONV_TRY(onv_contrib_attr(c, "size", &size));
+    if (size < 1 || size >= ONV_DIM_INFINITY_RAW)
+        return onv_op_fail(c, "attribute size is missing, or is no size");
     if (step < 1) return onv_op_fail(c, "attribute step is %lld", (long long)step);
     if (rank < 0) return ONV_OK;
     ONV_TRY(onv_tensor_check_rank(c, rank + 1));

@@ -30,20 +30,6 @@ static onv_status infer_reorder_input(onv_op_ctx *c)
     return onv_op_set_like(c, dims, rank);
 }
 
-static onv_status infer_reorder_output(onv_op_ctx *c)
-{
-    int rank = onv_op_in_rank(c, 0);
-    bool last = onv_op_attr_int(c, "channels_last", 0) != 0;
-    int64_t channels;
-    onv_dim dims[ONV_MAX_RANK];
-    ONV_TRY(onv_contrib_attr(c, "channels", &channels));
-    if (rank >= 0) ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
-    for (int i = 0; i < rank; i++)
-        dims[i] = onv_op_in_dim(c, 0, last && i > 0 && i < rank - 1 ? i + 1 : i);
-    if (rank >= 0) dims[last ? rank - 1 : 1] = onv_dim_const(channels);
-    return onv_op_set_like(c, dims, rank);
-}
-
 static onv_status infer_upsample(onv_op_ctx *c)
 {
     uint32_t count;
@@ -68,7 +54,10 @@ static onv_status infer_upsample(onv_op_ctx *c)
 
 static const onv_op rows[] = {
     ONV_OP("ReorderInput", 1, 1, 1, 1, 1, infer_reorder_input),
-    ONV_OP("ReorderOutput", 1, 1, 1, 1, 1, infer_reorder_output),
+    ONV_SAYS("ReorderOutput", 1, 1, 1, 1, 1,
+             "(x[n, _, ...]) where channels = attr.channels, channels_but_one = channels - 1: "
+             "[n, if(attr.channels_last or 0, 0, channels)?, x.2:, "
+             "if(attr.channels_last or 0, channels, 0)?]"),
     ONV_OP("Conv", 1, 2, 4, 1, 1, onv_alias_infer, .macs = onv_alias_macs,
            ALIAS("Conv", {1, 2, 3})),
     POOL("MaxPool"),

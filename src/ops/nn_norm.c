@@ -40,14 +40,6 @@ static onv_status infer_mean_variance_norm(onv_op_ctx *c)
     return onv_tensor_axes(c, -1, onv_op_in_rank(c, 0), &mask, &count, &known);
 }
 
-static onv_status infer_lrn(onv_op_ctx *c)
-{
-    onv_infer_same(c);
-    if (onv_op_attr_int(c, "size", 0) < 1)
-        return onv_op_fail(c, "attribute size is missing or not positive");
-    return onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK);
-}
-
 #define BATCH_NORM(opset, most, inputs)                                                            \
     ONV_SAYS("BatchNormalization", opset, 5, 5, 1, most,                                           \
              inputs ": like x, like mean, like var, like mean, like var")
@@ -73,7 +65,8 @@ static const onv_op rows[] = {
              "(x[_, c, ...], scale[c], bias[c]) where channels_per_group = exact(c / "
              "attr.num_groups): like x"),
     ONV_OP("RMSNormalization", 23, 2, 2, 1, 1, infer_layer_norm),
-    ONV_OP("LRN", 1, 1, 1, 1, 1, infer_lrn, SAVES_X),
+    ONV_SAYS("LRN", 1, 1, 1, 1, 1, "(x[_, _, ...]) where neighbours = attr.size - 1: like x",
+             SAVES_X),
     ONV_OP("LpNormalization", 1, 1, 1, 1, 1, infer_lp_norm, SAVES_X),
     ONV_OP("MeanVarianceNormalization", 9, 1, 1, 1, 1, infer_mean_variance_norm, SAVES_X),
 };
