@@ -29,6 +29,13 @@ static uint32_t widened(onv_tape *t, uint32_t x, bool is_first)
     return onv_emit_reshape(&t->emit, x, 2, dims);
 }
 
+/* With a workspace of cuBLAS, as all products. */
+static void by_row(onv_tape *t, const onv_program_call *c)
+{
+    onv_eager_op *op = onv_tape_op_by_row(t, c);
+    if (op != NULL) op->workspace = onv_emit_cublas_product(&t->emit);
+}
+
 void onv_tape_matmul(onv_tape *t, const onv_program_call *c)
 {
     uint32_t b = onv_amp_low(&t->emit, t->in[1]);
@@ -39,7 +46,7 @@ void onv_tape_matmul(onv_tape *t, const onv_program_call *c)
     if (a == ONV_NO_TENSOR || b == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape)) return;
     if (x.rank < 2 && y.rank < 2) {
         t->row = &onv_aten_ops[ONV_ATEN_dot];
-        onv_tape_by_row(t, c);
+        by_row(t, c);
         return;
     }
     uint32_t out;
@@ -92,7 +99,7 @@ void onv_tape_vectors(onv_tape *t, const onv_program_call *c)
     uint32_t a = onv_amp_low(&t->emit, t->in[adds ? 1 : 0]);
     if (t->overwrites || a == ONV_NO_TENSOR || b == ONV_NO_TENSOR ||
         onv_tensor_at(&t->emit, a).rank < 2) {
-        onv_tape_by_row(t, c);
+        by_row(t, c);
         return;
     }
     onv_added sum = {.bias = adds ? onv_amp_low(&t->emit, t->in[0]) : ONV_NO_TENSOR,

@@ -623,3 +623,15 @@ class SummedLogProbs(nn.Module):
     def forward(s, x):
         y = F.log_softmax(x * s.w, -1)
         return y[..., 0] + y.sum(-1)
+
+
+@net("dotted", lambda b: (torch.rand(b, 64, 64),))
+class Dotted(nn.Module):
+    """A product of two vectors and no other one: cuBLAS has its workspace for that, too."""
+
+    def __init__(s, d=64):
+        super().__init__()
+        s.w = nn.Parameter(torch.rand(d))
+
+    def forward(s, x):
+        return torch.dot(s.w, x.mean((0, 1)))
