@@ -184,7 +184,8 @@ void onv_tape_attention(onv_tape *t, const onv_program_call *c)
 {
     uint32_t result = onv_call_result(c, 0), *in = t->in;
     onv_shape shape;
-    onv_amp_low_all(&t->emit, in, 4);
+    in[3] = onv_tape_low(t, onv_call_value(c, "attn_bias"), in[3]);
+    onv_amp_low_all(&t->emit, in, 3);
     if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || in[2] == ONV_NO_TENSOR ||
         !onv_tape_shape(t, result, &shape))
         return;

@@ -66,6 +66,13 @@ const char *onv_call_text(const onv_program_call *call, const char *name)
                                                                                            : NULL;
 }
 
+const onv_program_call *onv_tape_maker(const onv_tape *t, uint32_t value)
+{
+    if (value == ONV_NO_PROGRAM_VALUE || t->program->values.at[value].call == ONV_NO_CALL_INDEX)
+        return NULL;
+    return &t->program->calls.at[t->program->values.at[value].call];
+}
+
 bool onv_tape_is(const onv_tape *t, const onv_program_call *call, onv_aten_id id)
 {
     const onv_aten_op *op = t->ops[call - t->program->calls.at];

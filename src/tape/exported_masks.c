@@ -13,19 +13,12 @@
 #include "base/quota.h"
 #include "tape/state.h"
 
-static const onv_program_call *maker(const onv_tape *t, uint32_t value)
-{
-    if (value == ONV_NO_PROGRAM_VALUE || t->program->values.at[value].call == ONV_NO_CALL_INDEX)
-        return NULL;
-    return &t->program->calls.at[t->program->values.at[value].call];
-}
-
 /* arange(n), shifted by a number, with dims of 1. */
 static bool is_of_places(const onv_tape *t, uint32_t value)
 {
     enum { MOST_CALLS = 8 };
     for (uint32_t k = 0; k < MOST_CALLS; k++) {
-        const onv_program_call *call = maker(t, value);
+        const onv_program_call *call = onv_tape_maker(t, value);
         if (call == NULL) return false;
         if (onv_tape_is(t, call, ONV_ATEN_arange)) return true;
         const onv_argument *other = onv_call_argument(call, "other");
@@ -45,7 +38,7 @@ static onv_exported_mask kind_of(const onv_tape *t, const onv_program_call *call
     if (!onv_tape_is(t, call, ONV_ATEN_expand) || call->module >= t->program->modules.count ||
         strncmp(t->program->modules.at[call->module].class_name, library, sizeof library - 1) != 0)
         return ONV_MASK_RUNS;
-    const onv_program_call *by = maker(t, onv_call_value(call, "self"));
+    const onv_program_call *by = onv_tape_maker(t, onv_call_value(call, "self"));
     if (by == NULL || !is_of_places(t, onv_call_value(by, "self"))) return ONV_MASK_RUNS;
     const onv_argument *other = onv_call_argument(by, "other");
     if (other == NULL) return ONV_MASK_RUNS;

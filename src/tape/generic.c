@@ -64,6 +64,19 @@ static uint8_t promoted(const onv_tape *t)
     return best != ONV_UNDEFINED ? best : of_number;
 }
 
+uint32_t onv_tape_low(onv_tape *t, uint32_t value, uint32_t tensor)
+{
+    const onv_program_call *by = onv_tape_maker(t, value);
+    if (t->emit.amp == ONV_UNDEFINED || t->emit.views != ONV_VIEWS_OF_KERNELS || by == NULL ||
+        !onv_tape_is(t, by, ONV_ATEN_expand))
+        return onv_amp_low(&t->emit, tensor);
+    onv_eager_tensor wide = onv_tensor_at(&t->emit, onv_tape_tensor(t, onv_call_result(by, 0)));
+    onv_eager_tensor shown = onv_tensor_at(&t->emit, tensor);
+    uint32_t low = onv_amp_low(&t->emit, onv_call_tensor(t, by, "self"));
+    low = onv_emit_expand(&t->emit, low, wide.rank, wide.dims);
+    return onv_emit_reshape(&t->emit, low, shown.rank, shown.dims);
+}
+
 static void cast_operands(onv_tape *t, uint8_t cast)
 {
     uint8_t widest = cast == ONV_CAST_WIDEST ? promoted(t) : ONV_UNDEFINED;

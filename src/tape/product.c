@@ -62,11 +62,20 @@ void onv_tape_matmul(onv_tape *t, const onv_program_call *c)
     onv_tape_set(t, result, out);
 }
 
+/* A recorded bmm() that is matmul()'s reads a view of what that expanded. */
+static uint32_t low_factor(onv_tape *t, const onv_program_call *c, uint32_t letter)
+{
+    uint32_t x = t->in[letter];
+    const onv_program_call *by =
+        onv_tape_maker(t, onv_call_value(c, letter == 0 ? "self" : "mat2"));
+    if (by == NULL || !onv_tape_is(t, by, ONV_ATEN_view)) return onv_amp_low(&t->emit, x);
+    return onv_tape_low(t, onv_call_value(by, "self"), x);
+}
+
 void onv_tape_mm(onv_tape *t, const onv_program_call *c)
 {
     onv_added none = {.bias = ONV_NO_TENSOR};
-    uint32_t b = onv_amp_low(&t->emit, t->in[1]);
-    uint32_t a = onv_amp_low(&t->emit, t->in[0]);
+    uint32_t b = low_factor(t, c, 1), a = low_factor(t, c, 0);
     uint32_t out = onv_emit_mm(&t->emit, t->row->name, a, b, none);
     onv_tape_give(t, c, 0, out);
 }

@@ -114,6 +114,8 @@ double onv_call_real(const onv_program_call *call, const char *name, double fall
 uint32_t onv_call_dims(onv_tape *t, const onv_program_call *call, uint32_t rank);
 bool onv_call_flag(const onv_program_call *call, const char *name, bool fallback);
 const char *onv_call_text(const onv_program_call *call, const char *name);
+/* The call that gives it; NULL: none does. */
+const onv_program_call *onv_tape_maker(const onv_tape *t, uint32_t value);
 /* Of that operator, any overload. */
 bool onv_tape_is(const onv_tape *t, const onv_program_call *call, onv_aten_id id);
 /* Its first result, or ONV_NO_PROGRAM_VALUE. */
@@ -131,6 +133,9 @@ onv_eager_op *onv_tape_op_by_row(onv_tape *t, const onv_program_call *call);
 void onv_tape_operands(onv_tape *t, const onv_program_call *call, const onv_aten_op *op);
 /* Those of the call's row, whatever overloads call them, and `in`. */
 void onv_tape_inputs(onv_tape *t, const onv_program_call *call);
+/* What autocast gives a kernel for `tensor`. Recorded kernels are parts of calls that expand their arguments to `value`: the
+ * cast is of what was expanded. */
+uint32_t onv_tape_low(onv_tape *t, uint32_t value, uint32_t tensor);
 /* For the result: on the storage of `target`, where that is overwritten, or new. */
 uint32_t onv_tape_result(onv_tape *t, const onv_program_call *call, uint32_t target, uint8_t dtype);
 /* The result, or what `target` is now. */

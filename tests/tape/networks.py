@@ -635,3 +635,17 @@ class Dotted(nn.Module):
 
     def forward(s, x):
         return torch.dot(s.w, x.mean((0, 1)))
+
+
+@net("batched_weight", lambda b: (torch.rand(b, 64, 256),))
+class BatchedWeight(nn.Module):
+    """A product of batches expands a matrix: autocast casts it before. What a network expands is cast as it is."""
+
+    def __init__(s, d=256):
+        super().__init__()
+        s.register_buffer("w", torch.rand(d, 4 * d))
+        s.l, s.v = nn.Linear(d, d, bias=False), nn.Parameter(torch.rand(4 * d, 64))
+
+    def forward(s, x):
+        y = torch.matmul(s.l(x).transpose(1, 2), s.w[:64])
+        return torch.softmax(torch.bmm(y, s.v.expand(x.shape[0], -1, -1)), -1)
