@@ -129,27 +129,10 @@ void onv_tape_group_norm(onv_tape *t, const onv_program_call *c)
     give_statistics(t, c);
 }
 
-/* torch.nn.utils.weight_norm() calls its parameters NAME_g and NAME_v, and sets the module's NAME before each call of it: that has
- * the weight until the next one. (parametrizations.weight_norm() computes it where it is read.) */
-static bool is_set_by_hook(const onv_tape *t, const onv_program_call *c)
-{
-    uint32_t v = onv_call_value(c, "v"), g = onv_call_value(c, "g");
-    if (v == ONV_NO_PROGRAM_VALUE || g == ONV_NO_PROGRAM_VALUE) return false;
-    const char *of_v = t->program->values.at[v].fqn, *of_g = t->program->values.at[g].fqn;
-    if (of_v == NULL || of_g == NULL || strlen(of_v) != strlen(of_g) || strlen(of_v) < 2)
-        return false;
-    size_t stem = strlen(of_v) - 2;
-    return strncmp(of_v, of_g, stem) == 0 && strcmp(of_v + stem, "_v") == 0 &&
-           strcmp(of_g + stem, "_g") == 0;
-}
-
 void onv_tape_weight_norm(onv_tape *t, const onv_program_call *c)
 {
     uint32_t *in = t->in;
     uint32_t out = onv_emit_weight_norm(&t->emit, in[0], in[1]);
-    bool is_archive = !onv_program_is_recorded(t->program);
-    if (is_archive && out != ONV_NO_TENSOR && is_set_by_hook(t, c))
-        onv_storage_of(&t->emit, out)->is_attribute = true;
     onv_tape_give(t, c, 0, out);
     give_statistics(t, c);
 }

@@ -136,6 +136,27 @@ static void keep_computed(onv_tape *t, const uint8_t *sources)
     }
 }
 
+static bool ends_with(const onv_tape *t, uint32_t value, const char *end)
+{
+    const char *name = value != ONV_NO_PROGRAM_VALUE ? t->program->values.at[value].fqn : NULL;
+    size_t length = name != NULL ? strlen(name) : 0, n = strlen(end);
+    return length > n && strcmp(name + length - n, end) == 0;
+}
+
+void onv_tape_of_hooks(onv_tape *t)
+{
+    for (size_t i = 0; i < t->program->calls.count && onv_work(1); i++) {
+        const onv_program_call *c = &t->program->calls.at[i];
+        bool scales = onv_tape_is(t, c, ONV_ATEN_div) || onv_tape_is(t, c, ONV_ATEN_mul);
+        if (!(scales && ends_with(t, onv_call_value(c, "self"), "_orig")) &&
+            !(ends_with(t, onv_call_value(c, "v"), "_v") &&
+              ends_with(t, onv_call_value(c, "g"), "_g")))
+            continue;
+        onv_eager_storage *s = activation_of(t, onv_call_result(c, 0));
+        if (s != NULL) s->is_attribute = true;
+    }
+}
+
 /* What is drawn, and computed of it without inputs, where that is large: weights with noise. */
 static void report_drawn(onv_tape *t, const uint8_t *sources)
 {

@@ -220,6 +220,9 @@ void onv_tape_report_checkpoints(onv_tape *t);
 
 /* Of an archive in inference: what evaluation may do otherwise, as it was traced in training mode. */
 void onv_tape_of_training(onv_tape *t);
+/* Of an archive: weights that hooks of torch.nn.utils make and set before each call of a module, which has them until the next one:
+ * weight_norm() of NAME_v and NAME_g, spectral_norm() and prune of NAME_orig. (Parametrizations compute them where they are read.) */
+void onv_tape_of_hooks(onv_tape *t);
 /* Of training: says what an archive of evaluation lacks. */
 void onv_tape_of_evaluation(onv_tape *t);
 

@@ -325,6 +325,7 @@ static void lower(onv_tape *t)
     onv_tape_calls(t, &t->program->graphs.at[0]);
     bool is_recorded = onv_program_is_recorded(t->program);
     if (is_recorded && t->emit.status == ONV_OK) onv_tape_lifetimes(t);
+    if (!is_recorded && t->emit.status == ONV_OK) onv_tape_of_hooks(t);
     if (!is_recorded && t->emit.status == ONV_OK && !options->inference && options->reports) {
         onv_tape_report_checkpoints(t);
         onv_tape_of_evaluation(t);

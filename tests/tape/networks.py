@@ -649,3 +649,15 @@ class BatchedWeight(nn.Module):
     def forward(s, x):
         y = torch.matmul(s.l(x).transpose(1, 2), s.w[:64])
         return torch.softmax(torch.bmm(y, s.v.expand(x.shape[0], -1, -1)), -1)
+
+
+@net("weight_hook", lambda b: (torch.rand(b, 64, 128),))
+class WeightHook(nn.Module):
+    """torch.nn.utils.spectral_norm() sets the module's weight before each call: the module has it until the next one."""
+
+    def __init__(s, d=128):
+        super().__init__()
+        s.a, s.b, s.c = (nn.utils.spectral_norm(nn.Linear(d, d)) for _ in range(3))
+
+    def forward(s, x):
+        return s.c(torch.relu(s.b(torch.relu(s.a(x)))))
