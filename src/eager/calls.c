@@ -210,10 +210,10 @@ static void hold(onv_holding *h, uint32_t storage, uint32_t op)
 static bool is_made(const onv_holding *h, uint32_t storage)
 {
     const onv_eager_op *first = &h->eager->ops.at[0];
-    bool is_first = false;
+    if (h->made_by[storage] > 0) return true;
     for (uint32_t k = 0; k < first->n_out; k++)
-        is_first |= h->eager->tensors.at[first->out[k]].storage == storage;
-    return h->made_by[storage] > 0 || is_first;
+        if (h->eager->tensors.at[first->out[k]].storage == storage) return true;
+    return false;
 }
 
 /* The outermost call that the storage came into from outside. */

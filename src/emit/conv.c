@@ -120,7 +120,7 @@ uint32_t onv_emit_conv(onv_emitter *e, const onv_conv_call *call, uint32_t x, ui
     onv_eager_tensor t = onv_tensor_at(e, x);
     bool is_last = x != ONV_NO_TENSOR && onv_tensor_is_channels_last(&t);
     uint64_t bytes = x != ONV_NO_TENSOR ? copied_bytes(e, x, w, is_last) : 0;
-    onv_emit_begin(e, "conv");
+    onv_emit_begin_op(e, ONV_ATEN_conv);
     onv_emit_in(e, x, ONV_GRAD_NEW);
     onv_emit_in(e, w, ONV_GRAD_NEW);
     onv_emit_in(e, bias, ONV_GRAD_NEW);
