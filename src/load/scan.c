@@ -42,17 +42,13 @@ onv_status onv_walk_put(onv_walk *w, onv_bytes *out, const void *data, size_t by
     return ONV_OK;
 }
 
-static onv_status put_varint(onv_walk *w, onv_bytes *out, uint64_t value)
-{
-    unsigned char bytes[ONV_HEAD_BYTES];
-    return onv_walk_put(w, out, bytes, onv_varint_write(value, bytes));
-}
-
 /* What is before the value of a field. */
 static onv_status put_head(onv_walk *w, onv_bytes *out, uint32_t number, uint64_t bytes)
 {
-    ONV_TRY(put_varint(w, out, (uint64_t)number << 3 | ONV_WIRE_BYTES));
-    return put_varint(w, out, bytes);
+    unsigned char head[ONV_HEAD_BYTES];
+    size_t n = onv_varint_write((uint64_t)number << 3 | ONV_WIRE_BYTES, head);
+    n += onv_varint_write(bytes, head + n);
+    return onv_walk_put(w, out, head, n);
 }
 
 onv_status onv_walk_put_field(onv_walk *w, onv_bytes *out, uint32_t number, const void *data,
@@ -330,7 +326,10 @@ static onv_status take_number(onv_walk *w, const onv_item *it)
     if (count_list(w, it, 1) == 0) return ONV_OK;
     /* Its tag may be longer than it needs to be, which protobuf-c does not read. */
     onv_bytes *out = onv_walk_top(w)->out;
-    ONV_TRY(put_varint(w, out, (uint64_t)it->number << 3 | it->type));
+    unsigned char tag[ONV_HEAD_BYTES];
+    size_t n = onv_varint_write((uint64_t)it->number << 3 | it->type, tag);
+    if (it->value - it->tag == n) return put_stretch(w, out, it->tag, w->at - it->tag);
+    ONV_TRY(onv_walk_put(w, out, tag, n));
     return put_stretch(w, out, it->value, w->at - it->value);
 }
 
