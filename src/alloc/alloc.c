@@ -36,7 +36,7 @@ onv_status onv_allocator_init(onv_allocator *a, const onv_alloc_model *model,
         return onv_fail(err, ONV_ERR_USAGE,
                         "a capacity of %" PRIu64 " bytes is more than any device",
                         a->options.capacity_bytes);
-    a->state = onv_heap_calloc(1, model->state_bytes);
+    a->state = onv_heap_alloc(model->state_bytes);
     if (a->state == NULL) return onv_fail_memory(err);
     if (model->preset != NULL) model->preset(&a->options);
     onv_status status = onv_allocator_restart(a, err);

@@ -8,22 +8,21 @@
 /* A set of blocks in order of (bytes, address), or of address alone.
  *
  * Best fit with ties to the lowest address is a lower bound in that order. Sizes are sorted into
- * classes, four for each power of two, so that a class holds few different sizes; inside a class the
+ * classes, one for each power of two, so that a class holds few different sizes; inside a class the
  * blocks form a treap through their own fields left, right and priority. The order, and so every
  * answer, does not depend on the priorities: they come from a fixed sequence. All operations cost
  * the logarithm of the class, and none allocates.
  */
 
-enum { ONV_BLOCK_SET_CLASSES = 256 };
+enum { ONV_BLOCK_SET_CLASSES = 64 };
 
 typedef struct onv_block_set {
-    uint32_t roots[ONV_BLOCK_SET_CLASSES];       /* ONV_NO_BLOCK: the class is empty */
-    uint64_t filled[ONV_BLOCK_SET_CLASSES / 64]; /* by bit: classes that are not empty */
+    uint32_t roots[ONV_BLOCK_SET_CLASSES]; /* of classes that are not empty */
+    uint64_t filled;                       /* bit k: class k is not empty */
     uint32_t random;
     bool by_address;
 } onv_block_set;
 
-/* Empties a set that is in use, or all zeros. */
 void onv_block_set_init(onv_block_set *set, bool by_address);
 void onv_block_set_insert(onv_block_set *set, onv_space *space, uint32_t block);
 

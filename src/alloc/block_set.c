@@ -1,7 +1,5 @@
 #include "alloc/alloc_model.h"
 
-#include <string.h>
-
 typedef struct key {
     uint64_t bytes, address;
 } key;
@@ -16,23 +14,22 @@ static key key_of(const onv_block_set *set, const onv_block *b)
     return (key){set->by_address ? 0 : b->bytes, b->address};
 }
 
-/* The position of the top bit, and the two behind it. */
+/* The position of the top bit. */
 static unsigned class_of(uint64_t bytes)
 {
-    unsigned top = 63 - (unsigned)__builtin_clzll(bytes | 4);
-    return top * 4 + (unsigned)(bytes >> (top - 2) & 3);
+    return 63 - (unsigned)__builtin_clzll(bytes | 1);
 }
 
 void onv_block_set_init(onv_block_set *set, bool by_address)
 {
-    enum { EACH = 64 }; /* roots, by a word of `filled` */
-    for (unsigned i = 0; i < ONV_BLOCK_SET_CLASSES / EACH; i++) {
-        if (set->random != 0 && set->filled[i] == 0) continue; /* as it was made empty */
-        memset(&set->roots[EACH * i], 0xff, EACH * sizeof *set->roots);
-        set->filled[i] = 0;
-    }
     set->by_address = by_address;
     set->random = 0x9e3779b9u;
+    set->filled = 0;
+}
+
+static uint32_t root_of(const onv_block_set *set, unsigned class)
+{
+    return (set->filled >> class & 1) != 0 ? set->roots[class] : ONV_NO_BLOCK;
 }
 
 /* Xorshift; never 0. */
@@ -50,6 +47,7 @@ void onv_block_set_insert(onv_block_set *set, onv_space *space, uint32_t block)
     onv_block *blocks = space->blocks.at;
     key k = key_of(set, &blocks[block]);
     unsigned class = class_of(k.bytes);
+    set->roots[class] = root_of(set, class);
     blocks[block].priority = next_random(&set->random);
     uint32_t *link = &set->roots[class];
     while (*link != ONV_NO_BLOCK && blocks[*link].priority >= blocks[block].priority) {
@@ -72,7 +70,7 @@ void onv_block_set_insert(onv_block_set *set, onv_space *space, uint32_t block)
     }
     *left = *right = ONV_NO_BLOCK;
     *link = block;
-    set->filled[class / 64] |= UINT64_C(1) << class % 64;
+    set->filled |= UINT64_C(1) << class;
 }
 
 void onv_block_set_remove(onv_block_set *set, onv_space *space, uint32_t block)
@@ -98,7 +96,7 @@ void onv_block_set_remove(onv_block_set *set, onv_space *space, uint32_t block)
         }
     }
     *link = left != ONV_NO_BLOCK ? left : right;
-    if (set->roots[class] == ONV_NO_BLOCK) set->filled[class / 64] &= ~(UINT64_C(1) << class % 64);
+    if (set->roots[class] == ONV_NO_BLOCK) set->filled &= ~(UINT64_C(1) << class);
 }
 
 uint32_t onv_block_set_lower_bound(const onv_block_set *set, const onv_space *space, uint64_t bytes,
@@ -108,7 +106,7 @@ uint32_t onv_block_set_lower_bound(const onv_block_set *set, const onv_space *sp
     key k = {set->by_address ? 0 : bytes, address};
     unsigned class = class_of(k.bytes);
     uint32_t found = ONV_NO_BLOCK;
-    for (uint32_t at = set->roots[class]; at != ONV_NO_BLOCK;) {
+    for (uint32_t at = root_of(set, class); at != ONV_NO_BLOCK;) {
         if (before(key_of(set, &blocks[at]), k)) {
             at = blocks[at].right;
         } else {
@@ -116,12 +114,9 @@ uint32_t onv_block_set_lower_bound(const onv_block_set *set, const onv_space *sp
             at = blocks[at].left;
         }
     }
-    if (found != ONV_NO_BLOCK) return found;
-    unsigned word = class / 64;
-    uint64_t later = set->filled[word] >> class % 64 >> 1 << class % 64 << 1;
-    while (later == 0 && word + 1 < ONV_BLOCK_SET_CLASSES / 64) later = set->filled[++word];
-    if (later == 0) return ONV_NO_BLOCK;
-    found = set->roots[word * 64 + (unsigned)__builtin_ctzll(later)];
+    uint64_t later = set->filled >> class & ~UINT64_C(1);
+    if (found != ONV_NO_BLOCK || later == 0) return found;
+    found = set->roots[class + (unsigned)__builtin_ctzll(later)];
     while (blocks[found].left != ONV_NO_BLOCK) found = blocks[found].left;
     return found;
 }
@@ -133,7 +128,7 @@ uint32_t onv_block_set_before(const onv_block_set *set, const onv_space *space, 
     key k = {set->by_address ? 0 : bytes, address};
     uint32_t found = ONV_NO_BLOCK;
     for (int class = (int)class_of(k.bytes); class >= 0; class --) {
-        for (uint32_t at = set->roots[class]; at != ONV_NO_BLOCK;) {
+        for (uint32_t at = root_of(set, (unsigned)class); at != ONV_NO_BLOCK;) {
             if (before(key_of(set, &blocks[at]), k)) {
                 found = at;
                 at = blocks[at].right;

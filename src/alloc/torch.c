@@ -41,9 +41,7 @@ static onv_status check_sizes(onv_torch_options *o, onv_error *err)
 
 static void init_pool(onv_torch_pool *pool, onv_alloc_pool which, uint8_t stream, uint64_t page)
 {
-    pool->which = which;
-    pool->stream = stream;
-    pool->page_bytes = page;
+    *pool = (onv_torch_pool){.which = which, .stream = stream, .page_bytes = page};
     onv_block_set_init(&pool->free, false);
     onv_block_set_init(&pool->unmapped, true);
 }
