@@ -47,7 +47,13 @@ uint32_t onv_emit_bilinear(onv_emitter *e, uint32_t x, uint32_t w, uint32_t y, u
         onv_emit_in(e, in[k], ONV_GRAD_NEW);
         onv_emit_save(e, in[k]);
     }
-    onv_emit_temps(e, onv_u64_plus(b.bytes, column), bilinear_temps(e, in));
+    onv_emit_temps(e, onv_u64_plus(b.bytes, column), 0);
+    e->op.workspace = onv_emit_cublas_product(e);
+    e->op.workspace.stands_within = true;
+    enum { N = 2 };
+    const onv_backward_temp temps[N] = {{bilinear_temps(e, in), N, 0},
+                                        {e->op.workspace.bytes, N, 0}};
+    onv_emit_backward_temps(e, &e->op, temps, N);
     out = onv_emit_out(e, out);
     onv_emit_end(e);
     if (shape->rank != 2) out = onv_emit_reshape(e, out, shape->rank, shape->dims);

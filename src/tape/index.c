@@ -14,6 +14,7 @@ void onv_tape_embedding_bag(onv_tape *t, const onv_program_call *c)
     onv_eager_tensor places = onv_tensor_at(&t->emit, indices), bags = onv_tensor_at(&t->emit, out);
     if (indices == ONV_NO_TENSOR || out == ONV_NO_TENSOR || bags.rank != 2) return;
     bool is_max = onv_call_int(t, c, "mode", 0) == MAX;
+    size_t before = t->emit.eager->ops.count;
     const int64_t elems[N] = {0, (int64_t)places.elems, bags.dims[0],
                               is_max ? (int64_t)bags.elems : 0};
     onv_emit_begin_op(&t->emit, onv_aten_as(t->row));
@@ -28,6 +29,8 @@ void onv_tape_embedding_bag(onv_tape *t, const onv_program_call *c)
         onv_tape_give(t, c, k, made);
     }
     onv_emit_end(&t->emit);
+    onv_eager_op *op = onv_emit_made_since(&t->emit, before);
+    if (op != NULL && !is_max) onv_tape_add_lookups(t, op, 0);
 }
 
 /* `part` is copied into so many bytes of x: x, written. Autograd's node for that (CopySlices) copies the incoming gradient, and from that

@@ -138,5 +138,9 @@ void onv_tape_bilinear(onv_tape *t, const onv_program_call *c)
     uint32_t *in = t->in;
     onv_shape shape;
     if (!onv_tape_shape(t, onv_call_result(c, 0), &shape)) return;
-    onv_tape_give(t, c, 0, onv_emit_bilinear(&t->emit, in[0], in[2], in[1], in[3], &shape));
+    if (onv_aten_id_of(t->row) == ONV_ATEN__trilinear)
+        onv_tape_give(t, c, 0,
+                      onv_emit_bilinear(&t->emit, in[0], in[1], in[2], ONV_NO_TENSOR, &shape));
+    else
+        onv_tape_give(t, c, 0, onv_emit_bilinear(&t->emit, in[0], in[2], in[1], in[3], &shape));
 }

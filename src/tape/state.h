@@ -183,6 +183,10 @@ uint32_t onv_tape_fast_path(onv_tape *t, uint32_t first, uint32_t end);
 /* view.c */
 void onv_tape_find_typed(onv_tape *t);
 
+/* temps.c */
+/* What backward of a lookup of more than `few` places takes on its way. */
+void onv_tape_add_lookups(onv_tape *t, onv_eager_op *op, uint64_t few);
+
 /* graphs.c */
 /* Training, and the call has a graph that runs as often as data say, or none knows how: the status is set. */
 bool onv_tape_refuses(onv_tape *t, const onv_program_call *c);

@@ -119,14 +119,17 @@ static void add_sort(onv_tape *t, const onv_program_call *c, onv_eager_op *op)
     add_temps(op, onv_u64_plus(bytes, onv_u64_times(all, dropped)), 0);
 }
 
-/* embedding_dense_backward: of many places it sorts them, and adds up rows of the same place by tens before it adds up those sums. */
-static void add_lookups(onv_tape *t, onv_eager_op *op)
+enum { FEW_LOOKUPS = 3072 }; /* which embedding_dense_backward does not sort */
+
+/* embedding_dense_backward, and that of bags: of more than `few` places it sorts them, and adds up rows of the same
+ * place by tens before it adds up those sums. */
+void onv_tape_add_lookups(onv_tape *t, onv_eager_op *op, uint64_t few)
 {
-    enum { FEW = 3072, SUMMED = 10, UNSORTED = 4, UNIQUE = 7, N = 13 };
+    enum { SUMMED = 10, UNSORTED = 4, UNIQUE = 7, N = 13 };
     onv_eager_tensor table = onv_tensor_at(&t->emit, op->in[0].tensor),
                      places = onv_tensor_at(&t->emit, op->in[1].tensor);
     uint64_t n = places.elems, rows = table.rank == 2 ? (uint64_t)table.dims[0] : 0;
-    if (op->in[0].grad != ONV_GRAD_NEW || n <= FEW || rows == 0) return;
+    if (op->in[0].grad != ONV_GRAD_NEW || n <= few || rows == 0) return;
     uint64_t segments = n < rows ? n : rows, sums = n / SUMMED + segments,
              of_segments = onv_u64_times(segments, PLACE),
              row = onv_u64_times((uint64_t)table.dims[1], sizeof(float));
@@ -234,7 +237,8 @@ void onv_tape_more_temps(onv_tape *t, const onv_program_call *c)
     if (made == NULL) return;
     if (onv_aten_as(t->row) == ONV_ATEN_scatter_reduce && made->n_in > 0) add_reduction(t, c, made);
     if (onv_aten_as(t->row) == ONV_ATEN_cdist && made->n_in > 1) add_distances(t, c, made);
-    if (onv_aten_as(t->row) == ONV_ATEN_embedding && made->n_in > 1) add_lookups(t, made);
+    if (onv_aten_as(t->row) == ONV_ATEN_embedding && made->n_in > 1)
+        onv_tape_add_lookups(t, made, FEW_LOOKUPS);
     bool sorts = onv_aten_as(t->row) == ONV_ATEN_sort || onv_aten_as(t->row) == ONV_ATEN_median;
     if (sorts && made->n_in > 0) add_sort(t, c, made);
 }

@@ -661,3 +661,27 @@ class WeightHook(nn.Module):
 
     def forward(s, x):
         return s.c(torch.relu(s.b(torch.relu(s.a(x)))))
+
+
+@net("many_bags", lambda b: (torch.randint(0, 2000, (b, 256, 16)),))
+class ManyBags(nn.Module):
+    """Backward of bags sorts what they looked up, however few there are."""
+
+    def __init__(s, d=64):
+        super().__init__()
+        s.e = nn.EmbeddingBag(2000, d, mode="sum")
+
+    def forward(s, x):
+        return s.e(x.flatten(0, 1))
+
+
+@net("bilinear_form", lambda b: (torch.rand(b, 64), torch.rand(b, 48)))
+class BilinearForm(nn.Module):
+    """A product of matrices for each result, with cuBLAS's workspace."""
+
+    def __init__(s):
+        super().__init__()
+        s.b = nn.Bilinear(64, 48, 8)
+
+    def forward(s, x, y):
+        return s.b(x, y)
