@@ -26,7 +26,7 @@ static onv_status infer_unfold(onv_op_ctx *c)
     int rank = onv_op_in_dims(c, 0, dims), axis;
     onv_op_set_like(c, NULL, -1);
     if (size < 1 || size >= ONV_DIM_INFINITY_RAW)
-        return onv_op_fail(c, "attribute size is missing, or is no size");
+        return onv_op_fail(c, "attribute size is missing, or is not a size");
     if (step < 1) return onv_op_fail(c, "attribute step is %lld", (long long)step);
     if (rank < 0) return ONV_OK;
     ONV_TRY(onv_tensor_check_rank(c, rank + 1));
