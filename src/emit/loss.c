@@ -84,7 +84,7 @@ uint32_t onv_emit_log_probs(onv_emitter *e, uint32_t logits)
     uint8_t dtype = onv_tensor_at(e, logits).dtype;
     uint32_t log_probs = onv_emit_softmax(e, ONV_ATEN_log_softmax, logits, dtype);
     e->amp = amp;
-    return onv_amp_fp32(e, log_probs);
+    return log_probs;
 }
 
 void onv_emit_nll(onv_emitter *e, uint32_t log_probs, uint32_t targets, uint32_t weights,
@@ -112,7 +112,7 @@ static uint32_t emit_cross_entropy(onv_emitter *e, uint32_t logits)
     }
     t = onv_tensor_at(e, logits);
     if (logits == ONV_NO_TENSOR) return logits;
-    uint32_t log_probs = onv_emit_log_probs(e, logits);
+    uint32_t log_probs = onv_amp_fp32(e, onv_emit_log_probs(e, logits));
     int64_t dims[ONV_MAX_RANK];
     for (uint32_t i = 0; i + 1 < t.rank; i++) dims[i] = t.dims[i == 0 ? 0 : i + 1];
     uint32_t targets = new_targets(e, ONV_INT64, t.rank - 1, dims);

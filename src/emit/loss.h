@@ -11,9 +11,10 @@ typedef struct onv_loss_output {
     uint32_t n_uses; /* by operations, and by the caller */
 } onv_loss_output;
 
-/* log_softmax of logits, in float32 under autocast, which sees the second half of cross_entropy only; and nll_loss of that, whose result
- * is `loss`. `weights` of classes may be ONV_NO_TENSOR. */
+/* log_softmax of logits in their dtype, for which cross_entropy asks under autocast, too. */
 uint32_t onv_emit_log_probs(onv_emitter *e, uint32_t logits);
+
+/* nll_loss, whose result is `loss`. `weights` of classes may be ONV_NO_TENSOR. */
 void onv_emit_nll(onv_emitter *e, uint32_t log_probs, uint32_t targets, uint32_t weights,
                   uint32_t loss);
 

@@ -14,7 +14,8 @@ static void emit_nll(onv_tape *t, uint32_t log_probs, uint32_t targets, uint32_t
     onv_tape_set(t, result, loss);
 }
 
-/* Labels are smoothed by the negative sum over the classes, 0 where a target is ignored, which has its part in the loss. */
+/* Labels are smoothed by the negative sum over the classes, in float32 under autocast, and 0 where a target is ignored, which has its
+ * part in the loss. */
 static void add_smooth_part(onv_tape *t, uint32_t log_probs, uint32_t result)
 {
     onv_eager_tensor p = onv_tensor_at(&t->emit, log_probs);
@@ -23,7 +24,11 @@ static void add_smooth_part(onv_tape *t, uint32_t log_probs, uint32_t result)
     for (uint32_t i = 0; i < n; i++) rows[i] = p.dims[i == 0 ? 0 : i + 1];
     uint32_t loss = onv_tape_tensor(t, result);
     onv_eager_tensor l = onv_tensor_at(&t->emit, loss);
-    uint32_t part = onv_emit_of(&t->emit, "sum", log_probs, ONV_GRAD_PART, n, rows, NULL);
+    uint8_t dtype = t->emit.amp != ONV_UNDEFINED ? (uint8_t)ONV_FLOAT : p.dtype;
+    onv_emit_begin_op(&t->emit, ONV_ATEN_sum);
+    onv_emit_in(&t->emit, log_probs, p.dtype == dtype ? ONV_GRAD_PART : ONV_GRAD_NEW);
+    uint32_t part = onv_emit_out(&t->emit, onv_tensor_new(&t->emit, dtype, n, rows, NULL));
+    onv_emit_end(&t->emit);
     part = onv_emit_of(&t->emit, "neg", part, ONV_GRAD_NEW, n, rows, NULL);
     onv_eager_tensor s = onv_tensor_at(&t->emit, part);
     onv_emit_begin(&t->emit, "masked_fill_");
@@ -70,7 +75,7 @@ void onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c)
         emit_of_probabilities(t, c, log_probs, targets);
         return;
     }
-    emit_nll(t, log_probs, targets, t->in[2], result);
+    emit_nll(t, onv_amp_fp32(&t->emit, log_probs), targets, t->in[2], result);
     if (onv_call_real(c, "label_smoothing", 0) > 0) add_smooth_part(t, log_probs, result);
 }
 

@@ -685,3 +685,15 @@ class BilinearForm(nn.Module):
 
     def forward(s, x, y):
         return s.b(x, y)
+
+
+@net("smoothed_labels", lambda b: (torch.rand(b, 256, 64), torch.randint(0, 16384, (b, 256))))
+class SmoothedLabels(nn.Module):
+    """Under autocast the labels' part is summed in float32 of what log_softmax gives in 16 bits."""
+
+    def __init__(s):
+        super().__init__()
+        s.l = nn.Linear(64, 16384)
+
+    def forward(s, x, y):
+        return F.cross_entropy(s.l(x).flatten(0, 1), y.flatten(), label_smoothing=0.1)
