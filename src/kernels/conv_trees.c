@@ -72,8 +72,8 @@ static uint32_t word_at(place p)
 static inline uint32_t number_of(uint32_t word, place *p, uint32_t code)
 {
     uint32_t class = word % (1 << CLASS_BITS);
-    uint32_t row =
-        u32(onv_cudnn_conv_trees + N_TABLES * sizeof row + CODE_BYTES * code + sizeof row * class);
+    uint32_t row = u32(onv_cudnn_conv_trees + N_TABLES * sizeof row + (size_t)CODE_BYTES * code +
+                       sizeof row * class);
     uint32_t bits = row >> 24, first = row & 0xffffff;
     p->at += CLASS_BITS + bits;
     return first + (word >> CLASS_BITS & ((1u << bits) - 1));

@@ -38,8 +38,9 @@ static bool touches_device(onv_lowering *l, const onv_node *node)
 #define CALL(id)            .call = ONV_ATEN_##id
 #define WRITES(id)          .in_place = ONV_ATEN_##id
 #define TRAITS(id)          .traits = ONV_ATEN_##id
-#define OP(op, rule, ...)   [ONV_OP_##op] = {onv_lower_##rule, __VA_ARGS__},
-#define VIEW(op, rule, ...) [ONV_OP_##op] = {onv_lower_##rule, .is_view = true, __VA_ARGS__},
+#define RULE(name)          .rule = onv_lower_##name
+#define OP(op, name, ...)   [ONV_OP_##op] = {RULE(name), __VA_ARGS__},
+#define VIEW(op, name, ...) [ONV_OP_##op] = {RULE(name), .is_view = true, __VA_ARGS__},
 
 const onv_lower_row onv_lower_rows[ONV_N_OP_NAMES] = {
 #include "lower/operators.def"

@@ -140,7 +140,7 @@ void onv_ort_cpu_where(kernel *k)
 {
     uint64_t n = onv_ort_elements(&onv_model_value(k->model, k->node->outputs[0])->type, 0);
     uint32_t bits = onv_dtype_bits((onv_dtype)onv_ort_input(k, 1)->dtype);
-    for (int i = 0; i < 2; i++) onv_ort_add_early(k, n, (bits + 31) / 32 * FLOAT_BYTES);
+    for (int i = 0; i < 2; i++) onv_ort_add_early(k, n, (uint64_t)((bits + 31) / 32) * FLOAT_BYTES);
 }
 
 /* Of each direction: states, the sums of the biases, the products of all steps; and what is read and made backward. */
