@@ -243,18 +243,33 @@ void onv_tape_more_temps(onv_tape *t, const onv_program_call *c)
     if (sorts && made->n_in > 0) add_sort(t, c, made);
 }
 
-/* Keeps its input, and the LU decomposition of that with pivots of int32. linalg_det_backward makes a diagonal matrix of the
- * gradient, a sum, and solves with copies of both. */
+/* With cuBLAS's workspace, in backward, too, which solves and multiplies. */
+void onv_tape_solved(onv_tape *t, const onv_program_call *c)
+{
+    onv_eager_op *made = onv_tape_op_by_row(t, c);
+    if (made == NULL) return;
+    onv_eager_workspace workspace = onv_emit_cublas_product(&t->emit);
+    for (uint32_t k = 0; k < made->n_in; k++) made->in[k].workspace = workspace;
+    workspace.stands_within = true;
+    made->workspace = workspace;
+}
+
+/* Keeps its input, and the LU decomposition of that with pivots of int32, which is cuBLAS's of several small matrices, and of four or
+ * more large ones (measured). linalg_det_backward makes a diagonal matrix of the gradient, a sum, and solves with copies of both. */
 void onv_tape_det(onv_tape *t, const onv_program_call *c)
 {
+    enum { SMALL = 128, MANY = 4 };
     uint32_t result = onv_call_result(c, 0);
     uint32_t x = t->in[0], out = onv_tape_new(t, result, ONV_UNDEFINED);
     if (x == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
     onv_eager_tensor a = onv_tensor_at(&t->emit, x);
-    uint64_t rows =
-        a.rank > 0 && a.dims[a.rank - 1] > 0 ? a.elems / (uint64_t)a.dims[a.rank - 1] : 0;
+    uint64_t n = a.rank > 0 ? (uint64_t)a.dims[a.rank - 1] : 0, rows = n > 0 ? a.elems / n : 0;
+    uint64_t matrices = n > 0 ? rows / n : 0;
+    onv_eager_workspace workspace = onv_emit_cublas_product(&t->emit);
     onv_emit_begin_op(&t->emit, ONV_ATEN_linalg_det);
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
+    onv_emit_grad_workspace(&t->emit, x, workspace);
+    if (matrices > 1 && (n <= SMALL || matrices >= MANY)) onv_emit_workspace(&t->emit, workspace);
     onv_emit_save(&t->emit, x);
     onv_emit_save(&t->emit, out);
     onv_emit_extra(&t->emit, a.bytes, 1, "LU");

@@ -697,3 +697,15 @@ class SmoothedLabels(nn.Module):
 
     def forward(s, x, y):
         return F.cross_entropy(s.l(x).flatten(0, 1), y.flatten(), label_smoothing=0.1)
+
+
+@net("camera_rays", lambda b: (torch.rand(b, 64, 4, 4),))
+class CameraRays(nn.Module):
+    """Inverses of small matrices take cuBLAS's workspace."""
+
+    def __init__(s):
+        super().__init__()
+        s.w = nn.Parameter(torch.rand(4, 4) + 4 * torch.eye(4))
+
+    def forward(s, x):
+        return torch.linalg.inv(x * s.w)
