@@ -83,6 +83,9 @@ void onv_training_warn_of_locals(onv_model *model, const onv_training *result)
         "variables of the network's Python code may hold tensors until its functions "
         "return: the peak is from %llu to %llu bytes, which the file does not say; "
         "--locals counts the upper end. What a function other than forward computes and "
-        "nothing reads, as the second result of f(x)[0], is not in the file: it comes on top",
+        "nothing reads, as the second result of f(x)[0], is not in the file: it comes on top. Nor "
+        "are its calls of torch.utils.checkpoint: what they run counts as kept. Statements on one "
+        "line (a = f(x); b = g(a)) hide which name holds what; a recording (onnxvram.record) "
+        "knows all of this",
         (unsigned long long)peak, (unsigned long long)locals);
 }
