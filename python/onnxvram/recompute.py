@@ -420,7 +420,8 @@ class Recompute(TorchDispatchMode):
         if self.moving:
             return func(*args, **kwargs)
         place = self.path[-1] if self.path else None, kind_of(func)
-        if place in self.counted and any(isinstance(x, torch.Tensor) and x.requires_grad for x in tree_iter((args, kwargs))):
+        if place in self.counted and torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad
+                                                                     for x in tree_iter((args, kwargs))):
             text = self.pass_border(f"op {place[0]} {place[1]}", (args, kwargs))
         segment = self.open
         if segment is None:

@@ -48,6 +48,19 @@ if HAS_TORCH:
                 x[i] = part(x[i])
             return [x[0] + x[1], x[1]]
 
+    class Measuring(nn.Module):
+        """Divides without gradients before it divides with them: plans name the latter."""
+
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+        def forward(self, x):
+            y = self.a(x)
+            with torch.no_grad():
+                size = (y / y.norm()).sum()
+            return self.b(torch.tanh(y) / (2 + size))
+
     class Popping(nn.Module):
         """Reads the last of a list alone, and takes it out."""
 
@@ -175,6 +188,13 @@ class Plans(unittest.TestCase):
         with unittest.mock.patch.object(recompute.Segment, "run", lambda segment: runs.append(segment)):
             torch.autograd.grad(model(batch()).square().mean(), model.layers[1].a.weight)
         self.assertEqual(runs, [])
+
+    def test_operations_without_gradients_are_not_counted(self):
+        torch.manual_seed(0)
+        plain = Measuring().double()
+        plan = {"form": "operations", "keep": [], "segments": [["op . tanh 1", "op . div 1"]]}
+        found = left(recompute.apply(copy.deepcopy(plain), plan), batch())
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(left(plain, batch()), found)))
 
     def test_copies_and_files(self):
         for name, plan in PLANS.items():
