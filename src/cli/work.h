@@ -44,7 +44,7 @@ static inline void onv_cli_worsen(int32_t *status, int by)
 /* Of two verdicts the one that counts: a contradiction, then what does not fit, then warnings. */
 int onv_cli_worse(int a, int b);
 
-/* Reports in which each model has a process of its own (stream.c): whether they can be written so, and the whole of that. */
+/* Reports of models that have a process each (stream.c): whether the options allow that, and writing them all. */
 bool onv_cli_can_stream(const onv_cli *cli);
 void onv_cli_stream_all(onv_cli *cli, const onv_cli_baseline *baseline, onv_cli_outcome *outcome);
 

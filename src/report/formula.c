@@ -240,7 +240,7 @@ static void write_comment(const maker *m, const char *text)
     onv_write_format(m->page.out, "%s\n", m->language->comment_end);
 }
 
-/* Why there is no figure of that name. */
+/* A line that says why the figure `name` has no formula; a comment in programs. */
 static void write_lack(const maker *m, const char *name, const char *why)
 {
     if (is_program(m)) {

@@ -252,8 +252,8 @@ static void find_free(void *context, onv_dim symbol)
     p->is_free &= free_index(p->view, symbol) < p->view->infer.free_dims.count;
 }
 
-/* The expression for programs: numbers, indices of free_dims in brackets, operations on what stands
- * before. Absent where it holds more than those. */
+/* The expression in postfix order, for programs: numbers, indices of free_dims in brackets, operators. Absent where it has other
+ * symbols. */
 static void put_postfix(onv_json *json, const onv_view *view, onv_dim d)
 {
     postfix p = {json, view, onv_dim_is_const(d) || onv_dim_is_expr(d)};

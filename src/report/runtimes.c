@@ -128,7 +128,7 @@ void onv_write_comparison_runtimes(const onv_view *view, const onv_page *page)
 
 /* --- JSON -------------------------------------------------------------------------------------- */
 
-/* What became of the graph: how often each rewrite applied, and those that would and are not modelled. */
+/* Rewrites of the graph by name: how often each was applied, or would be and is not modelled. */
 static void put_rewrites(onv_json *json, const onv_rewritten *r, bool is_not_modelled)
 {
     ONV_JSON_PART(json, is_not_modelled ? "not_modelled" : "rewrites", INLINE)

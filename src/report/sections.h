@@ -92,7 +92,7 @@ onv_json_fn onv_json_write_training;
 
 const char *onv_plan_label(const onv_page *page, const onv_training_plan *plan);
 
-/* "time": an estimate, or why there is none; nothing where nobody asked. That of a plan has its overhead. */
+/* "time": an estimate, or the reason why there is none; no member if no time was asked for. A plan's has its overhead, too. */
 void onv_json_put_time(onv_json *json, const onv_time *time, bool is_plan);
 
 /* The object that recompute.apply() takes, as the member `key`; NULL: alone. */

@@ -235,12 +235,23 @@ void onv_tape_more_temps(onv_tape *t, const onv_program_call *c)
 {
     onv_eager_op *made = onv_tape_op_by_row(t, c);
     if (made == NULL) return;
-    if (onv_aten_as(t->row) == ONV_ATEN_scatter_reduce && made->n_in > 0) add_reduction(t, c, made);
-    if (onv_aten_as(t->row) == ONV_ATEN_cdist && made->n_in > 1) add_distances(t, c, made);
-    if (onv_aten_as(t->row) == ONV_ATEN_embedding && made->n_in > 1)
-        onv_tape_add_lookups(t, made, FEW_LOOKUPS);
-    bool sorts = onv_aten_as(t->row) == ONV_ATEN_sort || onv_aten_as(t->row) == ONV_ATEN_median;
-    if (sorts && made->n_in > 0) add_sort(t, c, made);
+    const uint32_t n = made->n_in;
+    switch (onv_aten_as(t->row)) {
+    case ONV_ATEN_cdist:
+        if (n > 1) add_distances(t, c, made);
+        break;
+    case ONV_ATEN_embedding:
+        if (n > 1) onv_tape_add_lookups(t, made, FEW_LOOKUPS);
+        break;
+    case ONV_ATEN_scatter_reduce:
+        if (n > 0) add_reduction(t, c, made);
+        break;
+    case ONV_ATEN_median:
+    case ONV_ATEN_sort:
+        if (n > 0) add_sort(t, c, made);
+        break;
+    default: break;
+    }
 }
 
 /* With cuBLAS's workspace, in backward, too, which solves and multiplies. */
