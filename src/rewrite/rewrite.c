@@ -139,6 +139,33 @@ static onv_status list_counts(const rewriting *r, onv_rewritten *to, onv_error *
     return ONV_OK;
 }
 
+/* Whether a session has the graph. An If with a constant condition is replaced by the branch that runs; what no run reaches for
+ * other reasons, such as sizes that the file leaves open, is loaded all the same. */
+static bool has_graph(const onv_edit *e, onv_graph_id id, onv_rewrite_level level)
+{
+    while (id.index != 0) {
+        const onv_graph *graph = onv_model_graph(e->model, id);
+        bool is_removed = e->graphs.at[id.index].is_removed;
+        bool is_replaced = graph->never_runs && level >= ONV_REWRITE_BASIC && !is_removed &&
+                           onv_edit_is(e, graph->owner, ONV_OP_If) &&
+                           onv_edit_is_constant(e, onv_edit_in(e, graph->owner, 0));
+        if (is_removed || is_replaced) return false;
+        id = onv_edit_node_at(e, graph->owner)->graph;
+    }
+    return true;
+}
+
+static void keep_weights(const onv_edit *e, onv_rewrite_level level)
+{
+    for (uint32_t i = 0; i < e->values.count; i++) {
+        const onv_value_id id = {i};
+        if (!onv_edit_value_at(e, id)->is_dropped) continue;
+        ONV_EACH_USE(e, id, u)
+        if (has_graph(e, onv_edit_node_at(e, u->node)->graph, level))
+            onv_edit_value_at(e, id)->is_dropped = false;
+    }
+}
+
 static onv_status rewrite(rewriting *r, onv_rewrite_level level, onv_rewritten *to, onv_error *err)
 {
     r->counts = ONV_ARENA_ARRAY(&to->model.arena, uint32_t, onv_n_rewrite_rules);
@@ -153,6 +180,7 @@ static onv_status rewrite(rewriting *r, onv_rewrite_level level, onv_rewritten *
     if (level >= ONV_REWRITE_EXTENDED) run_level(r, 2);
     if (level >= ONV_REWRITE_LAYOUT) run_level(r, 3);
     run_step(r, ONV_RULE_AFTER, true);
+    keep_weights(&r->e, level);
     if (r->provider == ONV_PROVIDER_CUDA) to->n_copies = onv_rewrite_add_copies(&r->e);
     ONV_TRY(onv_edit_finish(&r->e, &to->seen));
     for (size_t i = 0; i < to->model.nodes.count; i++)

@@ -52,7 +52,7 @@ static void choose(const chooser *c)
     }
 }
 
-/* A buffer that runs stands for the whole chain that it becomes: it lives to the chain's end, and
+/* A buffer that runs stands for the whole chain that it becomes: it lives to the chain's end, as large as it is, and
  * the later ones of the chain are not there. */
 static void join_chains(const chooser *c, uint32_t *head)
 {
@@ -87,7 +87,6 @@ static bool copy_buffers(const chooser *c, const uint32_t *head, onv_timeline *p
         onv_buffer *to = &path->buffers.at[of_buffer[i]];
         const onv_buffer *b = &t->buffers.at[i];
         if (b->last > to->last) to->last = b->last;
-        if (b->bytes > to->bytes) to->bytes = b->bytes;
         if (b->kind == ONV_BUFFER_OUTPUT) to->kind = ONV_BUFFER_OUTPUT;
     }
     return true;

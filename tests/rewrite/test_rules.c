@@ -470,6 +470,39 @@ static void rewrite_for_cuda(model *m, onv_model *before, onv_rewritten *r)
                      ONV_OK);
 }
 
+/* Bytes of the weights that a session has. */
+static uint64_t loaded(const char *graph, onv_rewrite_level level)
+{
+    onv_error err = {0};
+    onv_model before;
+    onv_rewritten r;
+    uint64_t bytes = 0;
+    OWNED_MODEL m = read_graph(&(rewrite_case){.opset = 17, .graph = graph});
+    infer_model(m, &before);
+    assert_int_equal(onv_rewrite_model(&before, ONV_PROVIDER_CUDA, level, &r, &err), ONV_OK);
+    for (size_t i = 0; i < r.model.values.count; i++) {
+        const onv_value *value = &r.model.values.at[i];
+        if (onv_value_is_held(value) && value->type.rank == 2) bytes += value->tensor->bytes;
+    }
+    onv_rewritten_cleanup(&r);
+    onv_model_cleanup(&before);
+    return bytes;
+}
+
+#define FACTORS                                                                                    \
+    "begin then_branch; weight v f32[8,64]; MatMul x,v -> p; out p f32; end; begin else_branch; "  \
+    "weight w f32[8,32]; MatMul x,w -> q; out q f32; end; If c -> y; out y f32"
+
+/* Measured, ONNX Runtime 1.31, CUDA build without a GPU. */
+TEST(branches_that_no_run_takes_are_loaded_but_for_those_of_constants)
+{
+    const char *by_size = "in x f32[4,8]; int n 100; Size x -> e; Less e,n -> c; " FACTORS;
+    const char *constant = "in x f32[4,8]; bool c 1; " FACTORS;
+    assert_int_equal(loaded(by_size, ONV_REWRITE_ALL), (64 + 32) * 8 * 4);
+    assert_int_equal(loaded(constant, ONV_REWRITE_ALL), 64 * 8 * 4);
+    assert_int_equal(loaded(constant, ONV_REWRITE_DISABLED), (64 + 32) * 8 * 4);
+}
+
 /* As ONNX Runtime lists what reads a value: by the numbers of nodes. */
 TEST(the_first_reader_keeps_the_dequantize_that_is_there)
 {

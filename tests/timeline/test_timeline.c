@@ -39,7 +39,7 @@ static onv_timeline an_if(void)
     buffer(&t, 30, 1, 2); /* a temporary of the first branch */
     buffer(&t, 7, 2, 2);  /* what it hands out */
     buffer(&t, 7, 3, 3);  /* what the other one hands out */
-    buffer(&t, 7, 4, 5);  /* the output of the If */
+    buffer(&t, 9, 4, 5);  /* the output of the If, where another branch would give more */
     t.buffers.at[2].becomes = t.buffers.at[3].becomes = 4;
     return t;
 }
@@ -51,7 +51,7 @@ TEST(branches_do_not_add_up)
     onv_peak peak;
     assert_int_equal(onv_timeline_check(&t, NULL), ONV_OK);
     assert_int_equal(onv_timeline_peak(&t, &peak, live, NULL), ONV_OK);
-    const uint64_t expected[] = {10, 40, 47, 17, 17, 7};
+    const uint64_t expected[] = {10, 40, 47, 17, 19, 9};
     for (int s = 0; s < 6; s++) assert_int_equal(live[s], expected[s]);
     assert_int_equal(peak.bytes, 47);
     assert_int_equal(peak.step, 2);
