@@ -21,6 +21,7 @@ FLAGS = ("expandable_segments", "max_batch", "master_weights", "ema", "as_export
          "ort_partition", "channels_last", "no_tf32", "cudnn_benchmark", "folded_norms", "graph_module", "no_fast_path",
          "answer_alone", "example", "formulas", "onnx_out", "savings", "remedies", "timelines", "strict")
 LISTS = ("freeze", "train_only", "inplace", "ort")
+POSITIVE = ("batch", "accumulate", "world", "contexts")  # 0 of the struct is: not given
 # Fields that have no keyword of their name: they go with the one named, or are the library's business.
 OTHERWISE = {"struct_size": "", "n_dims": "dims", "n_shapes": "shapes", "n_input_values": "input_values", "n_freeze": "freeze",
              "n_train_only": "train_only", "n_inplace": "inplace", "n_ort": "ort", "budgets": "budget", "n_budgets": "budget",
@@ -59,11 +60,16 @@ class Options:
 
     def _set(self, name: str, value: Any) -> None:
         if name in TEXTS:
+            if isinstance(value, (bool, int, float)):
+                raise TypeError(f"expected text, as in {name}='...'")
             setattr(self.struct, name, self._text(value if isinstance(value, str) else ",".join(value)))
         elif name in PATHS:
             setattr(self.struct, name, self._text(os.fsencode(value)))
         elif name in COUNTS:
-            setattr(self.struct, name, operator.index(value))
+            count = operator.index(value)
+            if count < 1 and name in POSITIVE:
+                raise TypeError("expected a number of at least 1")
+            setattr(self.struct, name, count)
         elif name in SIZES:
             setattr(self.struct, name, size(value))
         elif name in FLAGS:
@@ -198,7 +204,10 @@ def gpu(name: str) -> Tuple[str, int, int]:
 
 def budget(given: Size) -> Tuple[Optional[str], int, int]:
     """Bytes, a size like "16GiB", or a GPU: its name, bytes, compute capability."""
-    made = parse_size(given) if isinstance(given, str) else operator.index(given)
+    if isinstance(given, str):
+        made = parse_size(given) if given.strip(" 0123456789.") else None  # "3090" is a GPU, and no size without its unit
+    else:
+        made = operator.index(given)
     found: Tuple[Optional[str], int, int] = gpu(str(given)) if made is None else (None, made, 0)
     if found[1] <= 0:
         raise UsageError(f"expected a budget above 0, found {given!r}")

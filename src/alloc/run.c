@@ -38,8 +38,9 @@ static onv_status serve(onv_allocator *a, const onv_timeline *t, const onv_timel
     if (e->is_free) return onv_allocator_free(a, e->buffer, err);
     if (b->bytes > ONV_ALLOC_MAX_BYTES)
         return onv_fail(err, ONV_ERR_LIMIT,
-                        "event %zu: %" PRIu64 " bytes are more than any device ('%s')", a->n_events,
-                        b->bytes, b->label != NULL ? b->label : "");
+                        "'%s' takes %" PRIu64
+                        " bytes, more than any device has: give smaller sizes",
+                        b->label != NULL ? b->label : "", b->bytes);
     if (b->bypasses_pool) return onv_allocator_reserve(a, e->buffer, b->bytes, err);
     a->stream = b->stream;
     return onv_allocator_alloc(a, e->buffer, b->bytes, err);

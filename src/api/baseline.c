@@ -45,6 +45,22 @@ static bool has_other_bindings(const onv_infer_info *infer, const onv_baseline *
     return n_dims < baseline->n_bindings;
 }
 
+/* A verdict is of the judged runtimes: a report of inference does not say whether training grew. */
+static void say_missing(onv_analysis *analysis, const onv_baseline *baseline)
+{
+    onv_gate *gate = &analysis->gate;
+    uint64_t before;
+    for (size_t i = 0; i < analysis->n_runtimes; i++) {
+        const onv_runtime_result *r = &analysis->runtimes[i];
+        if (!r->is_judged || figure(baseline, r->runtime->name, &before)) continue;
+        gate->lacks = r->runtime->name;
+        onv_model_diag(&analysis->model, ONV_WARNING, "baseline-lacks", NULL,
+                       "the baseline %s has no figure of %s, so its growth is not known; write the "
+                       "baseline with --json=FILE and the options of this command",
+                       gate->baseline, gate->lacks);
+    }
+}
+
 onv_status onv_analysis_compare(const onv_options *options, onv_analysis *analysis, onv_error *err)
 {
     const onv_baseline *baseline = options->baseline;
@@ -63,6 +79,7 @@ onv_status onv_analysis_compare(const onv_options *options, onv_analysis *analys
     for (size_t i = 0; onv_analysis_figure(analysis, i, &now); i++)
         if (figure(baseline, now.what, &before))
             onv_gate_compare(gate, now.what, before, now.bytes);
+    say_missing(analysis, baseline);
     if (gate->n_rows > 0) return ONV_OK;
     return onv_fail(err, ONV_ERR_USAGE, "the baseline %s has no figure of what is asked for",
                     baseline->name);

@@ -10,6 +10,7 @@
 #include "cli/message.h"
 #include "cli/read_text.h"
 #include "cli/triton.h"
+#include "cli/work.h"
 
 enum { MOST_MODELS = 256, MOST_ORT = 64 };
 
@@ -18,6 +19,7 @@ typedef struct served {
     const char *name; /* "model/version", in path */
     onv_triton config;
     onv_analysis *analysis;
+    int64_t batch; /* 0: the model has its own */
 } served;
 
 typedef struct repository {
@@ -140,10 +142,10 @@ static bool read_repository(repository *r, const char *folder, onv_error *error)
 
 /* --- Sessions ---------------------------------------------------------------------------------- */
 
-static bool analyse(const repository *r, served *m, onv_error *error)
+static bool analyse(const repository *r, const onv_options *given, served *m, onv_error *error)
 {
     const char *ort[MOST_ORT];
-    onv_options options = r->cli->analysis;
+    onv_options options = *given;
     onv_answer_runtime_info session;
     size_t n = 0;
     for (size_t i = 0; i < m->config.n_ort; i++) ort[n++] = m->config.ort[i];
@@ -153,6 +155,7 @@ static bool analyse(const repository *r, served *m, onv_error *error)
     options.n_ort = n;
     onv_cli_use_budget(r->cli, &options);
     if (options.batch == 0) options.batch = m->config.max_batch;
+    m->batch = options.batch;
     onv_cli_guard(m->path);
     if (onv_analysis_new(m->path, &options, &m->analysis, error) != ONV_OK) return false;
     if (onv_analysis_answer_runtime(m->analysis, 0, &session)) return true;
@@ -161,21 +164,25 @@ static bool analyse(const repository *r, served *m, onv_error *error)
                 "--dim");
 }
 
-static void put_model(onv_cli_deployment *d, const served *m)
+/* Whether its own limit of memory is enough. */
+static bool put_model(onv_cli_deployment *d, const served *m)
 {
     onv_answer_runtime_info s;
     json_t *row = onv_cli_put_row(d, "models");
     onv_analysis_answer_runtime(m->analysis, 0, &s);
     fputs("  ", d->text);
     onv_cli_put_name(d, row, "name", m->name);
-    fprintf(d->text, ": %" PRId64 " instance%s, batch %" PRId64 "\n", m->config.instances,
-            m->config.instances > 1 ? "s" : "", m->config.max_batch);
+    fprintf(d->text, ": %" PRId64 " instance%s", m->config.instances,
+            m->config.instances > 1 ? "s" : "");
+    if (m->batch > 0) fprintf(d->text, ", batch %" PRId64, m->batch);
+    fputs("\n", d->text);
     onv_cli_put_number(d, row, "instances", (uint64_t)m->config.instances);
-    onv_cli_put_number(d, row, "batch", (uint64_t)m->config.max_batch);
+    onv_cli_put_number(d, row, "batch", (uint64_t)m->batch);
     onv_cli_put_size(d, row, "  weights", "weight_bytes", s.weight_bytes);
     onv_cli_put_range(d, row, "  arena of each", "reserved_bytes", s.reserved_low, s.reserved_high);
     onv_cli_put(d, row, "out_of_memory", json_boolean(s.out_of_memory));
     if (s.out_of_memory) fputs("    gpu_mem_limit is not enough\n", d->text);
+    return !s.out_of_memory;
 }
 
 /* Of one process, and what is not in it. */
@@ -197,15 +204,32 @@ static void put_sum(onv_cli_deployment *d, const repository *r, const onv_togeth
         fputs("\nA model asks for TensorRT: its engines and workspace are not counted\n", d->text);
 }
 
+/* A dim that all models lack is refused by the first one, which says what it has instead. */
+static bool analyse_all(repository *r, onv_cli_deployment *d, onv_error *error)
+{
+    for (size_t i = 0; i < r->n_models; i++) {
+        snprintf(d->path, sizeof d->path, "%s", r->models[i].path);
+        if (!analyse(r, &r->cli->analysis, &r->models[i], error)) return false;
+    }
+    onv_options options = r->cli->analysis;
+    options.dims = onv_cli_lost_dim(r->cli);
+    options.n_dims = 1;
+    options.dims_found = NULL;
+    if (options.dims == NULL) return true;
+    onv_analysis_destroy(r->models[0].analysis);
+    snprintf(d->path, sizeof d->path, "%s", r->models[0].path);
+    return analyse(r, &options, &r->models[0], error);
+}
+
 static bool answer(repository *r, onv_cli_deployment *d, onv_error *error)
 {
     onv_analysis *analyses[MOST_MODELS];
     unsigned instances[MOST_MODELS];
     onv_together_info sum;
     onv_answer_info first;
+    bool is_enough = true;
+    if (!analyse_all(r, d, error)) return false;
     for (size_t i = 0; i < r->n_models; i++) {
-        snprintf(d->path, sizeof d->path, "%s", r->models[i].path);
-        if (!analyse(r, &r->models[i], error)) return false;
         analyses[i] = r->models[i].analysis;
         instances[i] = (unsigned)r->models[i].config.instances;
     }
@@ -217,11 +241,12 @@ static bool answer(repository *r, onv_cli_deployment *d, onv_error *error)
     onv_analysis_answer(r->models[0].analysis, &first);
     onv_cli_put_gpu(d, first.gpu, first.gpu_assumed);
     fputs("\n", d->text);
-    for (size_t i = 0; i < r->n_models; i++) put_model(d, &r->models[i]);
+    for (size_t i = 0; i < r->n_models; i++) is_enough &= put_model(d, &r->models[i]);
+    d->fits &= is_enough;
     put_sum(d, r, &sum);
     if (r->cli->analysis.n_budgets > 0) fputs("\n", d->text);
     for (size_t i = 0; i < r->cli->analysis.n_budgets; i++) {
-        onv_cli_put_budget(d, i, sum.total_high <= onv_cli_usable(d->cli, i));
+        onv_cli_put_budget(d, i, is_enough && sum.total_high <= onv_cli_usable(d->cli, i));
         fputs("\n", d->text);
     }
     return true;

@@ -261,7 +261,7 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, const onv_cli_command *command, int 
     }
     cli->analysis.budgets = cli->budgets;
     cli->analysis.dims = cli->dims;
-    if (cli->n_models > 1) cli->analysis.dims_found = cli->dims_found;
+    if (cli->n_models > 1 || cli->triton != NULL) cli->analysis.dims_found = cli->dims_found;
     cli->analysis.shapes = cli->shapes;
     cli->analysis.input_values = cli->input_values;
     cli->analysis.freeze = cli->freeze;

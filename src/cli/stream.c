@@ -166,7 +166,7 @@ static void add_parts(onv_cli *cli, stream *streams, const onv_cli_process *proc
             onv_cli_worsen(&o->worst, open_stream(&streams[k], cli, &cli->outputs[k]));
         if (until > from)
             onv_cli_worsen(&o->worst, add_part(&streams[k], text + from, until - from,
-                                               onv_cli_has_all_dims(cli)));
+                                               onv_cli_lost_dim(cli) == NULL));
         else
             give_up(&streams[k]);
         from = until > from ? until : from;
@@ -211,7 +211,7 @@ static int check_dims(onv_cli *cli)
     onv_cli_task task = {.cli = cli, .count = 1};
     onv_cli_process process;
     onv_error why;
-    if (onv_cli_has_all_dims(cli)) return EXIT_DONE;
+    if (onv_cli_lost_dim(cli) == NULL) return EXIT_DONE;
     if (!onv_cli_process_start(&process, cli, 0, 1, false, onv_cli_work_on_dims, &task) ||
         !onv_cli_process_wait(&process, 1))
         return onv_cli_usage("not all dims of the command line are dims of a model");

@@ -73,20 +73,25 @@ static onv_analysis *look_at(const onv_cli_task *task, size_t model, onv_cli_rec
     return NULL;
 }
 
-/* Of several models some may lack a dim. Where all do, the first one says what it has. */
-bool onv_cli_has_all_dims(const onv_cli *cli)
+const onv_dim_binding *onv_cli_lost_dim(const onv_cli *cli)
 {
     const bool *found = cli->analysis.dims_found;
-    for (size_t k = 0; found != NULL && k < cli->analysis.n_dims; k++)
-        if (!found[k]) return false;
-    return true;
+    const char *searched = cli->analysis.max_dim; /* each model has it, or was refused */
+    for (size_t k = 0; found != NULL && k < cli->analysis.n_dims; k++) {
+        const onv_dim_binding *dim = &cli->analysis.dims[k];
+        if (!found[k] && (searched == NULL || strcmp(dim->name, searched) != 0)) return dim;
+    }
+    return NULL;
 }
 
+/* The first model says what it has instead. */
 static int check_dims(const onv_cli *cli)
 {
     onv_analysis *analysis;
     onv_error error = {0};
     onv_options options = cli->analysis;
+    options.dims = onv_cli_lost_dim(cli);
+    options.n_dims = 1;
     options.dims_found = NULL;
     options.has_max_growth &= options.baseline != NULL;
     onv_status status = analyse(cli, 0, &options, &analysis, &error);
@@ -293,8 +298,9 @@ static void conclude(const onv_cli_task *task, onv_analysis *const *analyses, co
     onv_cli *cli = task->cli;
     bool is_whole = task->sinks != NULL, has_all = record->n_analysed == cli->n_models;
     /* Of parts the one who has all of them says so. */
-    int lacks = is_whole && record->n_analysed > 0 && !onv_cli_has_all_dims(cli) ? check_dims(cli)
-                                                                                 : EXIT_DONE;
+    int lacks = is_whole && record->n_analysed > 0 && onv_cli_lost_dim(cli) != NULL
+                    ? check_dims(cli)
+                    : EXIT_DONE;
     if (lacks != EXIT_DONE) record->worst = lacks;
     if (lacks != EXIT_DONE || (cli->is_diff && !has_all)) return;
     if (cli->together && has_all && !find_together(cli, analyses))

@@ -27,8 +27,8 @@ void onv_cli_work_on_dims(void *task, onv_cli_record *record);
 /* Says what went wrong with a model, and keeps it for reports. Returns the exit status. */
 int onv_cli_fail_model(onv_cli *cli, size_t model, const onv_error *why);
 
-/* Whether each dim of the command line was found in a model. */
-bool onv_cli_has_all_dims(const onv_cli *cli);
+/* A dim of the command line that no model has, or NULL. Of several models some may lack one. */
+const onv_dim_binding *onv_cli_lost_dim(const onv_cli *cli);
 
 /* What came of the models so far: exit statuses of failures, and of what was analysed. */
 typedef struct onv_cli_outcome {

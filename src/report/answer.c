@@ -120,7 +120,8 @@ void onv_write_answer_line(const onv_view *view, const onv_page *page)
     for (uint32_t i = 0; i < answer->n_rows; i++) {
         const char *total =
             onv_page_range(page, answer->rows[i].total.low, answer->rows[i].total.high);
-        onv_write_format(page->out, "%s%s %s", i > 0 ? ", " : "", answer->rows[i].runtime, total);
+        onv_write_format(page->out, "%s%s %s%s", i > 0 ? ", " : "", answer->rows[i].runtime, total,
+                         answer->rows[i].out_of_memory ? " (gpu_mem_limit is not enough)" : "");
     }
     if (answer->gpu != NULL) {
         onv_write_text(page->out, " on ");

@@ -150,10 +150,13 @@ void onv_write_growth_verdict(const onv_view *view, const onv_page *page)
     }
     if (most == NULL) most = &gate->rows[0];
     const char *text = onv_difference_text(page, most->before_bytes, most->after_bytes);
-    if (most->before_bytes == most->after_bytes)
-        onv_page_format(page, ", no growth since %s", gate->baseline);
-    else
+    if (most->before_bytes != most->after_bytes)
         onv_page_format(page, ", %s %s since %s", most->what, text, gate->baseline);
+    else if (gate->lacks == NULL)
+        onv_page_format(page, ", no growth since %s", gate->baseline);
+    if (gate->lacks != NULL)
+        onv_page_format(page, ", growth of %s not known: it is not in %s", gate->lacks,
+                        gate->baseline);
 }
 
 void onv_json_write_gate(onv_json *json, const onv_view *view)

@@ -210,6 +210,11 @@ void onv_write_fit(const onv_view *view, const onv_page *page)
         write_several(answer, page);
     else if (answer->n_devices == 1)
         write_one(answer, &answer->devices[0], page);
+    for (uint32_t i = 0; i < answer->n_rows && answer->n_devices != 1; i++)
+        if (answer->rows[i].out_of_memory)
+            onv_page_sentence(page,
+                              onv_page_print(page, "%s does not run: gpu_mem_limit is not enough.",
+                                             answer->rows[i].runtime));
     write_remedies(answer, page);
 }
 

@@ -17,6 +17,7 @@ typedef struct onv_gate {
     bool has_most;
     uint32_t most_basis_points; /* hundredths of a percent that a figure may grow by */
     bool exceeds;               /* some row does */
+    const char *lacks;          /* a judged runtime that the earlier report has no figure of */
     bool other_bindings;        /* the earlier report is of other sizes */
     uint32_t n_rows;
     onv_gate_row rows[ONV_MAX_GATE_ROWS];

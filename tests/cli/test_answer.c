@@ -26,6 +26,16 @@ TEST(what_is_judged_by_default)
            "resnet18.onnx: arena 93.6 MiB, fits 1.00 GiB\n");
 }
 
+/* A status of 3 has its cause next to the figures, with and without a budget. */
+TEST(a_limit_that_is_not_enough_is_named)
+{
+#define LIMITED "-b 8 --runtime ort --ort gpu_mem_limit=20000000 " SAMPLES "resnet18.onnx "
+    EXPECT("-q " LIMITED, 3, " MiB (gpu_mem_limit is not enough) on H100 (assumed)\n");
+    EXPECT("-q " LIMITED "--budget T4", 3, " MiB (gpu_mem_limit is not enough) on T4, does not");
+    EXPECT(LIMITED, 3, "  ort does not run: gpu_mem_limit is not enough.\n");
+    EXPECT(LIMITED "--budget T4,L4", 3, "  ort does not run: gpu_mem_limit is not enough.\n");
+}
+
 /* By default what theory needs fits no verdict: 93.6 MiB are not enough for PyTorch. */
 TEST(bounds_are_no_verdict)
 {

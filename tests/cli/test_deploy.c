@@ -148,6 +148,9 @@ TEST(what_grew_since_a_baseline)
            "resnet18.onnx",
            3, "too much");
     EXPECT("-b 7 --baseline before.json --max-growth 0% " SAMPLES "resnet18.onnx", 0, "-12%");
+    /* Inference says nothing of training. */
+    EXPECT("-q -b 8 --train sgd --baseline before.json " SAMPLES "resnet18-train.onnx", 0,
+           "growth of train not known: it is not in before.json", "warning (baseline-lacks)");
     assert_int_equal(mkfifo("fifo.json", 0600), 0);
     EXPECT("-b 8 --baseline fifo.json " SAMPLES "resnet18.onnx", 1, "not a report of --json");
 }

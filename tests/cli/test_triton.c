@@ -68,10 +68,28 @@ TEST(settings_are_those_of_the_model)
     EXPECT("--triton two", 0, "arena of each            78.4 MiB");
     configure("c", "max_batch_size: 40000\nparameters { key: \"gpu_mem_limit\" value: { "
                    "string_value: \"1048576\" } }");
-    EXPECT("--triton two", 0, "gpu_mem_limit is not enough");
+    EXPECT("--triton two", 3, "gpu_mem_limit is not enough");
+    EXPECT("--triton two --budget H100", 3, "gpu_mem_limit is not enough", "H100: does not fit");
     configure("c", "optimization { execution_accelerators { gpu_execution_accelerator [ { name: "
                    "\"tensorrt\" } ] } } max_batch_size: 1");
     EXPECT("--triton two", 0, "A model asks for TensorRT");
+}
+
+/* What --batch says is in the figures and in the words. --dim may name a dimension that some of the models lack. */
+TEST(options_come_after_the_configuration)
+{
+    repository = "four";
+    write_model("a", 1);
+    write_model("b", 1);
+    configure("a", "max_batch_size: 8");
+    program_write_model("four/b/1/model.onnx",
+                        model_read(18, "in x f32[m,256]", "weight w f32[256,256]",
+                                   "y = MatMul(x w) m", "out y f32"));
+    EXPECT("--triton four -d m=4", 0, "a/1/model.onnx: 1 instance, batch 8\n",
+           "b/1/model.onnx: 1 instance\n");
+    EXPECT("--triton four -b 3", 0, "a/1/model.onnx: 1 instance, batch 3\n",
+           "b/1/model.onnx: 1 instance, batch 3\n");
+    EXPECT("--triton four -d m=4 -d k=4", 2, "--dim: 'k' is unknown");
 }
 
 /* A folder's name is the model's, and the model may be anybody's. */

@@ -243,12 +243,14 @@ class Errors(unittest.TestCase):
 
     def test_options(self):
         resnet = SAMPLES / "resnet18.onnx"
-        for options in ({"batch": "3"}, {"batch": 1.5}, {"batch": 1 << 70}, {"margin_percent": -1}, {"limits": {"nods": 1}},
+        for options in ({"batch": "3"}, {"batch": 1.5}, {"batch": 0}, {"batch": -1}, {"train": "adamw", "accumulate": 0},
+                        {"budget": "8"}, {"budget": "T4,8"}, {"batch": 1 << 70}, {"margin_percent": -1}, {"limits": {"nods": 1}},
                         {"limits": {"nodes": 1 << 64}}, {"budget": "A100"}, {"budget": "no such"}, {"budget": 0},
                         {"precision": "fp8"}, {"gpu": "nothing"}, {"dims": {"batch": "x"}}, {"dims": ["batch"]},
                         {"order": "a\0b"}, {"align": "12 cubits"}, {"shapes": {"input": 3}}):
             with self.subTest(options):
                 self.expect(onnxvram.UsageError, "", resnet, **options)
+        self.expect(onnxvram.UsageError, "train=True: expected text, as in train='...'", resnet, train=True)
         self.expect(onnxvram.UsageError, "expected a path, bytes or an onnx.ModelProto, found int", 3)
         with self.assertRaises(TypeError):
             onnxvram.analyze(resnet, bach=3)
