@@ -101,19 +101,3 @@ uint32_t onv_emit_softmax(onv_emitter *e, onv_aten_id op, uint32_t x, uint8_t dt
     onv_emit_end(e);
     return out;
 }
-
-uint32_t onv_emit_weight_norm(onv_emitter *e, uint32_t v, uint32_t g)
-{
-    onv_eager_tensor t = onv_tensor_at(e, v);
-    if (v == ONV_NO_TENSOR || g == ONV_NO_TENSOR) return ONV_NO_TENSOR;
-    uint32_t out = onv_tensor_new(e, t.dtype, t.rank, t.dims, NULL);
-    onv_emit_begin(e, "_weight_norm_interface");
-    onv_emit_in(e, v, ONV_GRAD_NEW);
-    onv_emit_in(e, g, ONV_GRAD_NEW);
-    onv_emit_save(e, v);
-    onv_emit_save(e, g);
-    onv_emit_extra(e, onv_tensor_at(e, g).elems, sizeof(float), "norms");
-    onv_emit_out(e, out);
-    onv_emit_end(e);
-    return out;
-}

@@ -16,7 +16,5 @@ uint32_t onv_emit_layer_norm(onv_emitter *e, uint32_t x, uint32_t w, uint32_t b,
 uint32_t onv_emit_dropout(onv_emitter *e, uint32_t x);
 /* `op`: ONV_ATEN_softmax or ONV_ATEN_log_softmax, of x in `dtype`. */
 uint32_t onv_emit_softmax(onv_emitter *e, onv_aten_id op, uint32_t x, uint8_t dtype);
-/* Of each length a norm is kept, in float32. */
-uint32_t onv_emit_weight_norm(onv_emitter *e, uint32_t v, uint32_t g);
 
 #endif

@@ -180,29 +180,22 @@ static void count_mask(onv_tape *t, uint32_t mask, uint32_t query)
     onv_tape_count_mask(t, bytes);
 }
 
-void onv_tape_attention(onv_tape *t, const onv_program_call *c)
+uint32_t onv_tape_attention(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t result = onv_call_result(c, 0), *in = t->in;
+    uint32_t *in = t->in;
     onv_shape shape;
     in[3] = onv_tape_low(t, onv_call_value(c, "attn_bias"), in[3]);
     onv_amp_low_all(&t->emit, in, 3);
-    if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || in[2] == ONV_NO_TENSOR ||
-        !onv_tape_shape(t, result, &shape))
-        return;
+    if (!onv_tape_shape(t, onv_call_result(c, 0), &shape)) return ONV_NO_TENSOR;
     onv_exported_mask mask = onv_tape_exported_mask(t, c, "attn_mask");
     if (mask != ONV_MASK_RUNS) count_mask(t, onv_call_value(c, "attn_mask"), in[0]);
     bool is_causal = onv_call_flag(c, "is_causal", false) || mask == ONV_MASK_CAUSAL;
     bool is_grouped = onv_call_flag(c, "enable_gqa", false);
     double told = t->emit.options->attention_dropout, p = onv_call_real(c, "dropout_p", 0);
     t->emit.dropout = t->emit.options->inference ? 0 : told >= 0 ? told : p;
-    uint32_t out;
-    if (t->row->rule == ONV_RULE_ATTENTION_KERNEL) { /* what is done before was recorded */
-        out = onv_emit_attention(&t->emit, in[0], in[1], in[2], in[3], &shape);
-    } else if (takes_kernel(t, in, is_grouped)) {
-        out = emit_kernel(t, in, shape);
-    } else {
-        for (uint32_t k = 1; k < 3 && is_grouped; k++) in[k] = repeated(t, in[k], in[0]);
-        out = emit_math(t, in, is_causal, t->emit.dropout);
-    }
-    onv_tape_set(t, result, out);
+    if (t->row->rule == ONV_RULE_ATTENTION_KERNEL) /* what is done before was recorded */
+        return onv_emit_attention(&t->emit, in[0], in[1], in[2], in[3], &shape);
+    if (takes_kernel(t, in, is_grouped)) return emit_kernel(t, in, shape);
+    for (uint32_t k = 1; k < 3 && is_grouped; k++) in[k] = repeated(t, in[k], in[0]);
+    return emit_math(t, in, is_causal, t->emit.dropout);
 }

@@ -74,23 +74,22 @@ static uint32_t triplet(onv_tape *t, const onv_program_call *c, uint32_t a, uint
     return onv_emit_step(&t->emit, ONV_ATEN_clamp_min, x, ONV_NO_TENSOR, ONV_SAVE_A, &rows);
 }
 
-void onv_tape_composite(onv_tape *t, const onv_program_call *c)
+static uint32_t absolute(onv_tape *t, uint32_t a, uint32_t b)
 {
-    uint32_t out, *x = t->in;
+    onv_shape shape = onv_tape_broadcast(t, a, b);
+    uint32_t x = onv_emit_step(&t->emit, ONV_ATEN_sub, a, b, 0, &shape);
+    return onv_emit_step(&t->emit, ONV_ATEN_abs, x, ONV_NO_TENSOR, ONV_SAVE_A, &shape);
+}
+
+uint32_t onv_tape_composite(onv_tape *t, const onv_program_call *c)
+{
+    uint32_t *x = t->in;
     for (uint32_t i = 0; i < 3 && t->row->cast == ONV_CAST_FLOAT32; i++)
         x[i] = onv_amp_fp32(&t->emit, x[i]);
-    if (x[0] == ONV_NO_TENSOR || x[1] == ONV_NO_TENSOR) return;
-    if (onv_aten_id_of(t->row) == ONV_ATEN_l1_loss) {
-        onv_shape shape = onv_tape_broadcast(t, x[0], x[1]);
-        out = onv_emit_step(&t->emit, ONV_ATEN_sub, x[0], x[1], 0, &shape);
-        out = reduced(
-            t, c, onv_emit_step(&t->emit, ONV_ATEN_abs, out, ONV_NO_TENSOR, ONV_SAVE_A, &shape));
-    } else if (onv_aten_id_of(t->row) == ONV_ATEN_kl_div) {
-        out = reduced(t, c, divergence(t, c, x[0], x[1]));
-    } else if (onv_aten_id_of(t->row) == ONV_ATEN_triplet_margin_loss) {
-        out = reduced(t, c, triplet(t, c, x[0], x[1], x[2]));
-    } else {
-        out = distance(t, c, x[0], x[1]);
+    switch (onv_aten_id_of(t->row)) {
+    case ONV_ATEN_l1_loss: return reduced(t, c, absolute(t, x[0], x[1]));
+    case ONV_ATEN_kl_div: return reduced(t, c, divergence(t, c, x[0], x[1]));
+    case ONV_ATEN_triplet_margin_loss: return reduced(t, c, triplet(t, c, x[0], x[1], x[2]));
+    default: return distance(t, c, x[0], x[1]);
     }
-    onv_tape_give(t, c, 0, out);
 }

@@ -6,13 +6,13 @@
 
 /* An archive has the sizes of the kernel of the machine that it was made on; CUDA's gives the bag of each index, the size of each bag, and of
  * the largest of a bag (mode 2) which index it is. */
-void onv_tape_embedding_bag(onv_tape *t, const onv_program_call *c)
+uint32_t onv_tape_embedding_bag(onv_tape *t, const onv_program_call *c)
 {
     enum { MAX = 2, N = 4 };
     uint32_t indices = t->in[1];
     uint32_t out = onv_tape_new(t, onv_call_result(c, 0), ONV_UNDEFINED);
     onv_eager_tensor places = onv_tensor_at(&t->emit, indices), bags = onv_tensor_at(&t->emit, out);
-    if (indices == ONV_NO_TENSOR || out == ONV_NO_TENSOR || bags.rank != 2) return;
+    if (bags.rank != 2) return ONV_NO_TENSOR;
     bool is_max = onv_call_int(t, c, "mode", 0) == MAX;
     size_t before = t->emit.eager->ops.count;
     const int64_t elems[N] = {0, (int64_t)places.elems, bags.dims[0],
@@ -22,7 +22,7 @@ void onv_tape_embedding_bag(onv_tape *t, const onv_program_call *c)
         onv_emit_in(&t->emit, t->operands.at[i].tensor, i == 0 ? ONV_GRAD_NEW : ONV_GRAD_NONE);
         if (i > 0) onv_emit_save(&t->emit, t->operands.at[i].tensor);
     }
-    onv_tape_give(t, c, 0, onv_emit_out(&t->emit, out));
+    onv_emit_out(&t->emit, out);
     for (uint32_t k = 1; k < N; k++) {
         uint32_t made = onv_tensor_new(&t->emit, places.dtype, 1, &elems[k], NULL);
         onv_emit_save(&t->emit, onv_emit_out(&t->emit, made));
@@ -31,6 +31,7 @@ void onv_tape_embedding_bag(onv_tape *t, const onv_program_call *c)
     onv_emit_end(&t->emit);
     onv_eager_op *op = onv_emit_made_since(&t->emit, before);
     if (op != NULL && !is_max) onv_tape_add_lookups(t, op, 0);
+    return out;
 }
 
 /* `part` is copied into so many bytes of x: x, written. Autograd's node for that (CopySlices) copies the incoming gradient, and from that
@@ -89,26 +90,20 @@ static uint32_t pad_circular(onv_tape *t, const onv_program_call *c, uint32_t x,
 }
 
 /* By constants into a new tensor, by copies, or by a kernel that reads the input again. */
-void onv_tape_pad(onv_tape *t, const onv_program_call *c)
+uint32_t onv_tape_pad(onv_tape *t, const onv_program_call *c)
 {
     const char *mode = onv_call_text(c, "mode");
     bool is_circular = mode != NULL && strcmp(mode, "circular") == 0;
     bool is_constant = mode == NULL || strcmp(mode, "constant") == 0;
-    bool is_same = onv_call_result(c, 0) != ONV_NO_PROGRAM_VALUE;
     uint32_t x = t->in[0];
-    onv_eager_tensor from = onv_tensor_at(&t->emit, x);
-    if (x == ONV_NO_TENSOR || !is_same) return;
-    uint32_t out = onv_tape_new(t, onv_call_result(c, 0), from.dtype);
-    if (is_circular && onv_tensor_needs_grad(&t->emit, x)) {
-        out = pad_circular(t, c, x, out);
-    } else {
-        onv_emit_begin(&t->emit, "pad");
-        onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
-        if (!is_constant && !is_circular) onv_emit_save(&t->emit, x);
-        onv_emit_out(&t->emit, out);
-        onv_emit_end(&t->emit);
-    }
-    onv_tape_give(t, c, 0, out);
+    uint32_t out = onv_tape_new(t, onv_call_result(c, 0), onv_tensor_at(&t->emit, x).dtype);
+    if (is_circular && onv_tensor_needs_grad(&t->emit, x)) return pad_circular(t, c, x, out);
+    onv_emit_begin(&t->emit, "pad");
+    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
+    if (!is_constant && !is_circular) onv_emit_save(&t->emit, x);
+    onv_emit_out(&t->emit, out);
+    onv_emit_end(&t->emit);
+    return out;
 }
 
 /* It rolls one dim after the other, and holds what it has so far until the last. Its backward is one, too. */

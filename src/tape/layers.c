@@ -41,41 +41,33 @@ static uint32_t padded(onv_tape *t, const onv_program_call *c, uint32_t x, uint3
     return onv_emit_of(&t->emit, "pad", x, ONV_GRAD_NEW, in.rank, dims, NULL);
 }
 
-void onv_tape_conv(onv_tape *t, const onv_program_call *c)
+uint32_t onv_tape_conv(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t result = onv_call_result(c, 0), *in = t->in;
+    uint32_t *in = t->in;
     onv_amp_low_all(&t->emit, in, 3);
-    if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR) return;
     onv_conv_call call = conv_call(t, c);
     in[0] = padded(t, c, in[0], in[1], &call);
     onv_eager_tensor x = onv_tensor_at(&t->emit, in[0]);
-    uint32_t out = onv_tape_new_image(t, result, &x);
-    if (out == ONV_NO_TENSOR) return;
-    onv_emit_conv(&t->emit, &call, in[0], in[1], in[2], out);
-    onv_tape_set(t, result, out);
+    uint32_t out = onv_tape_new_image(t, onv_call_result(c, 0), &x);
+    if (out == ONV_NO_TENSOR) return out;
+    return onv_emit_conv(&t->emit, &call, in[0], in[1], in[2], out);
 }
 
 /* --- Normalisation ----------------------------------------------------------------------------- */
 
-/* Results beside the first: statistics, which the operation keeps as its own. */
-static void give_statistics(onv_tape *t, const onv_program_call *c)
-{
-    for (uint32_t k = 1; k < c->n_results; k++) onv_tape_give(t, c, k, ONV_NO_TENSOR);
-}
+/* Results beside the first are statistics, which the operation keeps as its own. */
 
-void onv_tape_batch_norm(onv_tape *t, const onv_program_call *c)
+uint32_t onv_tape_batch_norm(onv_tape *t, const onv_program_call *c)
 {
     uint32_t *in = t->in;
     uint32_t x = in[0];
-    if (x == ONV_NO_TENSOR) return;
+    (void)c;
     onv_eager_tensor s = onv_tensor_at(&t->emit, x);
     bool last = onv_tensor_is_channels_last(&s);
     if (!last) x = onv_emit_contiguous(&t->emit, x);
     uint32_t out = onv_tensor_new(&t->emit, s.dtype, s.rank, s.dims, last ? s.strides : NULL);
-    onv_emit_norm(&t->emit, "batch_norm", x, in[1], in[2], s.rank > 1 ? (uint64_t)s.dims[1] : 1,
-                  true, out);
-    onv_tape_give(t, c, 0, out);
-    give_statistics(t, c);
+    uint64_t channels = s.rank > 1 ? (uint64_t)s.dims[1] : 1;
+    return onv_emit_norm(&t->emit, "batch_norm", x, in[1], in[2], channels, true, out);
 }
 
 /* Of channels of each sample: weight and bias are repeated for them. */
@@ -86,18 +78,18 @@ static uint32_t repeated(onv_tape *t, uint32_t w, uint64_t groups)
     return onv_emit_of(&t->emit, "repeat", w, ONV_GRAD_NEW, 1, dims, NULL);
 }
 
-void onv_tape_instance_norm(onv_tape *t, const onv_program_call *c)
+uint32_t onv_tape_instance_norm(onv_tape *t, const onv_program_call *c)
 {
     uint32_t *in = t->in;
     uint32_t x = onv_emit_contiguous(&t->emit, in[0]);
     onv_eager_tensor s = onv_tensor_at(&t->emit, x);
-    if (x == ONV_NO_TENSOR) return;
     uint64_t groups = s.rank > 1 ? onv_u64_times((uint64_t)s.dims[0], (uint64_t)s.dims[1]) : 1;
     in[1] = repeated(t, in[1], groups);
     in[2] = repeated(t, in[2], groups);
     uint32_t out = onv_tensor_new(&t->emit, s.dtype, s.rank, s.dims, NULL);
     out = onv_emit_norm(&t->emit, "instance_norm", x, in[1], in[2], groups, true, out);
     onv_tape_set_view_inside(t, onv_call_result(c, 0), out); /* of what batch_norm() gives */
+    return ONV_NO_TENSOR;
 }
 
 static int64_t first_axis(const onv_program_call *c)
@@ -106,35 +98,38 @@ static int64_t first_axis(const onv_program_call *c)
     return a != NULL && a->kind == ONV_ARGUMENT_INTS ? -(int64_t)a->count : -1;
 }
 
-void onv_tape_layer_norm(onv_tape *t, const onv_program_call *c)
+uint32_t onv_tape_layer_norm(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t *in = t->in;
-    onv_tape_give(t, c, 0, onv_emit_layer_norm(&t->emit, in[0], in[1], in[2], first_axis(c), true));
-    give_statistics(t, c);
+    return onv_emit_layer_norm(&t->emit, t->in[0], t->in[1], t->in[2], first_axis(c), true);
 }
 
-void onv_tape_rms_norm(onv_tape *t, const onv_program_call *c)
+uint32_t onv_tape_rms_norm(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t *in = t->in;
-    onv_tape_give(t, c, 0,
-                  onv_emit_layer_norm(&t->emit, in[0], in[1], ONV_NO_TENSOR, first_axis(c), false));
-    give_statistics(t, c);
+    return onv_emit_layer_norm(&t->emit, t->in[0], t->in[1], ONV_NO_TENSOR, first_axis(c), false);
 }
 
-void onv_tape_group_norm(onv_tape *t, const onv_program_call *c)
+uint32_t onv_tape_group_norm(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t *in = t->in;
     int64_t groups = onv_call_int(t, c, "num_groups", onv_call_int(t, c, "group", 1));
-    onv_tape_give(t, c, 0, onv_emit_group_norm(&t->emit, in[0], in[1], in[2], groups));
-    give_statistics(t, c);
+    return onv_emit_group_norm(&t->emit, t->in[0], t->in[1], t->in[2], groups);
 }
 
-void onv_tape_weight_norm(onv_tape *t, const onv_program_call *c)
+/* Of each length a norm is kept, in float32. */
+uint32_t onv_tape_weight_norm(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t *in = t->in;
-    uint32_t out = onv_emit_weight_norm(&t->emit, in[0], in[1]);
-    onv_tape_give(t, c, 0, out);
-    give_statistics(t, c);
+    const uint32_t *in = t->in;
+    onv_eager_tensor v = onv_tensor_at(&t->emit, in[0]);
+    (void)c;
+    uint32_t out = onv_tensor_new(&t->emit, v.dtype, v.rank, v.dims, NULL);
+    onv_emit_begin(&t->emit, "_weight_norm_interface");
+    for (uint32_t k = 0; k < 2; k++) {
+        onv_emit_in(&t->emit, in[k], ONV_GRAD_NEW);
+        onv_emit_save(&t->emit, in[k]);
+    }
+    onv_emit_extra(&t->emit, onv_tensor_at(&t->emit, in[1]).elems, sizeof(float), "norms");
+    onv_emit_out(&t->emit, out);
+    onv_emit_end(&t->emit);
+    return out;
 }
 
 /* --- Dropout, softmax -------------------------------------------------------------------------- */
@@ -145,20 +140,15 @@ static bool drops(const onv_tape *t, const onv_program_call *c)
     return !t->emit.options->inference && onv_call_real(c, "p", 0.5) > 0;
 }
 
-void onv_tape_dropout(onv_tape *t, const onv_program_call *c)
+uint32_t onv_tape_dropout(onv_tape *t, const onv_program_call *c)
 {
     uint32_t *in = t->in;
-    if (in[0] == ONV_NO_TENSOR) return;
     uint32_t value = t->operands.at[0].value;
     if (!drops(t, c)) {
         onv_tape_same(t, c, value);
-        return;
+        return ONV_NO_TENSOR;
     }
-    if (!t->overwrites) {
-        onv_tape_give(t, c, 0, onv_emit_dropout(&t->emit, in[0]));
-        give_statistics(t, c);
-        return;
-    }
+    if (!t->overwrites) return onv_emit_dropout(&t->emit, in[0]);
     /* nn.Dropout(inplace=True) multiplies by factors, which it keeps. */
     uint32_t out = onv_tape_result(t, c, value, ONV_UNDEFINED);
     onv_emit_begin(&t->emit, "dropout_");
@@ -168,17 +158,17 @@ void onv_tape_dropout(onv_tape *t, const onv_program_call *c)
     onv_emit_out(&t->emit, out);
     onv_emit_end(&t->emit);
     onv_tape_give_result(t, c, value, out);
+    return ONV_NO_TENSOR;
 }
 
 /* Whole channels: a number for each, with which the input is multiplied. */
-void onv_tape_feature_dropout(onv_tape *t, const onv_program_call *c)
+uint32_t onv_tape_feature_dropout(onv_tape *t, const onv_program_call *c)
 {
     uint32_t *in = t->in;
     onv_eager_tensor x = onv_tensor_at(&t->emit, in[0]);
-    if (in[0] == ONV_NO_TENSOR) return;
     if (!drops(t, c)) {
         onv_tape_same(t, c, t->operands.at[0].value);
-        return;
+        return ONV_NO_TENSOR;
     }
     bool is_feature = strstr(c->op_name, "feature") != NULL;
     int64_t dims[ONV_MAX_RANK];
@@ -196,12 +186,11 @@ void onv_tape_feature_dropout(onv_tape *t, const onv_program_call *c)
     onv_emit_out(&t->emit, out);
     onv_emit_end(&t->emit);
     onv_tape_give_result(t, c, t->operands.at[0].value, out);
+    return ONV_NO_TENSOR;
 }
 
-void onv_tape_softmax(onv_tape *t, const onv_program_call *c)
+uint32_t onv_tape_softmax(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t result = onv_call_result(c, 0), *in = t->in;
-    if (in[0] == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
-    uint8_t dtype = t->program->values.at[result].dtype;
-    onv_tape_set(t, result, onv_emit_softmax(&t->emit, onv_aten_as(t->row), in[0], dtype));
+    uint8_t dtype = t->program->values.at[onv_call_result(c, 0)].dtype;
+    return onv_emit_softmax(&t->emit, onv_aten_as(t->row), t->in[0], dtype);
 }

@@ -3,26 +3,25 @@
 #include "base/checked.h"
 #include "tape/state.h"
 
-static void emit_nll(onv_tape *t, uint32_t log_probs, uint32_t targets, uint32_t weights,
-                     uint32_t result)
+static uint32_t emit_nll(onv_tape *t, const onv_program_call *c, uint32_t log_probs)
 {
+    uint32_t targets = t->in[1];
     onv_eager_tensor p = onv_tensor_at(&t->emit, log_probs);
-    uint32_t loss = onv_tape_new(t, result, p.dtype);
+    uint32_t loss = onv_tape_new(t, onv_call_result(c, 0), p.dtype);
     if (p.rank == 3) /* [N, classes, d], which is viewed as an image */
         targets = onv_emit_contiguous(&t->emit, targets);
-    onv_emit_nll(&t->emit, log_probs, targets, weights, loss);
-    onv_tape_set(t, result, loss);
+    onv_emit_nll(&t->emit, log_probs, targets, t->in[2], loss);
+    return loss;
 }
 
 /* Labels are smoothed by the negative sum over the classes, in float32 under autocast, and 0 where a target is ignored, which has its
  * part in the loss. */
-static void add_smooth_part(onv_tape *t, uint32_t log_probs, uint32_t result)
+static uint32_t add_smooth_part(onv_tape *t, uint32_t log_probs, uint32_t loss)
 {
     onv_eager_tensor p = onv_tensor_at(&t->emit, log_probs);
     int64_t rows[ONV_MAX_RANK];
     uint32_t n = p.rank > 0 ? p.rank - 1 : 0;
     for (uint32_t i = 0; i < n; i++) rows[i] = p.dims[i == 0 ? 0 : i + 1];
-    uint32_t loss = onv_tape_tensor(t, result);
     onv_eager_tensor l = onv_tensor_at(&t->emit, loss);
     uint8_t dtype = t->emit.amp != ONV_UNDEFINED ? (uint8_t)ONV_FLOAT : p.dtype;
     onv_emit_begin_op(&t->emit, ONV_ATEN_sum);
@@ -42,16 +41,15 @@ static void add_smooth_part(onv_tape *t, uint32_t log_probs, uint32_t result)
     part = onv_emit_of(&t->emit, "mul", part, ONV_GRAD_NEW, l.rank, l.dims, NULL);
     loss = onv_emit_of(&t->emit, "mul", loss, ONV_GRAD_NEW, l.rank, l.dims, NULL);
     onv_shape shape = onv_tape_broadcast(t, loss, part);
-    loss = onv_emit_step(&t->emit, ONV_ATEN_add, loss, part, 0, &shape);
-    onv_tape_set(t, result, loss);
+    return onv_emit_step(&t->emit, ONV_ATEN_add, loss, part, 0, &shape);
 }
 
 /* cross_entropy_loss_prob_target: -(log_probs * target).sum() / n, of targets that are smoothed before. */
-static void emit_of_probabilities(onv_tape *t, const onv_program_call *c, uint32_t log_probs,
-                                  uint32_t targets)
+static uint32_t emit_of_probabilities(onv_tape *t, const onv_program_call *c, uint32_t log_probs,
+                                      uint32_t targets)
 {
     onv_shape all = onv_tape_broadcast(t, log_probs, targets), result;
-    if (!onv_tape_shape(t, onv_call_result(c, 0), &result)) return;
+    if (!onv_tape_shape(t, onv_call_result(c, 0), &result)) return ONV_NO_TENSOR;
     if (onv_call_real(c, "label_smoothing", 0) > 0) {
         targets = onv_emit_step(&t->emit, ONV_ATEN_mul, targets, ONV_NO_TENSOR, 0, &all);
         targets = onv_emit_step(&t->emit, ONV_ATEN_add, targets, ONV_NO_TENSOR, 0, &all);
@@ -62,28 +60,22 @@ static void emit_of_probabilities(onv_tape *t, const onv_program_call *c, uint32
     loss = onv_emit_step(&t->emit, ONV_ATEN_neg, loss, ONV_NO_TENSOR, 0, &result);
     if (onv_call_int(t, c, "reduction", 1) == 1)
         loss = onv_emit_step(&t->emit, ONV_ATEN_div, loss, ONV_NO_TENSOR, 0, &result);
-    onv_tape_set(t, onv_call_result(c, 0), loss);
+    return loss;
 }
 
-void onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c)
+uint32_t onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t result = onv_call_result(c, 0);
-    uint32_t logits = t->in[0], targets = t->in[1];
-    if (logits == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
-    uint32_t log_probs = onv_emit_log_probs(&t->emit, logits);
-    if (onv_dtype_is_float((onv_dtype)onv_tensor_at(&t->emit, targets).dtype)) {
-        emit_of_probabilities(t, c, log_probs, targets);
-        return;
-    }
-    emit_nll(t, onv_amp_fp32(&t->emit, log_probs), targets, t->in[2], result);
-    if (onv_call_real(c, "label_smoothing", 0) > 0) add_smooth_part(t, log_probs, result);
+    uint32_t log_probs = onv_emit_log_probs(&t->emit, t->in[0]);
+    if (onv_dtype_is_float((onv_dtype)onv_tensor_at(&t->emit, t->in[1]).dtype))
+        return emit_of_probabilities(t, c, log_probs, t->in[1]);
+    uint32_t loss = emit_nll(t, c, onv_amp_fp32(&t->emit, log_probs));
+    bool smooths = onv_call_real(c, "label_smoothing", 0) > 0;
+    return smooths ? add_smooth_part(t, log_probs, loss) : loss;
 }
 
-void onv_tape_nll_loss(onv_tape *t, const onv_program_call *c)
+uint32_t onv_tape_nll_loss(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t x = onv_amp_fp32(&t->emit, t->in[0]);
-    if (x == ONV_NO_TENSOR || onv_call_result(c, 0) == ONV_NO_PROGRAM_VALUE) return;
-    emit_nll(t, x, t->in[1], t->in[2], onv_call_result(c, 0));
+    return emit_nll(t, c, onv_amp_fp32(&t->emit, t->in[0]));
 }
 
 /* What is computed of each element before it is reduced. Kernels of some put that into the storage of the result, which keeps

@@ -160,9 +160,13 @@ onv_shape onv_tape_broadcast(const onv_tape *t, uint32_t a, uint32_t b);
 
 /* --- Rules of operators ------------------------------------------------------------------------- */
 
-/* Of the call whose row and form the tape has. */
-typedef void (*onv_tape_fn)(onv_tape *t, const onv_program_call *call);
+/* Of the call whose row and form the tape has. A reader gives the tensor of the first result; ONV_NO_TENSOR: it is set, or there is
+ * none. */
+typedef void (*onv_tape_rule)(onv_tape *t, const onv_program_call *call);
+typedef uint32_t (*onv_tape_reader)(onv_tape *t, const onv_program_call *call);
 #define ATEN_RULE(name, function) void onv_tape_##function(onv_tape *t, const onv_program_call *c);
+#define ATEN_READER(name, function, needs)                                                         \
+    uint32_t onv_tape_##function(onv_tape *t, const onv_program_call *c);
 #include "aten/rules.def"
 
 /* exported_masks.c */

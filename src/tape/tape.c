@@ -149,27 +149,40 @@ static void give_unknown(onv_tape *t, const onv_program_call *call)
     t->emit.eager->opaque++;
 }
 
+static const struct {
+    onv_tape_rule rule;
+    onv_tape_reader read;
+    uint32_t needs;
+} rules[ONV_N_RULES] = {
+#define ATEN_RULE(name, function)          [ONV_RULE_##name] = {.rule = onv_tape_##function},
+#define ATEN_READER(name, function, least) [ONV_RULE_##name] = {NULL, onv_tape_##function, least},
+#include "aten/rules.def"
+};
+
+/* What computes with numbers of the host alone, or for nobody, is passed by. */
+static void read_call(onv_tape *t, const onv_program_call *call)
+{
+    uint32_t result = onv_call_result(call, 0), made = ONV_NO_TENSOR;
+    bool runs = t->overwrites || result != ONV_NO_PROGRAM_VALUE;
+    onv_tape_inputs(t, call);
+    for (uint32_t k = 0; k < rules[t->row->rule].needs; k++) runs &= t->in[k] != ONV_NO_TENSOR;
+    if (runs) made = rules[t->row->rule].read(t, call);
+    if (made != ONV_NO_TENSOR) onv_tape_set(t, result, made);
+}
+
 void onv_tape_emit(onv_tape *t, const onv_program_call *call, const onv_aten_op *op, bool in_place)
 {
     if (op == NULL) {
         give_unknown(t, call);
         return;
     }
-    static const onv_tape_fn rules[ONV_N_RULES] = {
-#define ATEN_RULE(name, function) [ONV_RULE_##name] = onv_tape_##function,
-#include "aten/rules.def"
-    };
-    static const bool reads[ONV_N_RULES] = {
-#define ATEN_RULE(name, function)
-#define ATEN_READER(name, function) [ONV_RULE_##name] = true,
-#include "aten/rules.def"
-    };
     if (op->form == ONV_ATEN_NOTHING) return;
     t->row = op;
     t->overwrites = in_place;
-    if (reads[op->rule]) onv_tape_inputs(t, call);
-    if (rules[op->rule] != NULL)
-        rules[op->rule](t, call);
+    if (rules[op->rule].read != NULL)
+        read_call(t, call);
+    else if (rules[op->rule].rule != NULL)
+        rules[op->rule].rule(t, call);
     else if (op->form == ONV_ATEN_VIEW && !in_place)
         onv_tape_view(t, call);
     else

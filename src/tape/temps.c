@@ -267,12 +267,10 @@ void onv_tape_solved(onv_tape *t, const onv_program_call *c)
 
 /* Keeps its input, and the LU decomposition of that with pivots of int32, which is cuBLAS's of several small matrices, and of four or
  * more large ones (measured). linalg_det_backward makes a diagonal matrix of the gradient, a sum, and solves with copies of both. */
-void onv_tape_det(onv_tape *t, const onv_program_call *c)
+uint32_t onv_tape_det(onv_tape *t, const onv_program_call *c)
 {
     enum { SMALL = 128, MANY = 4 };
-    uint32_t result = onv_call_result(c, 0);
-    uint32_t x = t->in[0], out = onv_tape_new(t, result, ONV_UNDEFINED);
-    if (x == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
+    uint32_t x = t->in[0], out = onv_tape_new(t, onv_call_result(c, 0), ONV_UNDEFINED);
     onv_eager_tensor a = onv_tensor_at(&t->emit, x);
     uint64_t n = a.rank > 0 ? (uint64_t)a.dims[a.rank - 1] : 0, rows = n > 0 ? a.elems / n : 0;
     uint64_t matrices = n > 0 ? rows / n : 0;
@@ -288,8 +286,9 @@ void onv_tape_det(onv_tape *t, const onv_program_call *c)
     onv_emit_temps(
         &t->emit, 0,
         onv_u64_plus(onv_u64_times(3, a.bytes), onv_u64_times(rows, 2 * sizeof(int32_t))));
-    onv_tape_set(t, result, onv_emit_out(&t->emit, out));
+    onv_emit_out(&t->emit, out);
     onv_emit_end(&t->emit);
+    return out;
 }
 
 /* A view. Its backward adds up windows that overlap by a list of the places along the dim. */
