@@ -82,7 +82,7 @@ static uint32_t key_of(onv_lowering *l, const onv_fusion *f, uint32_t query)
     return is_turned ? onv_emit_swapped(&l->emit, key) : key;
 }
 
-void onv_lower_attention(onv_lowering *l, const onv_fusion *f)
+uint32_t onv_lower_attention(onv_lowering *l, const onv_fusion *f)
 {
     static const char *const names[] = {"query", "key", "value", "attn_mask"};
     uint32_t query = onv_value_tensor(l, f->x);
@@ -92,5 +92,5 @@ void onv_lower_attention(onv_lowering *l, const onv_fusion *f)
     note_mask(l, f);
     for (uint32_t k = 0; k < 4; k++) onv_recover_tensor(l, names[k], in[k]);
     if (noted->tells_dropout) onv_recover_real(l, "dropout_p", (double)noted->dropout);
-    onv_value_set(l, f->out, onv_recover_call(l, ONV_ATEN_scaled_dot_product_attention, f->out));
+    return onv_recover_call(l, ONV_ATEN_scaled_dot_product_attention, f->out);
 }

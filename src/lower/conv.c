@@ -27,7 +27,7 @@ static onv_conv_call call_of(const onv_node *node)
     return call;
 }
 
-void onv_lower_conv(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_conv(onv_lowering *l, const onv_node *node)
 {
     enum { X, W, BIAS };
     uint32_t in[] = {onv_emit_padded(l, node, onv_node_in(l, node, X)), onv_node_in(l, node, W),
@@ -43,7 +43,6 @@ void onv_lower_conv(onv_lowering *l, const onv_node *node)
                                           : onv_node_new_image(l, node, &t, t.dtype);
     onv_conv_call call = call_of(node);
     onv_emit_conv(&l->emit, &call, in[X], in[W], in[BIAS], out);
-    onv_node_set(l, node, 0,
-                 unfolds ? onv_emit_unfolded_norm(&l->emit, node, out, norm_bias) : out);
     l->emit.eager->folded_norms += onv_is_computed_conv(&l->emit, node->inputs[1]);
+    return unfolds ? onv_emit_unfolded_norm(&l->emit, node, out, norm_bias) : out;
 }

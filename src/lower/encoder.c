@@ -3,7 +3,7 @@
 
 #include "lower/lowering.h"
 
-void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f)
+uint32_t onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f)
 {
     const onv_encoder_layer *layer = f->layer;
     onv_encoder_call call = {.norm_first = layer->norm_first,
@@ -11,7 +11,6 @@ void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f)
                              .is_attention = layer->is_attention,
                              .heads = layer->heads};
     uint32_t src = onv_value_tensor(l, f->x);
-    if (src == ONV_NO_TENSOR || onv_tensor_at(&l->emit, src).rank != 3) return;
     for (uint32_t i = 0; i < (layer->is_attention ? 2 : ONV_ENCODER_PRODUCTS); i++)
         call.products[i] =
             (onv_encoder_matrix){.weight = onv_value_tensor(l, layer->products[i].weight),
@@ -21,6 +20,5 @@ void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f)
         call.norm_weight[i] = onv_value_tensor(l, layer->norm_weight[i]);
         call.norm_bias[i] = onv_value_tensor(l, layer->norm_bias[i]);
     }
-    uint32_t out = onv_emit_encoder(&l->emit, src, &call, NULL);
-    if (out != ONV_NO_TENSOR) onv_value_set(l, f->out, out);
+    return onv_emit_encoder(&l->emit, src, &call, NULL);
 }

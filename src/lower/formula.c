@@ -1,7 +1,5 @@
-/* What PyTorch runs for functions that the exporter writes down as a formula. */
+/* Reciprocals, and quotients that the exporter writes as one. */
 #include "lower/lowering.h"
-
-/* --- Reciprocals ---------------------------------------------------------------------------- */
 
 /* Does a product by a number of the file alone read the value? */
 static bool is_multiplied(const onv_lowering *l, onv_value_id value)
@@ -22,37 +20,25 @@ static uint32_t multiplied(onv_lowering *l, const onv_node *node, uint32_t inver
 }
 
 /* `1 / x`, of which the exporter leaves out the number. */
-void onv_lower_reciprocal(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_reciprocal(onv_lowering *l, const onv_node *node)
 {
     uint32_t inverse =
         onv_recover_unary(l, ONV_ATEN_reciprocal, onv_node_in(l, node, 0), node->outputs[0]);
     bool is_whole = is_multiplied(l, node->outputs[0]);
     bool calls =
         onv_noted(node)->in_place == ONV_IN_PLACE_NO || onv_noted(node)->statements[0] == '\0';
-    if (inverse == ONV_NO_TENSOR || is_whole || calls || !onv_node_is_aten(node, "reciprocal")) {
-        onv_node_set(l, node, 0, inverse);
-        return;
-    }
+    if (inverse == ONV_NO_TENSOR || is_whole || calls || !onv_node_is_aten(node, "reciprocal"))
+        return inverse;
     uint32_t out = multiplied(l, node, inverse);
-    onv_node_set(l, node, 0, out);
-    if (onv_noted(node)->in_place != ONV_IN_PLACE_UNTOLD || !onv_tensor_needs_grad(&l->emit, out))
-        return;
-    /* Its line is not told. */
-    onv_say(&l->emit, ONV_SAID_quotients, NULL, onv_tensor_at(&l->emit, out).bytes, NULL);
+    bool is_told = onv_noted(node)->in_place != ONV_IN_PLACE_UNTOLD; /* by its line */
+    if (!is_told && onv_tensor_needs_grad(&l->emit, out))
+        onv_say(&l->emit, ONV_SAID_quotients, NULL, onv_tensor_at(&l->emit, out).bytes, NULL);
+    return out;
 }
 
-void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node)
 {
     uint32_t inverse =
         onv_recover_unary(l, ONV_ATEN_reciprocal, onv_node_in(l, node, 1), node->outputs[0]);
-    onv_node_set(l, node, 0, multiplied(l, node, inverse));
-}
-
-/* --- Adaptive pooling -------------------------------------------------------------------------- */
-
-void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f)
-{
-    onv_value_set(
-        l, f->out,
-        onv_recover_unary(l, ONV_ATEN_adaptive_avg_pool2d, onv_value_tensor(l, f->x), f->out));
+    return multiplied(l, node, inverse);
 }

@@ -64,7 +64,8 @@ static void lower_node(onv_lowering *l, const onv_node *node)
     onv_lower_fn rule = row->rule == NULL || is_made ? onv_lower_by_traits : row->rule;
     bool is_foreign = node->code == ONV_OP_DeformConv;
     l->emit.eager->opaque += is_foreign || (node->op == NULL && rule == onv_lower_by_traits);
-    rule(l, node);
+    uint32_t out = rule(l, node);
+    if (out != ONV_NO_TENSOR) onv_node_set(l, node, 0, out);
     if (is_foreign)
         onv_say(&l->emit, ONV_SAID_foreign, node->name,
                 onv_tensor_at(&l->emit, onv_value_tensor(l, node->outputs[0])).bytes, node);

@@ -57,15 +57,14 @@ bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, u
 
 /* --- Reductions -------------------------------------------------------------------------------- */
 
-static void set_unary(onv_lowering *l, const onv_node *node, onv_aten_id op)
+static uint32_t recover_unary(onv_lowering *l, const onv_node *node, onv_aten_id op)
 {
-    uint32_t x = onv_node_in(l, node, 0);
-    onv_node_set(l, node, 0, onv_recover_unary(l, op, x, node->outputs[0]));
+    return onv_recover_unary(l, op, onv_node_in(l, node, 0), node->outputs[0]);
 }
 
-void onv_lower_unary(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_unary(onv_lowering *l, const onv_node *node)
 {
-    set_unary(l, node, onv_lower_row_of(node)->call);
+    return recover_unary(l, node, onv_lower_row_of(node)->call);
 }
 
 /* Over all dims, unless it tells which. */
@@ -75,32 +74,31 @@ static bool has_axes(const onv_node *node)
            onv_node_attr(node, "axes") != NULL;
 }
 
-void onv_lower_product(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_product(onv_lowering *l, const onv_node *node)
 {
-    set_unary(l, node, has_axes(node) ? ONV_ATEN_prod__dim_int : ONV_ATEN_prod);
+    return recover_unary(l, node, has_axes(node) ? ONV_ATEN_prod__dim_int : ONV_ATEN_prod);
 }
 
-void onv_lower_norm(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_norm(onv_lowering *l, const onv_node *node)
 {
     onv_recover_real(l, "ord", node->code == ONV_OP_ReduceL1 ? 1 : 2);
     onv_recover_tensor(l, "self", onv_node_in(l, node, 0));
-    onv_node_set(l, node, 0, onv_recover_call(l, ONV_ATEN_linalg_vector_norm, node->outputs[0]));
+    return onv_recover_call(l, ONV_ATEN_linalg_vector_norm, node->outputs[0]);
 }
 
 /* A sum with an operation before it or behind it. */
-void onv_lower_sum_and(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_sum_and(onv_lowering *l, const onv_node *node)
 {
     bool is_square = node->code == ONV_OP_ReduceSumSquare;
     uint32_t x = onv_node_in(l, node, 0);
     if (is_square) x = onv_recover_unary(l, ONV_ATEN_pow__Tensor_Scalar, x, node->inputs[0]);
     x = onv_recover_unary(l, ONV_ATEN_sum, x, node->outputs[0]);
-    if (!is_square) x = onv_recover_unary(l, ONV_ATEN_log, x, node->outputs[0]);
-    onv_node_set(l, node, 0, x);
+    return is_square ? x : onv_recover_unary(l, ONV_ATEN_log, x, node->outputs[0]);
 }
 
 /* softmax(x, dtype=torch.float32) casts inside of its kernel; the export has what the network casts that to. In attention it looks
  * for rows of -inf alone. */
-void onv_lower_softmax(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_softmax(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     uint8_t given = onv_tensor_at(&l->emit, x).dtype;
@@ -114,18 +112,19 @@ void onv_lower_softmax(onv_lowering *l, const onv_node *node)
     if (is_safe)
         l->emit.eager->ops.at[l->emit.eager->ops.count - 1].forward_temp_bytes =
             onv_safe_softmax_bytes(&l->emit, x);
-    onv_node_set(l, node, 0, was_asked ? onv_emit_cast(&l->emit, out, given) : out);
+    return was_asked ? onv_emit_cast(&l->emit, out, given) : out;
 }
 
-void onv_lower_top(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_top(onv_lowering *l, const onv_node *node)
 {
     l->recovery.has_second = true;
-    set_unary(l, node, ONV_ATEN_topk);
+    uint32_t out = recover_unary(l, node, ONV_ATEN_topk);
     onv_node_set(l, node, 1, l->recovery.second);
+    return out;
 }
 
 /* amax keeps input and result; max(x, dim) the indices, which no one else may read; any() and all() nothing. */
-void onv_lower_maximum(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_maximum(onv_lowering *l, const onv_node *node)
 {
     bool is_max = node->code == ONV_OP_ReduceMax;
     onv_aten_id by_dim = is_max ? ONV_ATEN_max__dim : ONV_ATEN_min__dim;
@@ -139,20 +138,20 @@ void onv_lower_maximum(onv_lowering *l, const onv_node *node)
     else if (onv_node_is_aten(node, is_max ? "max" : "min"))
         name = is_max ? ONV_ATEN_max : ONV_ATEN_min;
     l->recovery.has_second = name == by_dim;
-    set_unary(l, node, name);
-    uint32_t out = onv_value_tensor(l, node->outputs[0]);
-    if (told || !onv_tensor_needs_grad(&l->emit, out)) return;
+    uint32_t out = recover_unary(l, node, name);
+    if (told || !onv_tensor_needs_grad(&l->emit, out)) return out;
     onv_eager_tensor y = onv_tensor_at(&l->emit, out);
     uint64_t kept = onv_tensor_at(&l->emit, onv_node_in(l, node, 0)).bytes + y.bytes;
-    if (kept / sizeof(int64_t) <= y.elems) return;
-    onv_say(&l->emit, ONV_SAID_maxima, NULL, kept - y.elems * sizeof(int64_t), NULL);
+    if (kept / sizeof(int64_t) > y.elems)
+        onv_say(&l->emit, ONV_SAID_maxima, NULL, kept - y.elems * sizeof(int64_t), NULL);
+    return out;
 }
 
 /* F.cross_entropy, called by the network. */
-void onv_lower_cross_entropy(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_cross_entropy(onv_lowering *l, const onv_node *node)
 {
     static const char *const names[] = {"self", "target", "weight"};
     for (uint32_t k = 0; k < 3; k++) onv_recover_tensor(l, names[k], onv_node_in(l, node, k));
     if (onv_noted(node)->smooths_labels) onv_recover_real(l, "label_smoothing", 1);
-    onv_node_set(l, node, 0, onv_recover_call(l, ONV_ATEN_cross_entropy_loss, node->outputs[0]));
+    return onv_recover_call(l, ONV_ATEN_cross_entropy_loss, node->outputs[0]);
 }

@@ -20,13 +20,14 @@ static uint32_t recover_layer(onv_lowering *l, onv_aten_id op, uint32_t x, uint3
 
 /* Whatever the export says, its mode is that of the run: the running statistics are read by nobody
  * else. */
-void onv_lower_batch_norm(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_batch_norm(onv_lowering *l, const onv_node *node)
 {
-    onv_node_set(l, node, 0,
-                 recover_layer(l, ONV_ATEN_batch_norm, onv_node_in(l, node, 0),
-                               onv_node_in(l, node, 1), onv_node_in(l, node, 2), node->outputs[0]));
+    uint32_t out =
+        recover_layer(l, ONV_ATEN_batch_norm, onv_node_in(l, node, 0), onv_node_in(l, node, 1),
+                      onv_node_in(l, node, 2), node->outputs[0]);
     /* num_batches_tracked, which exports leave out. */
     onv_storage_new(&l->emit, sizeof(int64_t), ONV_STORAGE_BUFFER, node->name);
+    return out;
 }
 
 static bool has_folded_norm(const onv_emitter *e, const onv_node *node)
@@ -89,84 +90,77 @@ static uint32_t parameter(onv_lowering *l, const onv_node *node, uint32_t k)
     return is_one ? w : ONV_NO_TENSOR;
 }
 
-void onv_lower_instance_norm(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_instance_norm(onv_lowering *l, const onv_node *node)
 {
-    onv_node_set(l, node, 0,
-                 recover_layer(l, ONV_ATEN_instance_norm, onv_node_in(l, node, 0),
-                               parameter(l, node, 1), parameter(l, node, 2), node->outputs[0]));
+    return recover_layer(l, ONV_ATEN_instance_norm, onv_node_in(l, node, 0), parameter(l, node, 1),
+                         parameter(l, node, 2), node->outputs[0]);
 }
 
-static void lower_group(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t groups,
-                        onv_value_id result)
+static uint32_t recover_group_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b,
+                                   int64_t groups, onv_value_id result)
 {
     onv_shape shape;
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    if (x == ONV_NO_TENSOR || t.rank == 0 || !onv_value_shape(l, result, &shape)) return;
+    if (t.rank == 0 || !onv_value_shape(l, result, &shape)) return ONV_NO_TENSOR;
     /* A view before the call that the exporter joined with the one into groups. */
     if (shape.rank != t.rank) x = onv_emit_reshape(&l->emit, x, shape.rank, shape.dims);
     onv_recover_int(l, "num_groups", groups);
-    onv_value_set(l, result, recover_layer(l, ONV_ATEN_group_norm, x, w, b, result));
+    return recover_layer(l, ONV_ATEN_group_norm, x, w, b, result);
 }
 
-void onv_lower_group_norm(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_group_norm(onv_lowering *l, const onv_node *node)
 {
-    lower_group(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), onv_node_in(l, node, 2),
-                onv_node_int(node, "num_groups", 1), node->outputs[0]);
+    return recover_group_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1),
+                              onv_node_in(l, node, 2), onv_node_int(node, "num_groups", 1),
+                              node->outputs[0]);
 }
 
 /* Over the dims from `axis` on. */
-static void set_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t axis,
-                           bool centres, onv_value_id result)
+static uint32_t recover_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b,
+                                   int64_t axis, bool centres, onv_value_id result)
 {
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    if (x == ONV_NO_TENSOR) return;
+    if (x == ONV_NO_TENSOR) return x;
     if (axis < 0) axis += t.rank;
     if (axis < 0 || axis > (int64_t)t.rank) axis = 0;
     onv_recover_ints(l, "normalized_shape", t.dims + axis, t.rank - (uint32_t)axis);
     onv_aten_id name = centres ? ONV_ATEN_layer_norm : ONV_ATEN_rms_norm;
-    onv_value_set(l, result, recover_layer(l, name, x, w, b, result));
+    return recover_layer(l, name, x, w, b, result);
 }
 
-void onv_lower_layer_norm(onv_lowering *l, const onv_node *node)
+/* And RMSNormalization, which has no third operand. */
+uint32_t onv_lower_layer_norm(onv_lowering *l, const onv_node *node)
 {
-    set_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), onv_node_in(l, node, 2),
-                   onv_node_int(node, "axis", -1), true, node->outputs[0]);
-}
-
-void onv_lower_rms_norm(onv_lowering *l, const onv_node *node)
-{
-    set_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), ONV_NO_TENSOR,
-                   onv_node_int(node, "axis", -1), false, node->outputs[0]);
+    bool centres = node->code == ONV_OP_LayerNormalization;
+    return recover_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1),
+                              onv_node_in(l, node, 2), onv_node_int(node, "axis", -1), centres,
+                              node->outputs[0]);
 }
 
 /* --- Pooling, dropout -------------------------------------------------------------------------- */
 
-void onv_lower_max_pool(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_max_pool(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     bool has_indices = node->n_outputs > 1 && onv_is_value(node->outputs[1]);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     l->recovery.has_second = has_indices;
     if (onv_tensor_is_channels_last(&t)) l->recovery.like = x;
-    onv_node_set(l, node, 0,
-                 onv_recover_unary(l, t.rank == 5 ? ONV_ATEN_max_pool3d : ONV_ATEN_max_pool2d, x,
-                                   node->outputs[0]));
+    onv_aten_id op = t.rank == 5 ? ONV_ATEN_max_pool3d : ONV_ATEN_max_pool2d;
+    uint32_t out = onv_recover_unary(l, op, x, node->outputs[0]);
     if (has_indices) onv_node_set(l, node, 1, l->recovery.second);
+    return out;
 }
 
-void onv_lower_dropout(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_dropout(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     bool is_live = node->traits.view_of == 0 ||
                    l->fusions->attention[node - l->emit.model->nodes.at].live_dropout;
-    if (!is_live || l->emit.options->inference) {
-        onv_node_set(l, node, 0, x);
-        return;
-    }
-    if (onv_recurrent_dropout(l, node)) return;
+    if (!is_live || l->emit.options->inference || onv_recurrent_dropout(l, node, x)) return x;
     l->recovery.in_place = onv_is_inplace(l, node, false) && !l->emit.options->no_inplace &&
                            onv_may_overwrite(l, node, 0);
-    onv_node_set(l, node, 0, onv_recover_unary(l, ONV_ATEN_dropout, x, node->outputs[0]));
+    return onv_recover_unary(l, ONV_ATEN_dropout, x, node->outputs[0]);
 }
 
 /* --- What was fused ---------------------------------------------------------------------------- */
@@ -182,15 +176,23 @@ static void count_formula(onv_lowering *l, const onv_fusion *f, uint32_t x, uint
     onv_say(&l->emit, row, NULL, onv_u64_times(onv_tensor_at(&l->emit, x).bytes, more), NULL);
 }
 
+/* x times a function of x, of which a module may overwrite x. */
+static bool is_gate(onv_aten_id call)
+{
+    return call == ONV_ATEN_silu || call == ONV_ATEN_hardswish || call == ONV_ATEN_mish;
+}
+
 /* What notes, or a form, tell to be one call of up to three tensors. */
-static void lower_call(onv_lowering *l, const onv_fusion *f, bool in_place)
+static uint32_t recover_fused(onv_lowering *l, const onv_fusion *f)
 {
     onv_aten_id call = onv_aten_named(f->name);
+    const onv_node *last = onv_model_node(l->emit.model, f->last);
+    bool in_place = is_gate(call) && onv_overwrites(l, last, f->x, 2);
     const onv_value_id operands[3] = {f->x, f->key, f->value};
     uint32_t in[3];
     for (uint32_t k = 0; k < 3; k++) in[k] = onv_value_tensor(l, operands[k]);
     onv_eager_tensor t = onv_tensor_at(&l->emit, in[0]);
-    if (in[0] == ONV_NO_TENSOR) return;
+    if (in[0] == ONV_NO_TENSOR) return in[0];
     if (call == ONV_ATEN_gelu) count_formula(l, f, in[0], (uint64_t)f->groups, ONV_SAID_gelus);
     if (call == ONV_ATEN_silu) count_formula(l, f, in[0], 1, ONV_SAID_gates);
     for (uint32_t k = 0; k < 3; k++) onv_recover_tensor(l, "", in[k]);
@@ -205,56 +207,41 @@ static void lower_call(onv_lowering *l, const onv_fusion *f, bool in_place)
     if (call == ONV_ATEN_roll)
         onv_recover_ints(l, "dims", t.dims, f->groups < t.rank ? (uint32_t)f->groups : t.rank);
     l->recovery.in_place = in_place;
-    onv_value_set(l, f->out, onv_recover_call(l, call, f->out));
+    return onv_recover_call(l, call, f->out);
 }
 
-/* x times a function of x, of which a module may overwrite x. */
-static bool is_gate(const onv_fusion *f)
-{
-    return f->kind == ONV_FUSION_POINTWISE &&
-           (strcmp(f->name, "silu") == 0 || strcmp(f->name, "hardswish") == 0 ||
-            strcmp(f->name, "mish") == 0);
-}
-
-static void lower_packed(onv_lowering *l, const onv_fusion *f, uint32_t x)
+static uint32_t unpack(onv_lowering *l, const onv_fusion *f, uint32_t x)
 {
     onv_shape shape;
-    if (!onv_value_shape(l, f->out, &shape)) return;
+    if (!onv_value_shape(l, f->out, &shape)) return ONV_NO_TENSOR;
     x = onv_emit_reshape(&l->emit, x, shape.rank, shape.dims);
-    onv_value_set(l, f->out, onv_emit_contiguous(&l->emit, x));
+    return onv_emit_contiguous(&l->emit, x);
+}
+
+static uint32_t lower_fused(onv_lowering *l, const onv_fusion *f)
+{
+    const uint32_t x = onv_value_tensor(l, f->x), w = onv_value_tensor(l, f->weight),
+                   b = onv_value_tensor(l, f->bias);
+    switch (f->kind) {
+    case ONV_FUSION_LINEAR: return onv_emit_linear(&l->emit, x, w, b);
+    case ONV_FUSION_LAYER_NORM: return recover_layer_norm(l, x, w, b, -1, true, f->out);
+    case ONV_FUSION_GROUP_NORM: return recover_group_norm(l, x, w, b, f->groups, f->out);
+    case ONV_FUSION_RMS_NORM: return recover_layer_norm(l, x, w, b, f->groups, false, f->out);
+    case ONV_FUSION_POINTWISE: return recover_fused(l, f);
+    case ONV_FUSION_ADAPTIVE_POOL:
+        return onv_recover_unary(l, ONV_ATEN_adaptive_avg_pool2d, x, f->out);
+    case ONV_FUSION_ATTENTION: return onv_lower_attention(l, f);
+    case ONV_FUSION_ENCODER_LAYER: return onv_lower_encoder_layer(l, f);
+    case ONV_FUSION_RECURRENT:
+        return onv_lower_recurrent(l, onv_model_node(l->emit.model, f->last));
+    case ONV_FUSION_CELL: return onv_lower_cell(l, f);
+    case ONV_FUSION_PACKED: return unpack(l, f, x);
+    }
+    return ONV_NO_TENSOR;
 }
 
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
 {
-    uint32_t x = onv_value_tensor(l, f->x);
-    bool in_place =
-        is_gate(f) && onv_overwrites(l, onv_model_node(l->emit.model, f->last), f->x, 2);
-    switch (f->kind) {
-    case ONV_FUSION_LINEAR:
-        onv_value_set(l, f->out,
-                      onv_emit_linear(&l->emit, x, onv_value_tensor(l, f->weight),
-                                      onv_value_tensor(l, f->bias)));
-        break;
-    case ONV_FUSION_LAYER_NORM:
-        set_layer_norm(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias), -1, true,
-                       f->out);
-        break;
-    case ONV_FUSION_GROUP_NORM:
-        lower_group(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias), f->groups,
-                    f->out);
-        break;
-    case ONV_FUSION_RMS_NORM:
-        set_layer_norm(l, x, onv_value_tensor(l, f->weight), ONV_NO_TENSOR, f->groups, false,
-                       f->out);
-        break;
-    case ONV_FUSION_POINTWISE: lower_call(l, f, in_place); break;
-    case ONV_FUSION_ADAPTIVE_POOL: onv_lower_adaptive_pool(l, f); break;
-    case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;
-    case ONV_FUSION_ENCODER_LAYER: onv_lower_encoder_layer(l, f); break;
-    case ONV_FUSION_RECURRENT:
-        onv_lower_recurrent(l, onv_model_node(l->emit.model, f->last));
-        break;
-    case ONV_FUSION_CELL: onv_lower_cell(l, f); break;
-    case ONV_FUSION_PACKED: lower_packed(l, f, x); break;
-    }
+    uint32_t out = lower_fused(l, f);
+    if (out != ONV_NO_TENSOR) onv_value_set(l, f->out, out);
 }

@@ -160,36 +160,34 @@ static uint32_t operand(onv_lowering *l, const onv_node *node, uint32_t k)
 }
 
 /* Of any number of operands, one after the other; a mean is divided by their number. */
-static void lower_many(onv_lowering *l, const onv_node *node, onv_aten_id name)
+static uint32_t recover_many(onv_lowering *l, const onv_node *node, onv_aten_id name)
 {
     uint32_t all = onv_node_in(l, node, 0);
     for (uint32_t k = 1; k < node->n_inputs; k++)
         all = onv_recover_binary(l, name, all, onv_node_in(l, node, k), node->outputs[0]);
-    if (node->code == ONV_OP_Mean)
-        all = onv_recover_binary(l, ONV_ATEN_div, all, ONV_NO_TENSOR, node->outputs[0]);
-    onv_node_set(l, node, 0, all);
+    return node->code == ONV_OP_Mean
+               ? onv_recover_binary(l, ONV_ATEN_div, all, ONV_NO_TENSOR, node->outputs[0])
+               : all;
 }
 
 /* Operators that are several calls; false: it is one. */
-static bool lower_apart(onv_lowering *l, const onv_node *node, const onv_lower_row *row)
+static bool recover_apart(onv_lowering *l, const onv_node *node, onv_aten_id call, uint32_t *out)
 {
     uint32_t x = onv_node_in(l, node, 0);
+    onv_value_id result = node->outputs[0];
     bool is_many = node->code == ONV_OP_Sum || node->code == ONV_OP_Mean ||
                    node->code == ONV_OP_Max || node->code == ONV_OP_Min;
     if (is_many && (node->n_inputs != 2 || node->code == ONV_OP_Mean)) {
-        lower_many(l, node, (onv_aten_id)row->call);
+        *out = recover_many(l, node, call);
     } else if (node->code == ONV_OP_Div && x == ONV_NO_TENSOR) {
-        onv_lower_quotient_of_number(l, node);
+        *out = onv_lower_quotient_of_number(l, node);
     } else if (node->code == ONV_OP_Softsign) { /* x / (1 + |x|) */
-        uint32_t more = onv_recover_unary(l, ONV_ATEN_abs, x, node->outputs[0]);
-        more = onv_recover_binary(l, ONV_ATEN_add__Tensor, more, ONV_NO_TENSOR, node->outputs[0]);
-        onv_node_set(l, node, 0,
-                     onv_recover_binary(l, (onv_aten_id)row->call, x, more, node->outputs[0]));
+        uint32_t more = onv_recover_unary(l, ONV_ATEN_abs, x, result);
+        more = onv_recover_binary(l, ONV_ATEN_add__Tensor, more, ONV_NO_TENSOR, result);
+        *out = onv_recover_binary(l, call, x, more, result);
     } else if (node->code == ONV_OP_SwiGLU) {
-        uint32_t gate = onv_recover_unary(l, ONV_ATEN_silu, x, node->outputs[0]);
-        onv_node_set(l, node, 0,
-                     onv_recover_binary(l, (onv_aten_id)row->call, gate, onv_node_in(l, node, 1),
-                                        node->outputs[0]));
+        uint32_t gate = onv_recover_unary(l, ONV_ATEN_silu, x, result);
+        *out = onv_recover_binary(l, call, gate, onv_node_in(l, node, 1), result);
     } else {
         return false;
     }
@@ -197,11 +195,11 @@ static bool lower_apart(onv_lowering *l, const onv_node *node, const onv_lower_r
 }
 
 /* Inputs are arguments in their order. */
-void onv_lower_pointwise(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_pointwise(onv_lowering *l, const onv_node *node)
 {
     const onv_lower_row *row = onv_lower_row_of(node);
-    uint32_t in[MOST_OPERANDS];
-    if (lower_apart(l, node, row)) return;
+    uint32_t in[MOST_OPERANDS], result;
+    if (recover_apart(l, node, (onv_aten_id)row->call, &result)) return result;
     bool is_choice = node->code == ONV_OP_Where;
     for (uint32_t k = 0; k < MOST_OPERANDS; k++) in[k] = operand(l, node, k);
     if (node->code == ONV_OP_Mul || node->code == ONV_OP_Div) onv_widen_attended(l, node);
@@ -222,7 +220,7 @@ void onv_lower_pointwise(onv_lowering *l, const onv_node *node)
         bound(l, node, 2, "max");
     }
     l->recovery.in_place = writes;
-    uint32_t result = onv_recover_call(l, call, node->outputs[0]);
+    result = onv_recover_call(l, call, node->outputs[0]);
     if (writes) note_untold(l, node, result);
-    onv_node_set(l, node, 0, result);
+    return result;
 }

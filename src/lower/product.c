@@ -26,20 +26,15 @@ static uint32_t attention_product(onv_lowering *l, const onv_node *node)
                              in[1]);
 }
 
-void onv_lower_matmul(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_matmul(onv_lowering *l, const onv_node *node)
 {
-    uint32_t out;
-    if (onv_node_attention(l, node) != ONV_ATTENTION_NONE) {
-        out = attention_product(l, node);
-    } else {
-        const uint32_t in[2] = {onv_node_in(l, node, 0), onv_node_in(l, node, 1)};
-        onv_eager_tensor w = onv_tensor_at(&l->emit, in[1]);
-        uint32_t bias = w.rank == 2 ? onv_dropped_bias(l, node, w.dims[1]) : ONV_NO_TENSOR;
-        onv_aten_id call = is_plain_bmm(&l->emit, node, in) ? ONV_ATEN_bmm : ONV_ATEN_matmul;
-        out = bias != ONV_NO_TENSOR ? onv_emit_linear(&l->emit, in[0], in[1], bias)
-                                    : onv_recover_binary(l, call, in[0], in[1], node->outputs[0]);
-    }
-    onv_node_set(l, node, 0, out);
+    if (onv_node_attention(l, node) != ONV_ATTENTION_NONE) return attention_product(l, node);
+    const uint32_t in[2] = {onv_node_in(l, node, 0), onv_node_in(l, node, 1)};
+    onv_eager_tensor w = onv_tensor_at(&l->emit, in[1]);
+    uint32_t bias = w.rank == 2 ? onv_dropped_bias(l, node, w.dims[1]) : ONV_NO_TENSOR;
+    onv_aten_id call = is_plain_bmm(&l->emit, node, in) ? ONV_ATEN_bmm : ONV_ATEN_matmul;
+    return bias != ONV_NO_TENSOR ? onv_emit_linear(&l->emit, in[0], in[1], bias)
+                                 : onv_recover_binary(l, call, in[0], in[1], node->outputs[0]);
 }
 
 /* alpha and beta of a Gemm. */
@@ -49,7 +44,7 @@ static bool is_factor(const onv_node *node, const char *name)
     return attr != NULL && attr->kind == ONV_ATTR_FLOAT && attr->f != 1;
 }
 
-void onv_lower_gemm(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_gemm(onv_lowering *l, const onv_node *node)
 {
     enum { A, B, C };
     uint32_t in[] = {onv_node_in(l, node, A), onv_node_in(l, node, B), onv_node_in(l, node, C)};
@@ -70,11 +65,10 @@ void onv_lower_gemm(onv_lowering *l, const onv_node *node)
     l->emit.adds_bias = feeds_cell;
     uint32_t out = onv_emit_mm(&l->emit, feeds_cell ? "mm" : "addmm", in[A], in[B], sum);
     l->emit.adds_bias = false;
-    onv_node_set(l, node, 0,
-                 unfolds ? onv_emit_unfolded_norm(&l->emit, node, out, norm_bias) : out);
+    return unfolds ? onv_emit_unfolded_norm(&l->emit, node, out, norm_bias) : out;
 }
 
-void onv_lower_einsum(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_einsum(onv_lowering *l, const onv_node *node)
 {
     const onv_attr *equation = onv_node_attr(node, "equation");
     onv_recover_list(l, "tensors");
@@ -82,5 +76,5 @@ void onv_lower_einsum(onv_lowering *l, const onv_node *node)
         onv_recover_tensor(l, "", onv_node_in(l, node, k));
     if (equation != NULL && equation->kind == ONV_ATTR_STRING)
         onv_recover_text(l, "equation", equation->s);
-    onv_node_set(l, node, 0, onv_recover_call(l, ONV_ATEN_einsum, node->outputs[0]));
+    return onv_recover_call(l, ONV_ATEN_einsum, node->outputs[0]);
 }

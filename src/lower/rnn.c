@@ -31,17 +31,15 @@ static bool begins_module(onv_lowering *l, const onv_node *node)
     return begins;
 }
 
-bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node)
+bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node, uint32_t x)
 {
     onv_origin at = onv_node_origin(l->emit.model, node);
-    uint32_t x = onv_node_in(l, node, 0);
     /* The whole model is a module, too, but may hold dropout of its own. */
     if (x == ONV_NO_TENSOR || at.length == 0 || l->emit.options->on_cpu ||
         !is_same_call(l, node, at))
         return false;
     l->emit.recurrent.mask_bytes = onv_cudnn_rnn_dropout_bytes(
         onv_tensor_at(&l->emit, x).elems, l->emit.recurrent.module.bidirectional);
-    onv_node_set(l, node, 0, x);
     return true;
 }
 
@@ -92,8 +90,8 @@ static bool describe_node(onv_lowering *l, const onv_node *node, onv_rnn_cell ce
     return true;
 }
 
-static void emit_node(onv_lowering *l, const onv_node *node, onv_rnn_cell cell,
-                      const tensors *weights)
+static uint32_t emit_node(onv_lowering *l, const onv_node *node, onv_rnn_cell cell,
+                          const tensors *weights)
 {
     bool has_bias = node->n_inputs > B && onv_is_value(node->inputs[B]);
     onv_rnn_layer r = {.weights = weights->at,
@@ -108,7 +106,7 @@ static void emit_node(onv_lowering *l, const onv_node *node, onv_rnn_cell cell,
         onv_fill_again(l, node->inputs[INITIAL_C]);
     r.c = onv_amp_rnn(&l->emit, onv_node_in(l, node, INITIAL_C));
     r.lengths = onv_node_in(l, node, SEQUENCE_LENS);
-    if (!describe_node(l, node, cell, &r)) return;
+    if (!describe_node(l, node, cell, &r)) return ONV_NO_TENSOR;
     r.begins = begins_module(l, node);
     r.out = onv_emit_rnn_output(&l->emit, &r.problem);
     uint64_t reserve = onv_emit_rnn_begin(&l->emit, &r);
@@ -116,9 +114,7 @@ static void emit_node(onv_lowering *l, const onv_node *node, onv_rnn_cell cell,
         onv_node_set(l, node, k,
                      onv_emit_out(&l->emit, onv_node_new(l, node, k, (uint8_t)r.problem.dtype)));
     onv_emit_rnn_end(&l->emit, reserve);
-    if (l->emit.status == ONV_OK)
-        onv_node_set(l, node, 0,
-                     onv_emit_rnn_result(&l->emit, r.out, onv_node_int(node, "layout", 0) != 0));
+    return onv_emit_rnn_result(&l->emit, r.out, onv_node_int(node, "layout", 0) != 0);
 }
 
 static onv_rnn_cell cell_of(const onv_node *node)
@@ -128,14 +124,16 @@ static onv_rnn_cell cell_of(const onv_node *node)
                                       : ONV_RNN_PLAIN;
 }
 
-void onv_lower_recurrent(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_recurrent(onv_lowering *l, const onv_node *node)
 {
     static const uint32_t arranged[] = {W, R, B, P};
     tensors weights = {0};
+    uint32_t out = ONV_NO_TENSOR;
     for (size_t i = 0; i < sizeof arranged / sizeof arranged[0]; i++)
         if (arranged[i] < node->n_inputs) gather_weights(l, node->inputs[arranged[i]], &weights);
-    if (l->emit.status == ONV_OK) emit_node(l, node, cell_of(node), &weights);
+    if (l->emit.status == ONV_OK) out = emit_node(l, node, cell_of(node), &weights);
     onv_vec_cleanup(&weights);
+    return out;
 }
 
 /* --- Cells ------------------------------------------------------------------------------------- */
@@ -156,7 +154,7 @@ bool onv_feeds_cell(const onv_lowering *l, const onv_node *node)
            (product_of(l, f->x) == node || product_of(l, f->key) == node);
 }
 
-void onv_lower_cell(onv_lowering *l, const onv_fusion *f)
+uint32_t onv_lower_cell(onv_lowering *l, const onv_fusion *f)
 {
     enum { C = 2 };
     const onv_node *products[] = {product_of(l, f->x), product_of(l, f->key)};
@@ -169,10 +167,10 @@ void onv_lower_cell(onv_lowering *l, const onv_fusion *f)
     for (int i = 0; i < 2; i++)
         cell.biases[i] = products[i] != NULL ? onv_amp_low(&l->emit, onv_node_in(l, products[i], C))
                                              : ONV_NO_TENSOR;
-    if (cell.input == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape)) return;
+    if (cell.input == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape)) return ONV_NO_TENSOR;
     uint32_t out = onv_emit_cell(&l->emit, &cell, &shape, &after);
-    onv_value_set(l, f->out, out);
     if (cell.is_lstm) onv_value_set(l, f->state, after);
+    return out;
 }
 
 void onv_cells_report(onv_lowering *l)

@@ -11,7 +11,8 @@
 
 /* --- By operator ------------------------------------------------------------------------------- */
 
-typedef void (*onv_lower_fn)(onv_lowering *l, const onv_node *node);
+/* Gives the tensor of the first output; ONV_NO_TENSOR: it is set, or there is none. */
+typedef uint32_t (*onv_lower_fn)(onv_lowering *l, const onv_node *node);
 
 typedef struct onv_lower_row {
     onv_lower_fn rule; /* NULL: by its traits */
@@ -24,7 +25,7 @@ extern const onv_lower_row onv_lower_rows[ONV_N_OP_NAMES];
 /* Of other domains there are none. */
 const onv_lower_row *onv_lower_row_of(const onv_node *node);
 
-#define OP(op, rule, ...)   void onv_lower_##rule(onv_lowering *l, const onv_node *node);
+#define OP(op, rule, ...)   uint32_t onv_lower_##rule(onv_lowering *l, const onv_node *node);
 #define VIEW(op, rule, ...) OP(op, rule)
 #include "lower/operators.def"
 
@@ -49,7 +50,7 @@ void onv_widen_attended(onv_lowering *l, const onv_node *node);
 /* Of the call that the node is a part of: what the user says, else what its note does; below 0: nobody. */
 double onv_dropout_of_attention(const onv_emitter *e, const onv_node *node);
 onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node);
-void onv_lower_attention(onv_lowering *l, const onv_fusion *fusion);
+uint32_t onv_lower_attention(onv_lowering *l, const onv_fusion *fusion);
 
 /* --- conv.c, pad.c --------------------------------------------------------------------------- */
 
@@ -64,7 +65,7 @@ uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x);
 bool onv_node_unfolds(const onv_emitter *e, const onv_node *node, uint32_t *bias,
                       uint32_t *norm_bias);
 uint32_t onv_emit_unfolded_norm(onv_emitter *e, const onv_node *node, uint32_t x, uint32_t bias);
-void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f);
+uint32_t onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f);
 
 /* --- math.c --------------------------------------------------------------------------------- */
 
@@ -76,8 +77,7 @@ bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, u
 
 /* --- formula.c ------------------------------------------------------------------------------ */
 
-void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node);
-void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f);
+uint32_t onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node);
 
 /* --- scatter.c ------------------------------------------------------------------------------ */
 
@@ -86,12 +86,12 @@ bool onv_node_is_geometric(const onv_node *node);
 
 /* --- rnn.c ---------------------------------------------------------------------------------- */
 
-void onv_lower_cell(onv_lowering *l, const onv_fusion *fusion);
+uint32_t onv_lower_cell(onv_lowering *l, const onv_fusion *fusion);
 /* Whether the product is the gates of a cell, whose kernel adds the bias. */
 bool onv_feeds_cell(const onv_lowering *l, const onv_node *node);
 void onv_cells_report(onv_lowering *l); /* of cells and steps that stay in parts, after lowering */
-/* Dropout between the layers of a recurrent module, which cuDNN runs inside: false where it is none. */
-bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node);
+/* Dropout of x between the layers of a recurrent module, which cuDNN runs inside: false where it is none. */
+bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node, uint32_t x);
 
 /* --- Of fusions, and of all outputs ---------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@ static bool adds_up(const onv_node *node)
 }
 
 /* A mean is a sum with a division behind it, which the node does not have. */
-static void lower_reduction(onv_lowering *l, const onv_node *node)
+static uint32_t recover_reduction(onv_lowering *l, const onv_node *node)
 {
     const onv_attr *reduction = onv_node_attr(node, "reduction");
     for (uint32_t k = 0; k < 3; k++) onv_recover_tensor(l, "", onv_node_in(l, node, k));
@@ -21,7 +21,7 @@ static void lower_reduction(onv_lowering *l, const onv_node *node)
                      !onv_scatter_reduces(node)         ? adds_up(node) ? "sum" : "mean"
                      : strcmp(reduction->s, "mul") == 0 ? "prod"
                                                         : reduction->s);
-    onv_node_set(l, node, 0, onv_recover_call(l, ONV_ATEN_scatter_reduce, node->outputs[0]));
+    return onv_recover_call(l, ONV_ATEN_scatter_reduce, node->outputs[0]);
 }
 
 bool onv_node_is_geometric(const onv_node *node)
@@ -30,13 +30,11 @@ bool onv_node_is_geometric(const onv_node *node)
     return strncmp(onv_noted(node)->module_class, library, sizeof library - 1) == 0;
 }
 
-void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_scatter_elements(onv_lowering *l, const onv_node *node)
 {
-    if ((onv_scatter_reduces(node) || onv_node_is_aten(node, "scatter_reduce")) &&
-        node->n_inputs >= 3)
-        lower_reduction(l, node);
-    else
-        onv_lower_by_traits(l, node);
+    bool reduces = onv_scatter_reduces(node) || onv_node_is_aten(node, "scatter_reduce");
+    return reduces && node->n_inputs >= 3 ? recover_reduction(l, node)
+                                          : onv_lower_by_traits(l, node);
 }
 
 /* What may be written into: it is no constant, and no operation keeps it, which autograd would refuse. */
@@ -124,32 +122,31 @@ static uint32_t new_result(onv_lowering *l, const onv_node *node, uint32_t base,
 }
 
 /* `x[:, t] = y` writes into a view of x; the exporter makes a new tensor of it. A call that is torch.slice_scatter does so itself. */
-static void say_of_write(onv_lowering *l, const onv_node *node)
+static void say_of_write(onv_lowering *l, const onv_node *node, uint32_t out)
 {
     static const char writes[] = "select_scatter slice_scatter";
     if (onv_node_is_aten(node, writes) && onv_noted(node)->in_place != ONV_IN_PLACE_NO)
-        onv_say(&l->emit, ONV_SAID_written, NULL,
-                onv_tensor_at(&l->emit, l->values[node->outputs[0].index].tensor).bytes, node);
+        onv_say(&l->emit, ONV_SAID_written, NULL, onv_tensor_at(&l->emit, out).bytes, node);
 }
 
 /* index_add and index_copy, which the newer exporter writes as index_put, keep what they add or copy. */
-void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
 {
     bool adds = adds_up(node) && onv_node_is_aten(node, "index_put");
-    uint32_t given = onv_node_in(l, node, 0), base = given;
+    uint32_t given = onv_node_in(l, node, 0), base = given, out;
     if (onv_noted(node)->in_place == ONV_IN_PLACE_YES) base = cloned_base(l, node, base);
     bool in_place = puts_in_place(l, node, base);
     bool copies = onv_noted(node)->copies_by_index;
     if (!adds && !copies && !in_place) {
-        onv_lower_by_traits(l, node);
-        say_of_write(l, node);
-        return;
+        out = onv_lower_by_traits(l, node);
+        say_of_write(l, node, out);
+        return out;
     }
     if (in_place && writes_clone(&l->emit, base)) base = onv_emit_clone(&l->emit, base);
     bool is_new = base != given;
     if (is_new && base != ONV_NO_TENSOR)
         onv_storage_of(&l->emit, base)->is_given = true; /* it has a name */
-    uint32_t out = new_result(l, node, base, in_place, is_new);
+    out = new_result(l, node, base, in_place, is_new);
     onv_emit_begin(&l->emit, adds ? "index_add" : copies ? "index_copy" : "index_put");
     l->emit.op.in_place = in_place;
     onv_emit_in(&l->emit, base, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
@@ -157,6 +154,7 @@ void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
     onv_emit_in(&l->emit, onv_node_in(l, node, 2), ONV_GRAD_NEW);
     onv_emit_save(&l->emit, onv_node_in(l, node, 1));
     if (adds || copies) onv_emit_save(&l->emit, onv_node_in(l, node, 2));
-    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
+    onv_emit_out(&l->emit, out);
     onv_emit_end(&l->emit);
+    return out;
 }

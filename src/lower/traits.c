@@ -11,7 +11,7 @@ static bool is_call(const onv_node *node, onv_aten_id aten)
            onv_aten_ops[aten].form != ONV_ATEN_SHARED;
 }
 
-static void recover(onv_lowering *l, const onv_node *node, onv_aten_id aten)
+static uint32_t recover(onv_lowering *l, const onv_node *node, onv_aten_id aten)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
@@ -23,10 +23,10 @@ static void recover(onv_lowering *l, const onv_node *node, onv_aten_id aten)
         onv_recover_tensor(l, "", onv_node_in(l, node, k));
     if (repeats) onv_recover_text(l, "mode", mode->s);
     if (is_image && onv_tensor_is_channels_last(&t)) l->recovery.like = x;
-    onv_node_set(l, node, 0, onv_recover_call(l, aten, node->outputs[0]));
+    return onv_recover_call(l, aten, node->outputs[0]);
 }
 
-void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_by_traits(onv_lowering *l, const onv_node *node)
 {
     /* torch.bernoulli has a gradient, of zeros. */
     bool is_random = node->op != NULL && (node->op->flags & ONV_OP_RANDOM) != 0 &&
@@ -34,10 +34,7 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
     uint32_t first = onv_node_in(l, node, 0);
     uint8_t dtype = onv_promoted(l, node);
     onv_aten_id aten = (onv_aten_id)onv_lower_rows[node->code].traits;
-    if (is_call(node, aten) && first != ONV_NO_TENSOR && !is_random) {
-        recover(l, node, aten);
-        return;
-    }
+    if (is_call(node, aten) && first != ONV_NO_TENSOR && !is_random) return recover(l, node, aten);
     uint32_t out = onv_node_new(l, node, 0, dtype);
     for (uint32_t k = 0; k < node->n_inputs; k++) onv_node_in(l, node, k); /* which may make it */
     if (aten != ONV_ATEN_NONE)
@@ -54,8 +51,10 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
     }
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         uint32_t made = k == 0 ? out : onv_node_new(l, node, k, dtype);
-        onv_node_set(l, node, k, onv_emit_out(&l->emit, made));
+        onv_emit_out(&l->emit, made);
+        if (k > 0) onv_node_set(l, node, k, made);
         if (k < 32 && (node->traits.save_out & ONV_BIT(k)) != 0) onv_emit_save(&l->emit, made);
     }
     onv_emit_end(&l->emit);
+    return out;
 }

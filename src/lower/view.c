@@ -5,34 +5,29 @@
 #include "base/fail.h"
 #include "lower/lowering.h"
 
-void onv_lower_reshape(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_reshape(onv_lowering *l, const onv_node *node)
 {
     onv_shape shape;
-    if (!onv_value_shape(l, node->outputs[0], &shape)) return;
-    onv_node_set(l, node, 0,
-                 onv_emit_reshape(&l->emit, onv_node_in(l, node, 0), shape.rank, shape.dims));
+    if (!onv_value_shape(l, node->outputs[0], &shape)) return ONV_NO_TENSOR;
+    return onv_emit_reshape(&l->emit, onv_node_in(l, node, 0), shape.rank, shape.dims);
 }
 
-void onv_lower_identity(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_identity(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    if (x == ONV_NO_TENSOR) return;
+    if (x == ONV_NO_TENSOR) return x;
     /* Exporters keep one copy of parameters that are equal; the network has two, or one that it uses twice. */
     bool has_twin =
         onv_value_may_train(l->emit.model, onv_model_value(l->emit.model, node->inputs[0]));
     l->emit.eager->differs_least |= has_twin;
-    if (has_twin && !l->emit.options->least) {
-        uint32_t twin = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, NULL);
-        if (twin == ONV_NO_TENSOR) return;
-        onv_eager_storage *to = onv_storage_of(&l->emit, twin);
-        const onv_eager_storage *from = &l->emit.eager->storages.at[t.storage];
-        *to = *from;
-        l->emit.eager->tensors.at[twin].needs_grad = t.needs_grad;
-        l->emit.eager->tensors.at[twin].is_leaf = t.is_leaf;
-        x = twin;
-    }
-    onv_node_set(l, node, 0, x);
+    if (!has_twin || l->emit.options->least) return x;
+    uint32_t twin = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, NULL);
+    if (twin == ONV_NO_TENSOR) return twin;
+    *onv_storage_of(&l->emit, twin) = l->emit.eager->storages.at[t.storage];
+    l->emit.eager->tensors.at[twin].needs_grad = t.needs_grad;
+    l->emit.eager->tensors.at[twin].is_leaf = t.is_leaf;
+    return twin;
 }
 
 /* A cast of the exporter's own: PyTorch's kernels take operands of two types, a mask of bytes, say, and keep what they are
@@ -51,15 +46,11 @@ static bool is_promotion(const onv_lowering *l, const onv_node *node, uint32_t x
                       ONV_OP_Div, ONV_OP_Where);
 }
 
-void onv_lower_cast(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_cast(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
-    if (x != ONV_NO_TENSOR && is_promotion(l, node, x)) {
-        onv_node_set(l, node, 0, x);
-        return;
-    }
-    uint8_t to = onv_model_value(l->emit.model, node->outputs[0])->type.dtype;
-    onv_node_set(l, node, 0, onv_emit_cast(&l->emit, x, to));
+    if (x == ONV_NO_TENSOR || is_promotion(l, node, x)) return x;
+    return onv_emit_cast(&l->emit, x, onv_model_value(l->emit.model, node->outputs[0])->type.dtype);
 }
 
 /* False where a dim is taken from no dim: a user-defined rule does not look at it. */
@@ -104,30 +95,25 @@ static bool may_be_copied(onv_lowering *l, const onv_node *node, const onv_eager
     return l->emit.options->locals;
 }
 
-void onv_lower_transpose(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_transpose(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
-    if (!permute(node, &t, dims, strides)) {
-        onv_lower_by_traits(l, node);
-        return;
-    }
+    if (!permute(node, &t, dims, strides)) return onv_lower_by_traits(l, node);
     if (may_be_copied(l, node, &t, dims, strides)) {
         x = onv_emit_contiguous(&l->emit, x);
         t = onv_tensor_at(&l->emit, x);
         permute(node, &t, dims, strides);
     }
-    onv_node_set(l, node, 0,
-                 onv_emit_view(&l->emit, "permute", x, t.rank, dims, strides, ONV_GRAD_ALIAS));
+    return onv_emit_view(&l->emit, "permute", x, t.rank, dims, strides, ONV_GRAD_ALIAS);
 }
 
-void onv_lower_expand(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_expand(onv_lowering *l, const onv_node *node)
 {
     onv_shape shape;
-    if (!onv_value_shape(l, node->outputs[0], &shape)) return;
-    onv_node_set(l, node, 0,
-                 onv_emit_expand(&l->emit, onv_node_in(l, node, 0), shape.rank, shape.dims));
+    if (!onv_value_shape(l, node->outputs[0], &shape)) return ONV_NO_TENSOR;
+    return onv_emit_expand(&l->emit, onv_node_in(l, node, 0), shape.rank, shape.dims);
 }
 
 /* Steps along the axes; false where one is negative or not known. */
@@ -167,18 +153,16 @@ static bool lower_unbind(onv_lowering *l, const onv_node *node)
     return true;
 }
 
-void onv_lower_slice(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_slice(onv_lowering *l, const onv_node *node)
 {
-    if (lower_unbind(l, node)) return;
+    if (lower_unbind(l, node)) return ONV_NO_TENSOR;
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     onv_shape shape;
     int64_t strides[ONV_MAX_RANK];
-    if (!onv_value_shape(l, node->outputs[0], &shape)) return;
-    if (!slice_steps(&l->emit, node, t.rank, strides)) { /* flip copies */
-        onv_lower_by_traits(l, node);
-        return;
-    }
+    if (!onv_value_shape(l, node->outputs[0], &shape)) return ONV_NO_TENSOR;
+    if (!slice_steps(&l->emit, node, t.rank, strides))
+        return onv_lower_by_traits(l, node); /* flip copies */
     bool whole = true;
     for (uint32_t i = 0; i < t.rank; i++) {
         /* A step past the end is never taken, and could be any number. */
@@ -186,59 +170,52 @@ void onv_lower_slice(onv_lowering *l, const onv_node *node)
         whole &= shape.dims[i] == t.dims[i];
     }
     onv_grad grad = whole ? ONV_GRAD_ALIAS : ONV_GRAD_NEW;
-    onv_node_set(l, node, 0,
-                 onv_emit_view(&l->emit, "slice", x, shape.rank, shape.dims, strides, grad));
+    return onv_emit_view(&l->emit, "slice", x, shape.rank, shape.dims, strides, grad);
 }
 
-void onv_lower_split(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_split(onv_lowering *l, const onv_node *node)
 {
     onv_recover_tensor(l, "self", onv_node_in(l, node, 0));
     onv_recover_parts(l, ONV_ATEN_split, node->outputs, node->n_outputs);
+    return ONV_NO_TENSOR;
 }
 
 /* A sequence stands for what was split; PyTorch has its parts from the start. */
-void onv_lower_split_to_sequence(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_split_to_sequence(onv_lowering *l, const onv_node *node)
 {
-    onv_node_set(l, node, 0, onv_node_in(l, node, 0));
+    return onv_node_in(l, node, 0);
 }
 
-void onv_lower_sequence_at(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_sequence_at(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     onv_shape shape;
-    if (x == ONV_NO_TENSOR || !onv_value_shape(l, node->outputs[0], &shape)) return;
+    if (x == ONV_NO_TENSOR || !onv_value_shape(l, node->outputs[0], &shape)) return ONV_NO_TENSOR;
     /* Without keepdims the parts have no axis that they were split along. */
     const onv_node *from = onv_model_maker(l->emit.model, node->inputs[0]);
-    if (from == NULL || from->code != ONV_OP_SplitToSequence) {
-        onv_lower_by_traits(l, node); /* a sequence of something else */
-        return;
-    }
+    if (from == NULL || from->code != ONV_OP_SplitToSequence)
+        return onv_lower_by_traits(l, node); /* a sequence of something else */
     int64_t axis = onv_node_int(from, "axis", 0);
     if (axis < 0) axis += t.rank;
     int64_t strides[ONV_MAX_RANK];
     uint32_t n = 0;
     for (uint32_t i = 0; i < t.rank; i++)
         if (shape.rank == t.rank || i != axis) strides[n++] = t.strides[i];
-    if (n != shape.rank)
-        onv_lower_by_traits(l, node);
-    else
-        onv_node_set(l, node, 0,
-                     onv_emit_view(&l->emit, "split", x, n, shape.dims, strides, ONV_GRAD_NEW));
+    if (n != shape.rank) return onv_lower_by_traits(l, node);
+    return onv_emit_view(&l->emit, "split", x, n, shape.dims, strides, ONV_GRAD_NEW);
 }
 
 /* x[i] is a view; a table looked up by tokens is an embedding, anything else a copy that keeps the
  * indices. */
-void onv_lower_gather(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_gather(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0), indices = onv_node_in(l, node, 1);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     const onv_type *index = &onv_model_value(l->emit.model, node->inputs[1])->type;
     int64_t axis = onv_node_axis(node, 0, t.rank);
-    if (x == ONV_NO_TENSOR || index->rank != 0 || indices != ONV_NO_TENSOR || axis < 0) {
-        onv_lower_by_traits(l, node);
-        return;
-    }
+    if (x == ONV_NO_TENSOR || index->rank != 0 || indices != ONV_NO_TENSOR || axis < 0)
+        return onv_lower_by_traits(l, node);
     int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
     for (uint32_t i = 0, to = 0; i < t.rank; i++) {
         if (i == axis) continue;
@@ -246,25 +223,25 @@ void onv_lower_gather(onv_lowering *l, const onv_node *node)
         strides[to++] = t.strides[i];
     }
     onv_grad grad = t.dims[axis] == 1 ? ONV_GRAD_ALIAS : ONV_GRAD_NEW;
-    onv_node_set(l, node, 0, onv_emit_view(&l->emit, "select", x, t.rank - 1, dims, strides, grad));
+    return onv_emit_view(&l->emit, "select", x, t.rank - 1, dims, strides, grad);
 }
 
-void onv_lower_gather_nd(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_gather_nd(onv_lowering *l, const onv_node *node)
 {
     uint32_t indices = onv_node_in(l, node, 1);
     size_t before = l->emit.eager->ops.count;
-    onv_lower_by_traits(l, node);
+    uint32_t out = onv_lower_by_traits(l, node);
     onv_eager_op *op = onv_emit_made_since(&l->emit, before);
-    if (op == NULL || indices == ONV_NO_TENSOR) return;
     onv_eager_tensor t = onv_tensor_at(&l->emit, indices);
-    if (!op->has_backward || t.rank == 0 || t.dims[t.rank - 1] == 0) return;
+    if (op == NULL || !op->has_backward || t.rank == 0 || t.dims[t.rank - 1] == 0) return out;
     uint64_t n = t.elems / (uint64_t)t.dims[t.rank - 1];
     op->backward_temp_bytes =
         onv_u64_plus(op->backward_temp_bytes, onv_u64_times(n, 4 * sizeof(int64_t)));
+    return out;
 }
 
 /* Images whose channels all come last are joined so. */
-void onv_lower_concat(onv_lowering *l, const onv_node *node)
+uint32_t onv_lower_concat(onv_lowering *l, const onv_node *node)
 {
     bool is_last = node->n_inputs > 0;
     onv_recover_list(l, "tensors");
@@ -276,5 +253,5 @@ void onv_lower_concat(onv_lowering *l, const onv_node *node)
         l->recovery.like = in;
     }
     if (!is_last) l->recovery.like = ONV_NO_TENSOR;
-    onv_node_set(l, node, 0, onv_recover_call(l, ONV_ATEN_cat, node->outputs[0]));
+    return onv_recover_call(l, ONV_ATEN_cat, node->outputs[0]);
 }
