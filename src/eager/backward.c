@@ -29,9 +29,7 @@ static void accumulate(onv_simulation *s, uint32_t tensor)
     }
     grad->row = ONV_NO_ROW;
     onv_shard_take_grad(s, t->storage);
-    if (s->options->offload < ONV_OFFLOAD_GRADIENTS || s->sharding != NULL) return;
-    onv_sim_release(s, *at);
-    *at = ONV_NO_ROW;
+    if (s->options->offload >= ONV_OFFLOAD_GRADIENTS && s->sharding == NULL) onv_sim_drop(s, at);
 }
 
 static void send(onv_simulation *s, uint32_t tensor, onv_pending_grad grad)
@@ -73,7 +71,7 @@ static uint32_t kept_grad(const onv_simulation *s, uint32_t index, uint32_t nth)
 {
     const onv_eager_op *op = &s->eager->ops.at[index];
     for (uint32_t k = 0; k < op->n_saved; k++)
-        if (s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA && nth-- == 0)
+        if (onv_sim_is_extra(s, op->saved[k]) && nth-- == 0)
             return s->saved_row[s->first_saved[index] + k];
     return ONV_NO_ROW;
 }
@@ -265,8 +263,7 @@ static void run_backward(onv_simulation *s, uint32_t index)
         onv_pending_grad *grad = &s->grad[op->out[k]];
         if (grad->row == ONV_NO_ROW && op->zeroes_grads)
             onv_sim_temporary(s, s->eager->tensors.at[op->out[k]].bytes, "zeros");
-        onv_sim_release(s, grad->row);
-        grad->row = ONV_NO_ROW;
+        onv_sim_drop(s, &grad->row);
     }
     if (s->notes_sums) onv_sums_turn(s, &s->sums[index]);
     for (uint32_t k = 0; k < op->n_in && !s->failed; k++)

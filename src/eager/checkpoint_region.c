@@ -177,10 +177,7 @@ void onv_ckpt_region_enter(onv_simulation *s, onv_ckpt_region *region)
 
 static void let_inputs_go(onv_simulation *s, onv_ckpt_region *region)
 {
-    for (uint32_t k = 0; k < region->n_inputs; k++) {
-        onv_sim_release(s, region->input_rows[k]);
-        region->input_rows[k] = ONV_NO_ROW;
-    }
+    for (uint32_t k = 0; k < region->n_inputs; k++) onv_sim_drop(s, &region->input_rows[k]);
 }
 
 /* Whether names and calls of modules hold results in the second run, too: it is the network's code that runs again. */
@@ -204,11 +201,8 @@ static void touch(onv_simulation *s, uint32_t storage, uint32_t op, const onv_ck
 /* Names that end with that operation. */
 static void end_names(onv_simulation *s, uint32_t op)
 {
-    for (uint32_t k = has_names(s) ? s->held.first[op] : 0; k > 0; k = s->held.next[k - 1]) {
-        if (s->again_use[k - 1] != op) continue;
-        onv_sim_release(s, s->row_of[k - 1]);
-        s->row_of[k - 1] = ONV_NO_ROW;
-    }
+    for (uint32_t k = has_names(s) ? s->held.first[op] : 0; k > 0; k = s->held.next[k - 1])
+        if (s->again_use[k - 1] == op) onv_sim_drop(s, &s->row_of[k - 1]);
 }
 
 static void prepare(onv_simulation *s, const onv_ckpt_region *region, uint32_t self, uint32_t last)
@@ -243,9 +237,7 @@ static void forget(onv_simulation *s, const onv_ckpt_region *region, uint32_t la
         for (uint32_t k = 0; k < op->n_in + op->n_out; k++) {
             uint32_t tensor = k < op->n_in ? op->in[k].tensor : op->out[k - op->n_in];
             uint32_t storage = onv_sim_storage(s, tensor);
-            if (onv_sim_is_permanent(s, storage)) continue;
-            onv_sim_release(s, s->row_of[storage]);
-            s->row_of[storage] = ONV_NO_ROW;
+            if (!onv_sim_is_permanent(s, storage)) onv_sim_drop(s, &s->row_of[storage]);
         }
     }
 }

@@ -117,8 +117,7 @@ static void produce(onv_simulation *s, uint32_t index, bool again)
 static void make_extras(onv_simulation *s, const onv_eager_op *op, bool first)
 {
     for (uint32_t k = 0, n = 0; k < op->n_saved; k++)
-        if (s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA &&
-            (n++ < op->extras_first) == first)
+        if (onv_sim_is_extra(s, op->saved[k]) && (n++ < op->extras_first) == first)
             produce(s, op->saved[k], true);
 }
 
@@ -126,19 +125,15 @@ static void make_extras(onv_simulation *s, const onv_eager_op *op, bool first)
 static void let_go(onv_simulation *s, uint32_t tensor, uint32_t op, const uint32_t *last_use)
 {
     uint32_t storage = onv_sim_storage(s, tensor);
-    if (last_use[storage] != op || !onv_ckpt_counts(s, storage)) return;
-    onv_sim_release(s, s->row_of[storage]);
-    s->row_of[storage] = ONV_NO_ROW;
+    if (last_use[storage] == op && onv_ckpt_counts(s, storage))
+        onv_sim_drop(s, &s->row_of[storage]);
 }
 
 void onv_sim_end_op(onv_simulation *s, uint32_t index, const uint32_t *last_use)
 {
     const onv_eager_op *op = &s->eager->ops.at[index];
-    for (uint32_t k = 0; k < op->n_saved && s->makes_extras[index]; k++) {
-        if (s->eager->storages.at[op->saved[k]].kind != ONV_STORAGE_EXTRA) continue;
-        onv_sim_release(s, s->row_of[op->saved[k]]);
-        s->row_of[op->saved[k]] = ONV_NO_ROW;
-    }
+    for (uint32_t k = 0; k < op->n_saved && s->makes_extras[index]; k++)
+        if (onv_sim_is_extra(s, op->saved[k])) onv_sim_drop(s, &s->row_of[op->saved[k]]);
     for (uint32_t k = 0; k < op->n_in; k++) let_go(s, op->in[k].tensor, index, last_use);
     for (uint32_t k = 0; k < op->n_out; k++) let_go(s, op->out[k], index, last_use);
 }
@@ -223,10 +218,8 @@ static void note_hold(onv_simulation *s, uint32_t row)
 static void end_holds(onv_simulation *s, uint32_t op)
 {
     onv_holds *held = &s->held, *noted = &s->noted;
-    for (uint32_t i = held->until != NULL ? held->first[op] : 0; i > 0; i = held->next[i - 1]) {
-        onv_sim_release(s, held->row[i - 1]);
-        held->row[i - 1] = ONV_NO_ROW;
-    }
+    for (uint32_t i = held->until != NULL ? held->first[op] : 0; i > 0; i = held->next[i - 1])
+        onv_sim_drop(s, &held->row[i - 1]);
     for (uint32_t i = noted->until != NULL ? noted->first[op] : 0; i > 0; i = noted->next[i - 1]) {
         note_hold(s, noted->row[i - 1]);
         noted->row[i - 1] = ONV_NO_ROW;
@@ -247,8 +240,7 @@ static void hold_loop_input(onv_simulation *s, uint32_t op)
 /* The loop of checkpoint_sequential is over, and the caller's names get the results: until then they hold those of before. */
 static void return_results(onv_simulation *s)
 {
-    onv_sim_release(s, s->loop_row);
-    s->loop_row = ONV_NO_ROW;
+    onv_sim_drop(s, &s->loop_row);
     for (uint32_t i = 0; i < s->eager->storages.count; i++)
         if (!onv_sim_is_permanent(s, i) && is_result(s, i)) bind_anew(s, i);
 }
@@ -293,9 +285,6 @@ void onv_sim_forward(onv_simulation *s)
         if (i + 1 == s->eager->first_loss_op) return_results(s);
         if (s->sharding != NULL) onv_shard_after(s, i);
     }
-    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
-        if (!s->eager->storages.at[i].is_cached) continue;
-        onv_sim_release(s, s->row_of[i]);
-        s->row_of[i] = ONV_NO_ROW;
-    }
+    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++)
+        if (s->eager->storages.at[i].is_cached) onv_sim_drop(s, &s->row_of[i]);
 }

@@ -32,7 +32,7 @@ static onv_status make_arrays(onv_simulation *s, onv_error *err)
         n_saved += op->n_saved;
         if (op->n_in > widest) widest = op->n_in;
         for (uint32_t k = 0; k < op->n_saved; k++)
-            s->makes_extras[i] |= s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA;
+            s->makes_extras[i] |= onv_sim_is_extra(s, op->saved[k]);
     }
     s->row_of = ONV_ARENA_ARRAY(arena, uint32_t, n);
     s->made_row = ONV_ARENA_ARRAY(arena, uint32_t, n);
@@ -199,10 +199,8 @@ onv_status onv_sim_prepare_plan(onv_simulation *s, onv_error *err)
 
 static void zero_grad(onv_simulation *s)
 {
-    for (uint32_t i = 0; i < s->eager->storages.count && !s->options->keep_grads; i++) {
-        onv_sim_release(s, s->grad_row[i]);
-        s->grad_row[i] = ONV_NO_ROW;
-    }
+    for (uint32_t i = 0; i < s->eager->storages.count && !s->options->keep_grads; i++)
+        onv_sim_drop(s, &s->grad_row[i]);
     if (!s->options->keep_grads) onv_shard_zero_grad(s);
 }
 
@@ -282,8 +280,7 @@ static void make_master_grads(onv_simulation *s)
         onv_sim_step(s, ONV_PHASE_OPTIMIZER, ONV_NO_NODE, "gradient of a master weight");
         s->master_rows[i] =
             onv_sim_alloc(s, part_of(s, storage), ONV_BUFFER_GRADIENT, "master gradient");
-        onv_sim_release(s, s->grad_row[i]);
-        s->grad_row[i] = ONV_NO_ROW;
+        onv_sim_drop(s, &s->grad_row[i]);
     }
 }
 

@@ -64,7 +64,7 @@ static bool need_saved(pruner *p, uint32_t self, const onv_eager_op *op)
 {
     bool has_extra = false;
     for (uint32_t k = 0; k < op->n_saved; k++) {
-        bool is_extra = p->s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA;
+        bool is_extra = onv_sim_is_extra(p->s, op->saved[k]);
         has_extra |= is_extra;
         if (!is_extra) need(p, self, op->saved[k]);
     }
@@ -180,21 +180,15 @@ void onv_keep_results(onv_simulation *s, uint32_t index)
     bool leaves = onv_offload_takes(s, index);
     for (uint32_t k = 0; k < op->n_out; k++) keep(s, onv_sim_storage(s, op->out[k]), leaves);
     for (uint32_t k = 0; k < op->n_saved; k++)
-        if (s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA)
-            keep(s, op->saved[k], leaves);
-}
-
-static void drop(onv_simulation *s, uint32_t storage)
-{
-    onv_sim_release(s, s->kept_row[storage]);
-    s->kept_row[storage] = ONV_NO_ROW;
+        if (onv_sim_is_extra(s, op->saved[k])) keep(s, op->saved[k], leaves);
 }
 
 static void drop_of(onv_simulation *s, const onv_eager_op *op)
 {
-    for (uint32_t k = 0; k < op->n_out; k++) drop(s, onv_sim_storage(s, op->out[k]));
+    for (uint32_t k = 0; k < op->n_out; k++)
+        onv_sim_drop(s, &s->kept_row[onv_sim_storage(s, op->out[k])]);
     for (uint32_t k = 0; k < op->n_saved; k++) /* operands may be results of an inner region */
-        if (s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA) drop(s, op->saved[k]);
+        if (onv_sim_is_extra(s, op->saved[k])) onv_sim_drop(s, &s->kept_row[op->saved[k]]);
 }
 
 void onv_drop_results(onv_simulation *s, const onv_ckpt_region *region, uint32_t self)
@@ -221,8 +215,7 @@ void onv_pass_by(onv_simulation *s, uint32_t i, bool own)
     for (uint32_t k = 0; k < op->n_out && is_kept; k++)
         name_kept(s, onv_sim_storage(s, op->out[k]));
     for (uint32_t k = 0; k < op->n_saved && is_kept && own; k++)
-        if (s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA)
-            name_kept(s, op->saved[k]);
+        if (onv_sim_is_extra(s, op->saved[k])) name_kept(s, op->saved[k]);
     if (is_kept && s->options->selects) drop_of(s, op); /* who asks for it has it then */
     if (own) {
         onv_sim_cast_again(s, op);

@@ -191,8 +191,7 @@ static void let_go(onv_simulation *s, uint32_t *row, uint64_t *sum)
 {
     if (*row == ONV_NO_ROW || s->failed) return;
     *sum -= onv_sim_bytes(s, *row);
-    onv_sim_release(s, *row);
-    *row = ONV_NO_ROW;
+    onv_sim_drop(s, row);
 }
 
 static void put_on_stream(onv_simulation *s, uint32_t row, uint8_t stream)
@@ -322,10 +321,8 @@ static void reduce(onv_simulation *s, onv_shard_unit *unit)
     uint64_t elem_bytes =
         unit->state_bytes > unit->elem_bytes ? unit->state_bytes : unit->elem_bytes;
     h->reducing_row = take_reducing(s, unit->reduce_elems * elem_bytes, "gradients to reduce");
-    for (uint32_t i = 0; i < unit->n_storages; i++) {
-        onv_sim_release(s, s->grad_row[unit->storages[i]]);
-        s->grad_row[unit->storages[i]] = ONV_NO_ROW;
-    }
+    for (uint32_t i = 0; i < unit->n_storages; i++)
+        onv_sim_drop(s, &s->grad_row[unit->storages[i]]);
     onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, "reduce_scatter");
     uint32_t reduced = onv_sim_alloc(s, unit->reduce_elems / s->world * elem_bytes,
                                      ONV_BUFFER_GRADIENT, "gradient");
@@ -497,8 +494,6 @@ void onv_shard_take_grad(onv_simulation *s, uint32_t storage)
 void onv_shard_zero_grad(onv_simulation *s)
 {
     if (s->sharding == NULL) return;
-    for (uint32_t u = 0; u < s->sharding->n_units; u++) {
-        onv_sim_release(s, s->sharding->units[u].grad_row);
-        s->sharding->units[u].grad_row = ONV_NO_ROW;
-    }
+    for (uint32_t u = 0; u < s->sharding->n_units; u++)
+        onv_sim_drop(s, &s->sharding->units[u].grad_row);
 }

@@ -222,6 +222,12 @@ static inline void onv_sim_release(onv_simulation *s, uint32_t row)
 {
     if (row < ONV_HOST_ROW && --s->refs.at[row] == 0) onv_sim_end_row(s, row);
 }
+/* The same, and it is in nobody's hands then. */
+static inline void onv_sim_drop(onv_simulation *s, uint32_t *row)
+{
+    onv_sim_release(s, *row);
+    *row = ONV_NO_ROW;
+}
 static inline void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
 {
     if (bytes > 0) onv_sim_release(s, onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, label));
@@ -281,6 +287,12 @@ void onv_sim_place_permanent(onv_simulation *s);
 static inline bool onv_sim_is_permanent(const onv_simulation *s, uint32_t storage)
 {
     return s->eager->storages.at[storage].kind <= ONV_STORAGE_CONSTANT;
+}
+
+/* An operation makes it for its backward alone. */
+static inline bool onv_sim_is_extra(const onv_simulation *s, uint32_t storage)
+{
+    return s->eager->storages.at[storage].kind == ONV_STORAGE_EXTRA;
 }
 
 static inline bool onv_sim_is_direct(const onv_simulation *s, uint32_t op)

@@ -185,14 +185,10 @@ static uint32_t emit_kernel(onv_emitter *e, kernel chosen, uint32_t query, uint3
     onv_eager_tensor q = onv_tensor_at(e, query);
     rows r = rows_of(&q);
     onv_emit_begin(e, names[chosen]);
-    onv_emit_in(e, query, ONV_GRAD_NEW);
-    onv_emit_in(e, key, ONV_GRAD_NEW);
-    onv_emit_in(e, value, ONV_GRAD_NEW);
-    onv_emit_in(e, mask, ONV_GRAD_NEW);
-    onv_emit_save(e, query);
-    onv_emit_save(e, key);
-    onv_emit_save(e, value);
-    onv_emit_save(e, mask);
+    onv_emit_in_saved(e, query, ONV_GRAD_NEW);
+    onv_emit_in_saved(e, key, ONV_GRAD_NEW);
+    onv_emit_in_saved(e, value, ONV_GRAD_NEW);
+    onv_emit_in_saved(e, mask, ONV_GRAD_NEW);
     uint32_t out = emit_result(e, &q, shape, chosen != EFFICIENT);
     onv_emit_save(e, out);
     /* Where it drops, the memory-efficient kernel has the state of random numbers on the host. */

@@ -43,10 +43,7 @@ uint32_t onv_emit_bilinear(onv_emitter *e, uint32_t x, uint32_t w, uint32_t y, u
     uint32_t out = onv_tensor_new(e, a.dtype, 2, dims, NULL);
     uint64_t column = a.dims[1] > 0 ? a.bytes / (uint64_t)a.dims[1] : 0;
     onv_emit_begin(e, "_trilinear");
-    for (uint32_t k = 0; k < 3; k++) {
-        onv_emit_in(e, in[k], ONV_GRAD_NEW);
-        onv_emit_save(e, in[k]);
-    }
+    for (uint32_t k = 0; k < 3; k++) onv_emit_in_saved(e, in[k], ONV_GRAD_NEW);
     onv_emit_temps(e, onv_u64_plus(b.bytes, column), 0);
     e->op.workspace = onv_emit_cublas_product(e);
     e->op.workspace.stands_within = true;

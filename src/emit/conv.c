@@ -121,11 +121,9 @@ uint32_t onv_emit_conv(onv_emitter *e, const onv_conv_call *call, uint32_t x, ui
     bool is_last = x != ONV_NO_TENSOR && onv_tensor_is_channels_last(&t);
     uint64_t bytes = x != ONV_NO_TENSOR ? copied_bytes(e, x, w, is_last) : 0;
     onv_emit_begin_op(e, ONV_ATEN_conv);
-    onv_emit_in(e, x, ONV_GRAD_NEW);
-    onv_emit_in(e, w, ONV_GRAD_NEW);
+    onv_emit_in_saved(e, x, ONV_GRAD_NEW);
+    onv_emit_in_saved(e, w, ONV_GRAD_NEW);
     onv_emit_in(e, bias, ONV_GRAD_NEW);
-    onv_emit_save(e, x);
-    onv_emit_save(e, w);
     emit_conv_workspaces(e, call, x, w, out, is_last);
     onv_emit_bias_workspace(e, bias, out);
     onv_emit_temps(e, bytes, bytes);

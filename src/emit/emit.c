@@ -286,6 +286,12 @@ void onv_emit_save(onv_emitter *e, uint32_t tensor)
     if (!onv_vec_push(&e->keep, e->eager->tensors.at[tensor].storage)) onv_emit_fail_memory(e);
 }
 
+void onv_emit_in_saved(onv_emitter *e, uint32_t tensor, onv_grad grad)
+{
+    onv_emit_in(e, tensor, grad);
+    onv_emit_save(e, tensor);
+}
+
 void onv_emit_extra(onv_emitter *e, uint64_t count, uint64_t bytes_each, const char *label)
 {
     onv_extra extra = {.bytes = onv_u64_times(count, bytes_each), .label = label};
@@ -406,7 +412,7 @@ void onv_emit_end(onv_emitter *e)
 
 /* --- Views and copies -------------------------------------------------------------------------- */
 
-static uint32_t emit_one(onv_emitter *e, const char *name, uint32_t x, onv_grad grad, uint32_t out)
+uint32_t onv_emit_one(onv_emitter *e, const char *name, uint32_t x, onv_grad grad, uint32_t out)
 {
     onv_emit_begin(e, name);
     onv_emit_in(e, x, grad);
@@ -420,7 +426,7 @@ uint32_t onv_emit_of(onv_emitter *e, const char *name, uint32_t x, onv_grad grad
 {
     if (x == ONV_NO_TENSOR) return x;
     uint8_t dtype = onv_tensor_at(e, x).dtype;
-    return emit_one(e, name, x, grad, onv_tensor_new(e, dtype, rank, dims, strides));
+    return onv_emit_one(e, name, x, grad, onv_tensor_new(e, dtype, rank, dims, strides));
 }
 
 uint32_t onv_emit_step(onv_emitter *e, onv_aten_id id, uint32_t a, uint32_t b, unsigned saves,
@@ -450,7 +456,7 @@ uint32_t onv_emit_view_as(onv_emitter *e, const char *name, uint32_t x, uint8_t 
     if (x == ONV_NO_TENSOR) return x;
     onv_eager_tensor t = onv_tensor_at(e, x);
     uint32_t view = onv_tensor_on(e, t.storage, dtype, rank, dims, strides);
-    return emit_one(e, name, x, grad, view);
+    return onv_emit_one(e, name, x, grad, view);
 }
 
 uint32_t onv_emit_view(onv_emitter *e, const char *name, uint32_t x, uint32_t rank,
@@ -539,8 +545,8 @@ uint32_t onv_emit_cast(onv_emitter *e, uint32_t x, uint8_t dtype)
     int64_t strides[ONV_MAX_RANK] = {0};
     onv_strides_like(&t, strides);
     uint32_t out = onv_tensor_new(e, dtype, t.rank, t.dims, strides);
-    return emit_one(e, "to", x, onv_dtype_is_float((onv_dtype)dtype) ? ONV_GRAD_NEW : ONV_GRAD_NONE,
-                    out);
+    return onv_emit_one(e, "to", x,
+                        onv_dtype_is_float((onv_dtype)dtype) ? ONV_GRAD_NEW : ONV_GRAD_NONE, out);
 }
 
 uint32_t onv_emit_add_to(onv_emitter *e, uint32_t x, uint32_t y, onv_grad grad)

@@ -148,6 +148,8 @@ void onv_emit_in(onv_emitter *e, uint32_t tensor, onv_grad grad);
 /* x += y; `grad` is how y gets its gradient. */
 uint32_t onv_emit_add_to(onv_emitter *e, uint32_t x, uint32_t y, onv_grad grad);
 void onv_emit_save(onv_emitter *e, uint32_t tensor);
+/* An operand that backward reads, too. */
+void onv_emit_in_saved(onv_emitter *e, uint32_t tensor, onv_grad grad);
 /* What backward alone reads and no tensor of the graph is. */
 void onv_emit_extra(onv_emitter *e, uint64_t count, uint64_t bytes_each, const char *label);
 /* The extra storages so far are allocated before the results, later ones behind them. */
@@ -171,7 +173,9 @@ void onv_emit_reduction(onv_emitter *e, uint32_t in, uint32_t out, uint32_t redu
                         uint32_t part_bytes);
 void onv_emit_end(onv_emitter *e);
 
-/* An operation of one tensor, whose result is a new one in its dtype; without `strides` it is dense. */
+/* An operation of one tensor (ONV_NO_TENSOR: of none), into `out`, which is given. */
+uint32_t onv_emit_one(onv_emitter *e, const char *name, uint32_t x, onv_grad grad, uint32_t out);
+/* The same, whose result is a new tensor in the dtype of x; without `strides` it is dense. */
 uint32_t onv_emit_of(onv_emitter *e, const char *name, uint32_t x, onv_grad grad, uint32_t rank,
                      const int64_t *dims, const int64_t *strides);
 /* One kernel of those that an operator runs, of one operand or two (ONV_NO_TENSOR: there is no second one). */

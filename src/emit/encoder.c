@@ -58,11 +58,8 @@ static uint32_t mask_of(onv_emitter *e, const onv_encoder_call *layer, const onv
     onv_eager_tensor m = {.rank = 4, .dims = dims};
     if (!layer->has_hidden_mask) m = onv_tensor_at(e, layer->mask);
     if (m.dtype == ONV_BOOL) return layer->mask;
-    onv_emit_begin(e, "to");
-    if (!layer->has_hidden_mask) onv_emit_in(e, layer->mask, ONV_GRAD_NONE);
-    uint32_t mask = onv_emit_out(e, onv_tensor_new(e, ONV_BOOL, m.rank, m.dims, NULL));
-    onv_emit_end(e);
-    return mask;
+    return onv_emit_one(e, "to", layer->has_hidden_mask ? ONV_NO_TENSOR : layer->mask,
+                        ONV_GRAD_NONE, onv_tensor_new(e, ONV_BOOL, m.rank, m.dims, NULL));
 }
 
 static uint32_t soften(onv_emitter *e, uint32_t scores, uint32_t mask)

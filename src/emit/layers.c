@@ -12,11 +12,9 @@ uint32_t onv_emit_norm(onv_emitter *e, const char *name, uint32_t x, uint32_t w,
 {
     onv_eager_tensor t = onv_tensor_at(e, x);
     onv_emit_begin(e, name);
-    onv_emit_in(e, x, ONV_GRAD_NEW);
-    onv_emit_in(e, w, ONV_GRAD_NEW);
+    onv_emit_in_saved(e, x, ONV_GRAD_NEW);
+    onv_emit_in_saved(e, w, ONV_GRAD_NEW);
     onv_emit_in(e, b, ONV_GRAD_NEW);
-    onv_emit_save(e, x);
-    onv_emit_save(e, w);
     if (centres) onv_emit_extra(e, groups, sizeof(float), "mean");
     onv_emit_extra(e, groups, sizeof(float), "1/std");
     bool copies = x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t);

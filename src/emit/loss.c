@@ -91,12 +91,9 @@ void onv_emit_nll(onv_emitter *e, uint32_t log_probs, uint32_t targets, uint32_t
                   uint32_t loss)
 {
     onv_emit_begin(e, "nll_loss");
-    onv_emit_in(e, log_probs, ONV_GRAD_NEW);
-    onv_emit_in(e, targets, ONV_GRAD_NONE);
-    onv_emit_in(e, weights, ONV_GRAD_NONE);
-    onv_emit_save(e, log_probs);
-    onv_emit_save(e, targets);
-    onv_emit_save(e, weights);
+    onv_emit_in_saved(e, log_probs, ONV_GRAD_NEW);
+    onv_emit_in_saved(e, targets, ONV_GRAD_NONE);
+    onv_emit_in_saved(e, weights, ONV_GRAD_NONE);
     onv_emit_extra(e, 1, sizeof(float), "total weight");
     onv_emit_out(e, loss);
     onv_emit_end(e);
@@ -130,10 +127,8 @@ static uint32_t emit_mse(onv_emitter *e, uint32_t output)
     if (loss == ONV_NO_TENSOR) return loss;
     if (!e->options->on_cpu) onv_storage_of(e, loss)->bytes = t.bytes;
     onv_emit_begin(e, "mse_loss");
-    onv_emit_in(e, output, ONV_GRAD_NEW);
-    onv_emit_in(e, targets, ONV_GRAD_NONE);
-    onv_emit_save(e, output);
-    onv_emit_save(e, targets);
+    onv_emit_in_saved(e, output, ONV_GRAD_NEW);
+    onv_emit_in_saved(e, targets, ONV_GRAD_NONE);
     onv_emit_temps(e, t.bytes, 0);
     onv_emit_out(e, loss);
     onv_emit_end(e);

@@ -76,10 +76,7 @@ void onv_amp_rnn_weights(onv_emitter *e, uint32_t *weights, size_t count)
         if (flat == UINT32_MAX) flat = made->storage;
         made->storage = flat;
         bytes = onv_u64_plus(bytes, made->bytes);
-        onv_emit_begin_op(e, ONV_ATEN_to);
-        onv_emit_in(e, weights[i], ONV_GRAD_NEW);
-        weights[i] = onv_emit_out(e, low);
-        onv_emit_end(e);
+        weights[i] = onv_emit_one(e, "to", weights[i], ONV_GRAD_NEW, low);
     }
     if (flat != UINT32_MAX) e->eager->storages.at[flat].bytes = bytes;
 }
@@ -193,10 +190,7 @@ uint64_t onv_emit_rnn_begin(onv_emitter *e, const onv_rnn_layer *r)
     onv_emit_in(e, r->lengths, ONV_GRAD_NONE);
     uint32_t n_states = (uint32_t)e->in.count;
     describe_module(e, r);
-    for (size_t i = 0; i < r->n_weights; i++) {
-        onv_emit_in(e, r->weights[i], ONV_GRAD_NEW);
-        onv_emit_save(e, r->weights[i]);
-    }
+    for (size_t i = 0; i < r->n_weights; i++) onv_emit_in_saved(e, r->weights[i], ONV_GRAD_NEW);
     /* cuDNN makes the gradients of all weights as one tensor; without biases they are copied out of it. */
     for (size_t i = n_states; i < e->in.count; i++) e->in.at[i].is_joined = !r->lacks_bias;
     onv_emit_save(e, r->x);
@@ -245,10 +239,7 @@ uint32_t onv_emit_cell(onv_emitter *e, const onv_cell *cell, const onv_shape *sh
     onv_emit_in(e, both, ONV_GRAD_NEW);
     onv_emit_in(e, cell->own, is_lstm ? ONV_GRAD_NONE : ONV_GRAD_NEW);
     onv_emit_in(e, cell->before, ONV_GRAD_NEW);
-    for (int i = 0; i < 2; i++) {
-        onv_emit_in(e, cell->biases[i], ONV_GRAD_NEW);
-        onv_emit_save(e, cell->biases[i]);
-    }
+    for (int i = 0; i < 2; i++) onv_emit_in_saved(e, cell->biases[i], ONV_GRAD_NEW);
     onv_emit_save(e, cell->input);
     onv_emit_save(e, cell->own);
     onv_emit_save(e, cell->before);

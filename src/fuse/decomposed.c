@@ -25,9 +25,8 @@ typedef struct form {
     const char *name; /* PyTorch's */
     const char *text;
     uint8_t kind, found;
-    uint8_t more; /* of a GELU: how many tensors of its size the formula would keep more */
-    /* The operator that the last node is noted as, or its module's class; "": not noted; NULL: any. */
-    const char *call;
+    uint8_t more;      /* of a GELU: how many tensors of its size the formula would keep more */
+    const char *class; /* of the last node's module; NULL: any */
     bool (*fits)(matching *m, onv_fusion *fusion); /* what no text says; NULL: nothing */
 } form;
 
@@ -237,10 +236,7 @@ static bool is_written(const form *f, const onv_node *last)
     bool is_noted = onv_node_is_noted(last);
     if (f->found == DECOMPOSED && !is_noted) return false;
     if (f->more > 0 && !is_noted && last->version >= 20) return false;
-    if (f->call == NULL) return true;
-    if (strncmp(f->call, "torch.", 6) == 0)
-        return strcmp(onv_noted(last)->module_class, f->call) == 0;
-    return f->call[0] == '\0' ? !is_noted : onv_node_is_aten(last, f->call);
+    return f->class == NULL || strcmp(onv_noted(last)->module_class, f->class) == 0;
 }
 
 void onv_list_forms(onv_finder *s, uint64_t rule)

@@ -35,8 +35,6 @@ onv_node_id onv_find_id(const onv_finder *s, const onv_node *node);
 const onv_node *onv_find_node(const onv_finder *s, onv_node_id id);
 /* The node of that operator that made the value, or NULL. */
 const onv_node *onv_find_producer(const onv_finder *s, onv_value_id value, onv_op_name op);
-/* The same where nothing else reads the value: the producer may become part of a group. */
-const onv_node *onv_find_sole(const onv_finder *s, onv_value_id value, onv_op_name op);
 /* The only reader of a value, if it is of that operator. */
 const onv_node *onv_find_reader(const onv_finder *s, onv_value_id value, onv_op_name op);
 /* Of a node with two inputs, the one that is not `value`. */

@@ -30,12 +30,6 @@ const onv_node *onv_find_producer(const onv_finder *s, onv_value_id value, onv_o
     return onv_find_is_op(node, op) ? node : NULL;
 }
 
-const onv_node *onv_find_sole(const onv_finder *s, onv_value_id value, onv_op_name op)
-{
-    const onv_node *node = onv_find_producer(s, value, op);
-    return node != NULL && s->f->n_uses[value.index] == 1 ? node : NULL;
-}
-
 const onv_node *onv_find_reader(const onv_finder *s, onv_value_id value, onv_op_name op)
 {
     if (!onv_is_value(value) || s->f->n_uses[value.index] != 1) return NULL;

@@ -119,6 +119,9 @@ onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fus
 /* Does the node arrange weights of a recurrent layer, and is counted as part of one? Others may read them, too. */
 bool onv_fusions_arrange(const onv_fusions *f, onv_node_id node);
 
+/* The exporter wrote both for one call, as their notes tell. */
+bool onv_is_same_call(const onv_node *a, const onv_node *b);
+
 /* ScatterElements that reduces, but not to a sum. */
 bool onv_scatter_reduces(const onv_node *node);
 

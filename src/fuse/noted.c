@@ -12,7 +12,7 @@ static bool is_noted(const onv_node *node)
 }
 
 /* Names are interned. */
-static bool is_same_call(const onv_node *a, const onv_node *b)
+bool onv_is_same_call(const onv_node *a, const onv_node *b)
 {
     return onv_noted(a)->source_op == onv_noted(b)->source_op &&
            onv_noted(a)->scope == onv_noted(b)->scope &&
@@ -25,7 +25,7 @@ bool onv_find_same_call(const onv_finder *s, const onv_group *g)
     for (uint32_t i = 0; i < g->count; i++) {
         const onv_node *node = onv_find_node(s, g->nodes[i]);
         if (!is_noted(node)) continue;
-        if (first != NULL && !is_same_call(first, node)) return false;
+        if (first != NULL && !onv_is_same_call(first, node)) return false;
         first = node;
     }
     return true;
@@ -67,7 +67,7 @@ static bool belongs(const onv_node *a, const onv_node *b)
     if (is_of_function(a))
         return onv_noted(a)->scope == onv_noted(b)->scope &&
                onv_noted(a)->function == onv_noted(b)->function;
-    return is_same_call(a, b);
+    return onv_is_same_call(a, b);
 }
 
 /* All nodes of the call that hang together with the first one. */

@@ -20,13 +20,6 @@ static bool runs_in_parts(const onv_node *node)
     return onv_node_is_aten(node, calls);
 }
 
-static bool is_same_call(const onv_node *a, const onv_node *b)
-{
-    return a != b && onv_noted(a)->source_op == onv_noted(b)->source_op &&
-           onv_noted(a)->scope == onv_noted(b)->scope &&
-           onv_noted(a)->aten_op == onv_noted(b)->aten_op && onv_noted(a)->source_op[0] != '\0';
-}
-
 static bool is_checkpointed(const onv_emitter *e, const onv_eager_op *op)
 {
     return onv_is_node(op->node) && onv_noted(onv_model_node(e->model, op->node))->is_checkpointed;
@@ -57,7 +50,9 @@ void onv_parts_report(onv_lowering *l)
             uint32_t storage = op->saved[k], maker = made_by[storage];
             const onv_node *from =
                 maker > 0 ? node_of(&l->emit, &l->emit.eager->ops.at[maker - 1]) : NULL;
-            if (from == NULL || !is_same_call(node, from)) continue;
+            if (from == NULL || from == node || onv_noted(node)->source_op[0] == '\0' ||
+                !onv_is_same_call(node, from))
+                continue;
             made_by[storage] = 0;
             onv_say(&l->emit, ONV_SAID_parts, onv_noted(node)->aten_op,
                     l->emit.eager->storages.at[storage].bytes, node);

@@ -83,8 +83,7 @@ static uint32_t cloned_base(onv_lowering *l, const onv_node *node, uint32_t base
     const onv_node *reader = node;
     if (base == ONV_NO_TENSOR || !onv_is_value(node->inputs[0])) return base;
     const onv_node *move = onv_model_maker(l->emit.model, node->inputs[0]);
-    if (move != NULL && onv_noted(move)->source_op == onv_noted(node)->source_op &&
-        onv_noted(move)->scope == onv_noted(node)->scope && move->code == ONV_OP_Transpose)
+    if (move != NULL && move->code == ONV_OP_Transpose && onv_is_same_call(move, node))
         reader = move;
     onv_value_id id = reader->inputs[0];
     if ((onv_noted(reader)->clones & ONV_BIT(0)) == 0 || !onv_is_value(id) ||
@@ -150,9 +149,8 @@ uint32_t onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
     onv_emit_begin(&l->emit, adds ? "index_add" : copies ? "index_copy" : "index_put");
     l->emit.op.in_place = in_place;
     onv_emit_in(&l->emit, base, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
-    onv_emit_in(&l->emit, onv_node_in(l, node, 1), ONV_GRAD_NONE);
+    onv_emit_in_saved(&l->emit, onv_node_in(l, node, 1), ONV_GRAD_NONE);
     onv_emit_in(&l->emit, onv_node_in(l, node, 2), ONV_GRAD_NEW);
-    onv_emit_save(&l->emit, onv_node_in(l, node, 1));
     if (adds || copies) onv_emit_save(&l->emit, onv_node_in(l, node, 2));
     onv_emit_out(&l->emit, out);
     onv_emit_end(&l->emit);

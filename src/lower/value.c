@@ -94,7 +94,7 @@ uint32_t onv_lost_parameter(onv_emitter *e, uint8_t dtype, int64_t size, const c
     return tensor;
 }
 
-/* The operation that gives what the export computed from a parameter, or made. */
+/* The operation that gives what the export computed from a parameter. */
 static uint32_t emit_source(onv_emitter *e, const char *name, uint32_t parameter, uint32_t out,
                             uint64_t indices)
 {
@@ -180,7 +180,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         return tensor;
     if (use == ONV_WEIGHT_MADE) {
         storage->kind = ONV_STORAGE_ACTIVATION;
-        return emit_source(&l->emit, "full", ONV_NO_TENSOR, tensor, 0);
+        return onv_emit_one(&l->emit, "full", ONV_NO_TENSOR, ONV_GRAD_NONE, tensor);
     }
     onv_emit_parameter(&l->emit, tensor, onv_weight_name(l, id, read),
                        onv_weight_is_shared(l, id) ? NULL : value->name, true);

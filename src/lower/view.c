@@ -140,9 +140,7 @@ static bool lower_unbind(onv_lowering *l, const onv_node *node)
     if (l->values[node->outputs[0].index].is_known) return true;
     const onv_node *end = l->emit.model->nodes.at + l->emit.model->nodes.count, *at = node;
     uint32_t x = onv_node_in(l, node, 0), n = 0;
-    while (at < end && onv_noted(at)->source_op == onv_noted(node)->source_op &&
-           onv_noted(at)->scope == onv_noted(node)->scope)
-        at++;
+    while (at < end && onv_is_same_call(at, node)) at++;
     onv_value_id *parts = ONV_EMIT_ARRAY(&l->emit, onv_value_id, (size_t)(at - node));
     if (x == ONV_NO_TENSOR || parts == NULL) return false;
     for (end = at, at = node; at < end; at++)

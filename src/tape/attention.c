@@ -61,12 +61,8 @@ static uint32_t converted_mask(onv_tape *t, uint32_t mask, uint8_t dtype)
 {
     onv_eager_tensor m = onv_tensor_at(&t->emit, mask);
     if (mask == ONV_NO_TENSOR || m.dtype != ONV_BOOL) return mask;
-    uint32_t out = onv_tensor_new(&t->emit, dtype, m.rank, m.dims, NULL);
-    onv_emit_begin(&t->emit, "where");
-    onv_emit_in(&t->emit, mask, ONV_GRAD_NONE);
-    onv_emit_out(&t->emit, out);
-    onv_emit_end(&t->emit);
-    return out;
+    return onv_emit_one(&t->emit, "where", mask, ONV_GRAD_NONE,
+                        onv_tensor_new(&t->emit, dtype, m.rank, m.dims, NULL));
 }
 
 /* The memory-efficient kernel wants rows of a mask in steps of 16 bytes: others are padded to eight values, and cut back to a
@@ -107,10 +103,8 @@ static uint32_t causal_mask(onv_tape *t, uint32_t query, uint32_t key)
 {
     onv_eager_tensor q = onv_tensor_at(&t->emit, query), k = onv_tensor_at(&t->emit, key);
     const int64_t dims[] = {q.dims[q.rank - 2], k.dims[k.rank - 2]};
-    uint32_t ones = onv_tensor_new(&t->emit, ONV_BOOL, 2, dims, NULL);
-    onv_emit_begin(&t->emit, "full");
-    onv_emit_out(&t->emit, ones);
-    onv_emit_end(&t->emit);
+    uint32_t ones = onv_emit_one(&t->emit, "full", ONV_NO_TENSOR, ONV_GRAD_NONE,
+                                 onv_tensor_new(&t->emit, ONV_BOOL, 2, dims, NULL));
     return converted_mask(t, ones, q.dtype);
 }
 

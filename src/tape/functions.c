@@ -85,13 +85,6 @@ static bool is_made_inside(const onv_tape *t, uint32_t value, uint32_t function)
            t->function_of[v->call] == function;
 }
 
-static void add(onv_tape *t, uint32_t value, onv_grad grad)
-{
-    uint32_t tensor = onv_tape_tensor(t, value);
-    onv_emit_in(&t->emit, tensor, grad);
-    onv_emit_save(&t->emit, tensor);
-}
-
 /* What it is given, each once. */
 static void add_given(onv_tape *t, uint32_t call)
 {
@@ -102,7 +95,7 @@ static void add_given(onv_tape *t, uint32_t call)
         if (is_made_inside(t, value, function))
             use->inside++;
         else if (use->function != function)
-            add(t, value, ONV_GRAD_NEW);
+            onv_emit_in_saved(&t->emit, onv_tape_tensor(t, value), ONV_GRAD_NEW);
         use->function = function;
     }
 }
@@ -117,7 +110,7 @@ static void add_made(onv_tape *t, uint32_t call)
         if (tensor == ONV_NO_TENSOR) continue;
         onv_eager_tensor x = onv_tensor_at(&t->emit, tensor);
         *made = onv_u64_plus(*made, x.bytes);
-        if (t->emit.options->locals) add(t, value, ONV_GRAD_NONE);
+        if (t->emit.options->locals) onv_emit_in_saved(&t->emit, tensor, ONV_GRAD_NONE);
         if (t->values[value].n_uses <= t->function_uses[value].inside) continue;
         uint32_t out = onv_tensor_on(&t->emit, x.storage, x.dtype, x.rank, x.dims, x.strides);
         onv_tape_set(t, t->values[value].object, onv_emit_out(&t->emit, out));

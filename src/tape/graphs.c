@@ -147,8 +147,7 @@ void onv_tape_function(onv_tape *t, const onv_program_call *c)
     for (uint32_t i = 0; kept != NULL && i < kept->count; i++) {
         uint32_t tensor = listed(t, kept, i);
         if (tensor == ONV_NO_TENSOR || !t->program->values.at[kept->values[i]].is_kept) continue;
-        onv_emit_in(&t->emit, tensor, ONV_GRAD_NONE);
-        onv_emit_save(&t->emit, tensor);
+        onv_emit_in_saved(&t->emit, tensor, ONV_GRAD_NONE);
     }
     for (uint32_t i = 0; i < c->n_results; i++) {
         uint32_t inner = listed(t, made, i);

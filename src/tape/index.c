@@ -74,9 +74,7 @@ static uint32_t pad_circular(onv_tape *t, const onv_program_call *c, uint32_t x,
 {
     const onv_argument *widths = onv_call_argument(c, "pad");
     onv_eager_tensor s = onv_tensor_at(&t->emit, out);
-    onv_emit_begin_op(&t->emit, ONV_ATEN_new_empty);
-    onv_emit_out(&t->emit, out);
-    onv_emit_end(&t->emit);
+    onv_emit_one(&t->emit, "new_empty", ONV_NO_TENSOR, ONV_GRAD_NONE, out);
     out = copy_slices(t, out, onv_tensor_at(&t->emit, x).bytes, x);
     for (uint32_t i = 0; widths != NULL && i < widths->count && i < 2 * s.rank; i++) {
         int64_t dims[ONV_MAX_RANK], width = onv_call_int_at(t, c, "pad", i, 0);

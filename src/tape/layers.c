@@ -122,10 +122,7 @@ uint32_t onv_tape_weight_norm(onv_tape *t, const onv_program_call *c)
     (void)c;
     uint32_t out = onv_tensor_new(&t->emit, v.dtype, v.rank, v.dims, NULL);
     onv_emit_begin(&t->emit, "_weight_norm_interface");
-    for (uint32_t k = 0; k < 2; k++) {
-        onv_emit_in(&t->emit, in[k], ONV_GRAD_NEW);
-        onv_emit_save(&t->emit, in[k]);
-    }
+    for (uint32_t k = 0; k < 2; k++) onv_emit_in_saved(&t->emit, in[k], ONV_GRAD_NEW);
     onv_emit_extra(&t->emit, onv_tensor_at(&t->emit, in[1]).elems, sizeof(float), "norms");
     onv_emit_out(&t->emit, out);
     onv_emit_end(&t->emit);
@@ -173,16 +170,13 @@ uint32_t onv_tape_feature_dropout(onv_tape *t, const onv_program_call *c)
     bool is_feature = strstr(c->op_name, "feature") != NULL;
     int64_t dims[ONV_MAX_RANK];
     for (uint32_t i = 0; i < x.rank; i++) dims[i] = is_feature && i >= 2 ? 1 : x.dims[i];
-    uint32_t noise = onv_tensor_new(&t->emit, x.dtype, x.rank, dims, NULL);
-    onv_emit_begin(&t->emit, "bernoulli");
-    onv_emit_out(&t->emit, noise);
-    onv_emit_end(&t->emit);
+    uint32_t noise = onv_emit_one(&t->emit, "bernoulli", ONV_NO_TENSOR, ONV_GRAD_NONE,
+                                  onv_tensor_new(&t->emit, x.dtype, x.rank, dims, NULL));
     uint32_t out = onv_tape_result(t, c, t->operands.at[0].value, x.dtype);
     onv_emit_begin(&t->emit, "mul");
     t->emit.op.in_place = t->overwrites;
     onv_emit_in(&t->emit, in[0], ONV_GRAD_NEW);
-    onv_emit_in(&t->emit, noise, ONV_GRAD_NONE);
-    onv_emit_save(&t->emit, noise);
+    onv_emit_in_saved(&t->emit, noise, ONV_GRAD_NONE);
     onv_emit_out(&t->emit, out);
     onv_emit_end(&t->emit);
     onv_tape_give_result(t, c, t->operands.at[0].value, out);

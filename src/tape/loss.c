@@ -24,10 +24,8 @@ static uint32_t add_smooth_part(onv_tape *t, uint32_t log_probs, uint32_t loss)
     for (uint32_t i = 0; i < n; i++) rows[i] = p.dims[i == 0 ? 0 : i + 1];
     onv_eager_tensor l = onv_tensor_at(&t->emit, loss);
     uint8_t dtype = t->emit.amp != ONV_UNDEFINED ? (uint8_t)ONV_FLOAT : p.dtype;
-    onv_emit_begin_op(&t->emit, ONV_ATEN_sum);
-    onv_emit_in(&t->emit, log_probs, p.dtype == dtype ? ONV_GRAD_PART : ONV_GRAD_NEW);
-    uint32_t part = onv_emit_out(&t->emit, onv_tensor_new(&t->emit, dtype, n, rows, NULL));
-    onv_emit_end(&t->emit);
+    uint32_t part = onv_tensor_new(&t->emit, dtype, n, rows, NULL);
+    onv_emit_one(&t->emit, "sum", log_probs, p.dtype == dtype ? ONV_GRAD_PART : ONV_GRAD_NEW, part);
     part = onv_emit_of(&t->emit, "neg", part, ONV_GRAD_NEW, n, rows, NULL);
     onv_eager_tensor s = onv_tensor_at(&t->emit, part);
     onv_emit_begin(&t->emit, "masked_fill_");

@@ -25,8 +25,7 @@ static uint32_t emit_pool(onv_tape *t, const onv_program_call *c, uint64_t forwa
     onv_eager_tensor y = onv_tensor_at(&t->emit, out);
     uint64_t bytes = onv_u64_times(y.elems, sizeof(int64_t));
     onv_emit_begin_op(&t->emit, onv_aten_as(t->row));
-    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
-    onv_emit_save(&t->emit, x);
+    onv_emit_in_saved(&t->emit, x, ONV_GRAD_NEW);
     t->emit.op.copies_first = copies_first;
     onv_emit_out(&t->emit, out);
     if (indices != ONV_NO_PROGRAM_VALUE) {

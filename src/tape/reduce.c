@@ -43,11 +43,9 @@ uint32_t onv_tape_cosine(onv_tape *t, const onv_program_call *c)
     unsigned saves = (onv_tensor_needs_grad(&t->emit, unit[1]) ? ONV_SAVE_A : 0) |
                      (onv_tensor_needs_grad(&t->emit, unit[0]) ? ONV_SAVE_B : 0);
     uint32_t product = onv_emit_step(&t->emit, ONV_ATEN_mul, unit[0], unit[1], saves, &all);
-    onv_emit_begin(&t->emit, "sum");
-    onv_emit_in(&t->emit, product, ONV_GRAD_PART);
     uint8_t dtype = onv_tensor_at(&t->emit, in[0]).dtype;
-    uint32_t out = onv_emit_out(&t->emit, onv_tape_new(t, onv_call_result(c, 0), dtype));
-    onv_emit_end(&t->emit);
+    uint32_t out = onv_tape_new(t, onv_call_result(c, 0), dtype);
+    onv_emit_one(&t->emit, "sum", product, ONV_GRAD_PART, out);
     for (uint32_t k = 0; k < 2; k++) onv_emit_release(&t->emit, unit[k]);
     for (uint32_t k = 0; k < 2; k++) onv_emit_release(&t->emit, bounded[k]);
     return out;

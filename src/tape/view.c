@@ -120,11 +120,8 @@ void onv_tape_contiguous(onv_tape *t, const onv_program_call *c)
     uint32_t out = is_last ? onv_tape_new(t, onv_call_result(c, 0), from.dtype)
                            : onv_tensor_new(&t->emit, from.dtype, from.rank, from.dims,
                                             preserves ? strides : NULL);
-    onv_emit_begin(&t->emit, clones ? "clone" : "contiguous");
-    onv_emit_in(&t->emit, x, ONV_GRAD_ALIAS);
-    onv_emit_out(&t->emit, out);
-    onv_emit_end(&t->emit);
-    onv_tape_give(t, c, 0, out);
+    onv_tape_give(t, c, 0,
+                  onv_emit_one(&t->emit, clones ? "clone" : "contiguous", x, ONV_GRAD_ALIAS, out));
 }
 
 /* A cast that does nothing in the file, as x.float() of float32, gives its argument a second name, which later calls read wherever forward
