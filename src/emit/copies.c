@@ -138,12 +138,26 @@ static bool is_matrix(const onv_eager_tensor *t)
 
 /* --- What backward makes ------------------------------------------------------------------------ */
 
+/* Those of what the gradient is computed with, at the dims of the result: the other factor, or the result. */
+static void strides_beside(const onv_emitter *e, const onv_eager_op *op, uint32_t k,
+                           const onv_eager_tensor *y, int64_t *strides)
+{
+    onv_eager_tensor other = *y;
+    if (op->aten == ONV_ATEN_mul && op->n_in == 2) other = onv_tensor_at(e, op->in[1 - k].tensor);
+    for (uint32_t i = 0; i < y->rank; i++) {
+        uint32_t at = i + other.rank - y->rank;
+        bool is_whole = at < other.rank && other.dims[at] == y->dims[i];
+        strides[i] = is_whole ? other.strides[at] : 0;
+    }
+}
+
 /* The strides of the gradient of operand k, by that of the result. False: not known. */
 static bool made_strides(const onv_emitter *e, const onv_eager_op *op, uint32_t k,
                          onv_aten_order wanted, const onv_eager_tensor *grad, int64_t *strides)
 {
     onv_eager_tensor x = onv_tensor_at(e, op->in[k].tensor), y = onv_tensor_at(e, op->out[0]);
     onv_eager_tensor first = onv_tensor_at(e, op->in[0].tensor), like = *grad;
+    int64_t beside[ONV_MAX_RANK], of_both[ONV_MAX_RANK];
     dense_strides(&x, strides);
     switch (wanted) {
     case ONV_ORDER_ROWS:
@@ -159,8 +173,12 @@ static bool made_strides(const onv_emitter *e, const onv_eager_op *op, uint32_t 
             like.strides = strides;
         }
         if (x.elems < like.elems && op->aten != ONV_ATEN_pad) return true; /* at::sum gives rows */
-        if (repeats(&like) && has_same_dims(&like, &y)) like.strides = y.strides;
         if (like.rank < x.rank) return false;
+        if (has_same_dims(&like, &y)) {
+            strides_beside(e, op, k, &y, beside);
+            onv_strides_of_two(&like, beside, of_both);
+            like.strides = of_both;
+        }
         if (op->aten != ONV_ATEN_dropout || onv_tensor_is_channels_last(&like)) {
             int64_t of_like[ONV_MAX_RANK];
             strides_as(&x, &like, of_like);

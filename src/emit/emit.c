@@ -203,23 +203,25 @@ bool onv_tensor_is_channels_last(const onv_eager_tensor *t)
 }
 
 /* Above 0: dim `a`, which is so far inside of `b`, goes outside of it. 0: strides of 0 do not decide. */
-static int compare_dims(const onv_eager_tensor *t, uint32_t a, uint32_t b)
+static int compare_dims(const int64_t *dims, const int64_t *strides, uint32_t a, uint32_t b)
 {
-    int64_t x = t->strides[a], y = t->strides[b];
+    int64_t x = strides[a], y = strides[b];
     if (x == 0 || y == 0) return 0;
-    return x != y ? (x > y) - (x < y) : t->dims[a] > t->dims[b];
+    return x != y ? (x > y) - (x < y) : dims[a] > dims[b];
 }
 
-/* PyTorch's iterator gives a pointwise result the memory order of its operands: the order of the
- * first one that has the full shape. So do copies of what is not dense (infer_dense_strides, ExpandUtils.cpp). */
-void onv_strides_like(const onv_eager_tensor *in, int64_t *strides)
+/* PyTorch's iterator gives a pointwise result the memory order of its operands (TensorIteratorBase::reorder_dimensions). So do copies
+ * of what is not dense (infer_dense_strides, ExpandUtils.cpp). */
+void onv_strides_of_two(const onv_eager_tensor *in, const int64_t *second, int64_t *strides)
 {
     uint32_t order[ONV_MAX_RANK] = {0}; /* the innermost first */
     for (uint32_t i = 0; i < in->rank; i++) {
         uint32_t at = i;
         order[i] = in->rank - 1 - i;
         for (uint32_t k = i; k-- > 0;) {
-            int side = compare_dims(in, order[k], order[at]);
+            int side = compare_dims(in->dims, in->strides, order[k], order[at]);
+            if (side == 0 && second != NULL)
+                side = compare_dims(in->dims, second, order[k], order[at]);
             if (side < 0) break;
             if (side == 0) continue;
             uint32_t dim = order[k];
@@ -233,6 +235,11 @@ void onv_strides_like(const onv_eager_tensor *in, int64_t *strides)
         strides[order[i]] = step;
         step *= in->elems > 0 ? in->dims[order[i]] : 1;
     }
+}
+
+void onv_strides_like(const onv_eager_tensor *in, int64_t *strides)
+{
+    onv_strides_of_two(in, NULL, strides);
 }
 
 const int64_t *onv_image_strides(const onv_eager_tensor *like, uint32_t rank, const int64_t *dims,

@@ -132,8 +132,9 @@ uint32_t onv_tensor_on(onv_emitter *e, uint32_t storage, uint8_t dtype, uint32_t
 bool onv_tensor_is_contiguous(const onv_eager_tensor *t);
 /* As PyTorch tells them: of one channel, or of one place, both orders are the same, and are told for the usual one. */
 bool onv_tensor_is_channels_last(const onv_eager_tensor *t);
-/* The memory order in which PyTorch makes a tensor like `in`. */
+/* The memory order in which PyTorch makes a tensor like `in`, or of `in` and of an operand of the same dims with strides `second`. */
 void onv_strides_like(const onv_eager_tensor *in, int64_t *strides);
+void onv_strides_of_two(const onv_eager_tensor *in, const int64_t *second, int64_t *strides);
 /* Of an image of those dims, in `room`, whose channels come last where those of `like` do; NULL: it is contiguous. */
 const int64_t *onv_image_strides(const onv_eager_tensor *like, uint32_t rank, const int64_t *dims,
                                  int64_t *room);

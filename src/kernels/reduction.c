@@ -25,16 +25,29 @@ static uint64_t power_of_two(uint64_t most)
     return power;
 }
 
-/* Blocks that run at once, of `threads` each: on the largest common device of a compute capability. */
-static uint64_t resident_blocks(uint32_t capability, uint64_t threads)
+typedef struct device {
+    uint32_t capability, processors, threads;
+} device;
+
+/* The largest common one of a compute capability. */
+static const device *device_of(uint32_t capability)
 {
-    static const struct {
-        uint32_t capability, processors, threads;
-    } devices[] = {{100, 148, 2048}, {90, 132, 2048}, {89, 142, 1536},
-                   {86, 84, 1536},   {80, 108, 2048}, {75, 72, 1024}};
+    static const device devices[] = {{100, 148, 2048}, {90, 132, 2048}, {89, 142, 1536},
+                                     {86, 84, 1536},   {80, 108, 2048}, {75, 72, 1024}};
     uint32_t count = sizeof devices / sizeof devices[0], i = 0;
     while (i + 1 < count && capability < devices[i].capability) i++;
-    return devices[i].processors * (devices[i].threads / threads);
+    return &devices[i];
+}
+
+uint64_t onv_processors(uint32_t capability)
+{
+    return device_of(capability)->processors;
+}
+
+/* Blocks that run at once, of `threads` each. */
+static uint64_t resident_blocks(uint32_t capability, uint64_t threads)
+{
+    return onv_processors(capability) * (device_of(capability)->threads / threads);
 }
 
 onv_column_sum onv_column_sum_of(uint64_t inputs, uint64_t outputs, uint64_t adjacent,

@@ -4,6 +4,9 @@
 
 #include "kernels/device.h"
 
+/* Multiprocessors of the largest common device of a compute capability. */
+uint64_t onv_processors(uint32_t capability);
+
 /* `inputs` values of `elem` bytes are reduced to each of `outputs`, of which `adjacent` at a time lie side by side: the sum over the rows
  * of a matrix, as the gradient of a bias, or over the pixels of images whose channels come last. A part has `part_bytes`. Nothing where each
  * result is the work of one block of threads; UINT64_MAX where it does not fit. */

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "emit/product.h"
 #include "kernels/cub.h"
+#include "kernels/reduction.h"
 #include "tape/state.h"
 
 /* Of a matrix, one element for each row. */
@@ -93,30 +94,82 @@ static uint64_t sort_bytes(const onv_tape *t, uint64_t n, uint64_t largest)
     return pairs_bytes(t, n, PLACE, passes);
 }
 
-/* sort, in segments of n: places of one; beyond 4,096 the sorts of cub, of each segment on its own, of all of them by place and
+/* Of a sort in segments of n: places of one; beyond 4,096 the sorts of cub, of each segment on its own, of all of them by place and
  * segment, or of many at once, for which what does not follow itself in memory is copied, as are its results. */
-static void add_sort(onv_tape *t, const onv_program_call *c, onv_eager_op *op)
+static uint64_t segments_bytes(const onv_tape *t, const onv_eager_tensor *x, uint64_t n,
+                               bool is_spread)
 {
     enum { FEW = 4096, MANY = 1000000, SEGMENTS = 128 };
-    onv_eager_tensor x = onv_tensor_at(&t->emit, op->in[0].tensor);
-    bool is_flat = onv_aten_as(t->row) == ONV_ATEN_median;
-    int64_t dim = onv_call_int(t, c, "dim", -1), at = dim < 0 ? dim + x.rank : dim;
-    if (x.elems == 0 || (!is_flat && (at < 0 || at >= x.rank))) return;
-    uint64_t n = is_flat ? x.elems : (uint64_t)x.dims[at], all = x.elems, key = x.bytes / all;
-    uint64_t passes = x.dtype == ONV_BOOL ? 1 : key, pair = key + PLACE, bytes;
-    if (n <= FEW)
-        bytes = PLACE * n;
-    else if (n == all || n >= MANY)
+    uint64_t all = x->elems, key = x->bytes / all, pair = key + PLACE, bytes;
+    uint64_t passes = x->dtype == ONV_BOOL ? 1 : key;
+    if (n <= FEW) return PLACE * n;
+    if (n == all || n >= MANY)
         bytes = onv_u64_plus(onv_u64_times(n, PLACE), pairs_bytes(t, n, key, passes));
     else if (all / n < SEGMENTS)
         bytes = onv_u64_plus(onv_u64_times(all, pair + PLACE), pairs_bytes(t, all, key, passes));
     else
         bytes = onv_u64_times(all, pair + PLACE);
-    if (!is_flat && n > FEW && x.strides[at] != 1)
-        bytes = onv_u64_plus(bytes, onv_u64_times(all, key + pair));
+    return is_spread ? onv_u64_plus(bytes, onv_u64_times(all, key + pair)) : bytes;
+}
+
+static void add_sort(onv_tape *t, const onv_program_call *c, onv_eager_op *op)
+{
+    onv_eager_tensor x = onv_tensor_at(&t->emit, op->in[0].tensor);
+    bool is_flat = onv_aten_as(t->row) == ONV_ATEN_median;
+    int64_t dim = onv_call_int(t, c, "dim", -1), at = dim < 0 ? dim + x.rank : dim;
+    if (x.elems == 0 || (!is_flat && (at < 0 || at >= x.rank))) return;
+    uint64_t n = is_flat ? x.elems : (uint64_t)x.dims[at], key = x.bytes / x.elems;
     bool gives_places = onv_aten_id_of(t->row) == ONV_ATEN_argsort;
-    uint64_t dropped = is_flat ? pair : gives_places ? key : 0;
-    add_temps(op, onv_u64_plus(bytes, onv_u64_times(all, dropped)), 0);
+    uint64_t dropped = is_flat ? key + PLACE : gives_places ? key : 0;
+    uint64_t bytes = segments_bytes(t, &x, n, !is_flat && x.strides[at] != 1);
+    add_temps(op, onv_u64_plus(bytes, onv_u64_times(x.elems, dropped)), 0);
+}
+
+/* Whether topk gives a slice to several blocks of threads (should_use_multiblock, TensorTopK.cu). */
+static bool has_many_blocks(uint64_t slices, uint64_t n)
+{
+    static const struct {
+        uint64_t slices, least; /* up to so many slices, of so many elements */
+    } from[] = {{20, 20000}, {40, 10000}, {80, 8000},       {199, 5000},
+                {799, 3000}, {4000, 800}, {UINT32_MAX, 400}};
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++)
+        if (slices <= from[i].slices) return n >= from[i].least;
+    return false;
+}
+
+/* Whether a kernel of PyTorch 2.15 finds the k largest of each slice at once: measured on compute capability 9.0. */
+static bool finds_at_once(const onv_eager_tensor *x, uint64_t n, uint64_t k, uint64_t processors)
+{
+    enum { WIDE = 2048, AT_A_TIME = 8, LONG = 16384, LEAST = 64, MOST = 512 };
+    if (x->dtype == ONV_FLOAT && k == 16 && (n == 512 || n == 1024)) return true;
+    return (x->dtype == ONV_FLOAT || x->dtype == ONV_BFLOAT16) && n >= WIDE && n % AT_A_TIME == 0 &&
+           (n <= LONG || x->elems / n >= processors) && k >= LEAST && k <= MOST &&
+           (k & (k - 1)) == 0;
+}
+
+/* topk copies what is not contiguous. By many blocks of threads: for each slice the value that is found, twice what is looked for and the digits that it has, and how
+ * often each digit occurs; for each block how often each digit occurs in it, and two counts. */
+static void add_topk(onv_tape *t, const onv_program_call *c, onv_eager_op *op)
+{
+    enum { THREADS = 256, BLOCKS = 6, LEAST = 4, MOST = 64, DIGITS = 256, COUNT = 4, SHORT = 2 };
+    onv_eager_tensor x = onv_tensor_at(&t->emit, op->in[0].tensor);
+    int64_t dim = onv_call_int(t, c, "dim", -1), at = dim < 0 ? dim + x.rank : dim;
+    if (x.elems == 0 || at < 0 || at >= x.rank) return;
+    uint64_t n = (uint64_t)x.dims[at], slices = x.elems / n, key = x.bytes / x.elems;
+    uint64_t processors = onv_processors(t->emit.options->cuda.compute_capability);
+    bool is_usual = onv_call_flag(c, "largest", true) && onv_call_flag(c, "sorted", true);
+    if (is_usual && at + 1 == x.rank && onv_tensor_is_contiguous(&x) &&
+        finds_at_once(&x, n, (uint64_t)onv_call_int(t, c, "k", 0), processors))
+        return;
+    if (!onv_tensor_is_contiguous(&x)) add_temps(op, x.bytes, 0);
+    if (!has_many_blocks(slices, n)) return;
+    uint64_t at_once = processors * BLOCKS * THREADS, items = (x.elems + at_once - 1) / at_once;
+    items = items < LEAST ? LEAST : items > MOST ? MOST : items;
+    uint64_t blocks = onv_u64_times(slices, (n + items * THREADS - 1) / (items * THREADS));
+    uint64_t digits = key < COUNT ? COUNT : key;
+    uint64_t bytes = onv_u64_times(slices, key + 2 * COUNT + 2 * digits + DIGITS * COUNT);
+    bytes = onv_u64_plus(bytes, onv_u64_times(blocks, DIGITS * SHORT + 2 * COUNT));
+    add_temps(op, bytes, 0);
 }
 
 enum { FEW_LOOKUPS = 3072 }; /* which embedding_dense_backward does not sort */
@@ -249,6 +302,9 @@ void onv_tape_more_temps(onv_tape *t, const onv_program_call *c)
     case ONV_ATEN_median:
     case ONV_ATEN_sort:
         if (n > 0) add_sort(t, c, made);
+        break;
+    case ONV_ATEN_topk:
+        if (n > 0) add_topk(t, c, made);
         break;
     default: break;
     }

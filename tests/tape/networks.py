@@ -709,3 +709,17 @@ class CameraRays(nn.Module):
 
     def forward(s, x):
         return torch.linalg.inv(x * s.w)
+
+
+@net("pooled_neighbours", lambda b: (torch.rand(b, 512, 3), torch.rand(b, 64, 512, 64)))
+class PooledNeighbours(nn.Module):
+    """A factor's gradient has the order of the other one where the product was summed; topk by many blocks of threads."""
+
+    def __init__(s):
+        super().__init__()
+        s.l, s.c = nn.Linear(64, 64, bias=False), nn.Conv2d(64, 32, 1)
+
+    def forward(s, points, x):
+        nearest = torch.cdist(points, points).topk(64, dim=-1, largest=False)[0]
+        scores = (s.l(x.permute(0, 2, 3, 1)) + nearest.unsqueeze(-1)).softmax(dim=-2).permute(0, 3, 1, 2)
+        return s.c(torch.sum(scores * x, dim=-1, keepdim=True))
