@@ -1,6 +1,7 @@
 /* Handles of cuBLAS and cuDNN in a session: one of each belongs to the provider, one to the stream of each graph which ran
  * and has a node on the device: a graph has a collection of streams, which it keeps
- * (SessionState::AcquireDeviceStreamCollection). Convolutions have one more of cuDNN. Measured, ONNX Runtime 1.31, CUDA
+ * (SessionState::AcquireDeviceStreamCollection). Convolutions whose algorithms are
+ * tried have one more of cuDNN. Measured, ONNX Runtime 1.31, CUDA
  * build: models with branches, loops and scans, nested and not, and ten of one operator. */
 #include <string.h>
 
@@ -76,7 +77,8 @@ onv_status onv_ort_count_handles(const onv_model *model, const onv_live *live,
     if (good) {
         bool has_conv = find_on_device(model, live, is_on_device);
         *handles = of_session(model, &live->timeline, session, is_on_device, need);
-        handles->has_conv = has_conv && session->settings->fuse_conv_bias == 0;
+        handles->has_conv =
+            has_conv && session->settings->cudnn_conv_algo_search == ONV_ORT_CONV_EXHAUSTIVE;
     }
     onv_heap_free(is_on_device);
     onv_heap_free(need);

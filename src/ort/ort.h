@@ -32,7 +32,7 @@ typedef enum onv_ort_provider {
     ONV_ORT_CPU,  /* everything is in the memory that is counted, the caller's inputs are not */
 } onv_ort_provider;
 
-/* Which workspaces of convolutions, as cuDNN's heuristics choose, and which branches, as data decides: the largest
+/* Which workspaces of convolutions, as cuDNN's heuristics choose, and which branches and sizes, as data decides: the largest
  * ones but for LEAST. */
 typedef enum onv_ort_choice { ONV_ORT_LIKELY, ONV_ORT_LEAST, ONV_ORT_MOST } onv_ort_choice;
 enum { ONV_ORT_CHOICES = ONV_ORT_MOST + 1 };
@@ -76,10 +76,10 @@ typedef enum onv_ort_life {
 #define ONV_ORT_NO_STREAM UINT8_MAX
 
 /* Of a buffer whose size is a choice; of 0 bytes it is not asked for. */
-typedef struct onv_ort_workspace {
+typedef struct onv_ort_open_size {
     uint32_t buffer;
     uint64_t bytes[ONV_ORT_CHOICES];
-} onv_ort_workspace;
+} onv_ort_open_size;
 
 typedef struct onv_ort_plan {
     const onv_live *live; /* whose steps and regions are those of the plan */
@@ -97,8 +97,8 @@ typedef struct onv_ort_plan {
         *feeds; /* the main graph's inputs, in the order in which they are copied to the device */
     uint32_t n_feeds;
     uint64_t reused; /* values that took over a buffer by the rules 2 to 4 */
-    onv_ort_workspace *workspaces;
-    uint32_t n_workspaces;
+    onv_ort_open_size *open_sizes;
+    uint32_t n_open_sizes;
     bool has_branches;
     bool takes_least; /* of branches, runs take those with the smallest peaks */
 } onv_ort_plan;
@@ -108,7 +108,7 @@ typedef struct onv_ort_plan {
 onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live,
                                 const onv_ort_session *session, onv_ort_plan *plan, onv_error *err);
 
-/* Changes it to these workspaces and branches; at first it has the likely ones. Whether others than those are possible. */
+/* Changes it to these workspaces, branches and sizes; at first it has the likely ones. Whether others than those are possible. */
 bool onv_ort_plan_choose(onv_ort_plan *plan, onv_ort_choice choice);
 
 /* Handles of cuBLAS and of cuDNN, each, that a session has once all its branches ran, and at least. */

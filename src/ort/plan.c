@@ -132,6 +132,25 @@ void onv_ort_take(onv_ort_planner *p, const onv_buffer *row, uint32_t b)
     p->plan->of_value[row->value.index] = b;
 }
 
+static void add_choice(onv_ort_plan *plan, uint32_t b, uint64_t least, uint64_t most)
+{
+    plan->open_sizes[plan->n_open_sizes++] =
+        (onv_ort_open_size){b, {plan->buffers[b].bytes, least, most}};
+}
+
+/* Of a size that the data decides: as few bytes as it may have. Where that is not known, none. */
+static uint64_t least_bytes(const onv_ort_planner *p, const onv_buffer *row)
+{
+    onv_dims *dims = &p->model->dims;
+    const onv_type *type = &onv_model_value(p->model, row->value)->type;
+    onv_dim elems = onv_dim_lower(dims, onv_type_elems(dims, type));
+    uint64_t bytes;
+    if (onv_type_is_static(type) || elems.raw < 0 ||
+        !onv_dtype_bytes((onv_dtype)type->dtype, (uint64_t)elems.raw, &bytes))
+        return 0;
+    return bytes < row->bytes ? bytes : row->bytes;
+}
+
 /* What liveness says of shared memory goes: here it is planned. */
 uint32_t onv_ort_add_buffer(onv_ort_planner *p, const onv_buffer *row, onv_graph_id graph,
                             onv_ort_life life)
@@ -142,6 +161,7 @@ uint32_t onv_ort_add_buffer(onv_ort_planner *p, const onv_buffer *row, onv_graph
     p->plan->life[b] = (uint8_t)life;
     p->plan->graph_of[b] = graph;
     p->state[b] = (onv_ort_buffer_state){.shape = row->value};
+    if (row->bound && row->sized) add_choice(p->plan, b, least_bytes(p, row), row->bytes);
     return b;
 }
 
@@ -283,8 +303,8 @@ static onv_status prepare(onv_ort_planner *p, onv_error *err)
     size_t n_values = p->model->values.count, n_nodes = p->model->nodes.count;
     /* A value has a buffer at most, and three more where a Loop or Scan hands it on, copies or stacks it; a Loop has two. */
     bool has_flow = p->model->graphs.count > 1;
-    size_t n_buffers =
-        (has_flow ? 4 : 1) * n_values + (has_flow * 2 + ONV_ORT_MOST_SCRATCH) * n_nodes;
+    size_t each = has_flow ? 4 : 1, n_open = n_nodes + each * p->live->bounded;
+    size_t n_buffers = each * n_values + (has_flow * 2 + ONV_ORT_MOST_SCRATCH) * n_nodes;
     p->uses = ONV_ARENA_ARRAY(arena, uint32_t, n_values);
     p->is_placed = ONV_ARENA_ARRAY(arena, bool, n_values);
     p->is_state = ONV_ARENA_ARRAY(arena, bool, n_values);
@@ -298,7 +318,7 @@ static onv_status prepare(onv_ort_planner *p, onv_error *err)
     p->plan->buffers = ONV_ARENA_ARRAY(arena, onv_buffer, n_buffers);
     p->plan->life = ONV_ARENA_ARRAY(arena, uint8_t, n_buffers);
     p->plan->graph_of = ONV_ARENA_ARRAY(arena, onv_graph_id, n_buffers);
-    p->plan->workspaces = ONV_ARENA_ARRAY(arena, onv_ort_workspace, n_nodes);
+    p->plan->open_sizes = ONV_ARENA_ARRAY(arena, onv_ort_open_size, n_open);
     while (p->freed_mask < 2 * n_values)
         p->freed_mask = 2 * p->freed_mask + 1; /* a slot for each */
     p->freed = ONV_ARENA_ARRAY(arena, onv_ort_freed, (size_t)p->freed_mask + 1);
@@ -329,9 +349,7 @@ static void add_scratch(onv_ort_planner *p, const onv_node *node, uint32_t step,
         if (row->has_no_stream) b.stream = ONV_ORT_NO_STREAM;
         uint32_t at = onv_ort_add_buffer(p, &b, node->graph, ONV_ORT_FETCHED);
         p->state[at].is_read = true;
-        if (!row->is_uncertain) continue;
-        p->plan->workspaces[p->plan->n_workspaces++] =
-            (onv_ort_workspace){at, {row->bytes, row->least_bytes, row->most_bytes}};
+        if (row->is_uncertain) add_choice(p->plan, at, row->least_bytes, row->most_bytes);
     }
 }
 
@@ -339,9 +357,9 @@ bool onv_ort_plan_choose(onv_ort_plan *plan, onv_ort_choice choice)
 {
     bool differs = plan->has_branches;
     plan->takes_least = choice == ONV_ORT_LEAST;
-    for (uint32_t i = 0; i < plan->n_workspaces; i++) {
-        const uint64_t *bytes = plan->workspaces[i].bytes;
-        plan->buffers[plan->workspaces[i].buffer].bytes = bytes[choice];
+    for (uint32_t i = 0; i < plan->n_open_sizes; i++) {
+        const uint64_t *bytes = plan->open_sizes[i].bytes;
+        plan->buffers[plan->open_sizes[i].buffer].bytes = bytes[choice];
         differs |= bytes[choice] != bytes[ONV_ORT_LIKELY];
     }
     return differs;
@@ -404,8 +422,8 @@ static onv_status keep_plan(const onv_ort_planner *p, onv_error *err)
     plan->buffers = onv_arena_copy(arena, plan->buffers, n * sizeof *plan->buffers);
     plan->life = onv_arena_copy(arena, plan->life, n * sizeof *plan->life);
     plan->graph_of = onv_arena_copy(arena, plan->graph_of, n * sizeof *plan->graph_of);
-    plan->workspaces =
-        onv_arena_copy(arena, plan->workspaces, plan->n_workspaces * sizeof *plan->workspaces);
+    plan->open_sizes =
+        onv_arena_copy(arena, plan->open_sizes, plan->n_open_sizes * sizeof *plan->open_sizes);
     return arena->failed ? onv_fail_memory(err) : ONV_OK;
 }
 

@@ -72,7 +72,7 @@ static const setting settings[] = {
                                      {NULL, 0}}},
     {FIELD(cudnn_conv_use_max_workspace), SWITCH},
     {FIELD(cudnn_conv1d_pad_to_nc1d), DEFAULT_ALONE},
-    {FIELD(fuse_conv_bias), SWITCH},
+    {FIELD(fuse_conv_bias), DEFAULT_ALONE},
     {FIELD(prefer_nhwc), DEFAULT_ALONE},
     {FIELD(use_tf32), SWITCH},
     {FIELD(enable_mem_pattern), SWITCH},
@@ -93,17 +93,19 @@ static const setting settings[] = {
 };
 
 /* What a session takes, too: without effect on memory, measured with three networks of convolutions, recurrent layers and
- * attention, or with one that is not modelled. */
+ * attention, or with one that is not modelled: then the default alone is taken. */
 static const struct {
-    const char *key, *reason;
+    const char *key, *value, *reason;
 } others[] = {
-    {"execution_mode", NULL},
-    {"session.use_env_allocators", NULL}, /* unless the environment has an arena: --together */
-    {"enable_cuda_graph", "what a captured graph keeps is not in the file"},
-    {"initial_chunk_size_bytes", "it belongs to an arena that the application registers"},
-    {"max_dead_bytes_per_chunk", "it belongs to an arena that the application registers"},
-    {"sdpa_kernel", "which kernels of attention run decides their workspace"},
-    {"memory.enable_memory_arena_shrinkage", "it is a setting of each run; --shape-trace has it"},
+    {"execution_mode", "ORT_SEQUENTIAL", "nodes run as threads are free, without a memory pattern"},
+    {"session.use_env_allocators", NULL,
+     NULL}, /* unless the environment has an arena: --together */
+    {"enable_cuda_graph", "0", "what a captured graph keeps is not in the file"},
+    {"initial_chunk_size_bytes", "-1", "it belongs to an arena that the application registers"},
+    {"max_dead_bytes_per_chunk", "-1", "it belongs to an arena that the application registers"},
+    {"sdpa_kernel", "0", "which kernels of attention run decides their workspace"},
+    {"memory.enable_memory_arena_shrinkage", "",
+     "it is a setting of each run; --shape-trace has it"},
 };
 
 enum { N_SETTINGS = sizeof settings / sizeof settings[0] };
@@ -169,7 +171,7 @@ onv_status onv_ort_settings_set(onv_ort_settings *to, const char *assignment, on
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         const setting named = {.key = others[i].key};
         if (!is_key(&named, assignment, length)) continue;
-        if (others[i].reason == NULL) return ONV_OK;
+        if (others[i].value == NULL || strcmp(others[i].value, equals + 1) == 0) return ONV_OK;
         return onv_fail(err, ONV_ERR_USAGE, "--ort: %s is not modelled: %s", others[i].key,
                         others[i].reason);
     }

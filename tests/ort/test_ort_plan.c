@@ -270,6 +270,48 @@ TEST(unknown_shapes_are_not_used_again)
     assert_int_equal(count_reused(true), 1);
 }
 
+/* A detector that finds nothing is a run, too (measured: RetinaNet). */
+TEST(sizes_that_data_decides_may_be_nothing)
+{
+    planned p;
+    plan(&p,
+         model_read(17, "in x f32[4,8]", "i = NonZero(x) 0", "t = Transpose(i) 1",
+                    "g = GatherND(x t) 2", "z = Exp(g) 3", "o = Exp(z) 4", "y = Neg(o) 5",
+                    "out y f32"),
+         ONV_ORT_CUDA);
+    const onv_buffer *z = &p.plan.buffers[buffer_of(&p, "z")];
+    assert_int_equal(z->bytes, 32 * 4);
+    assert_true(onv_ort_plan_choose(&p.plan, ONV_ORT_LEAST));
+    assert_int_equal(z->bytes, 0);
+    onv_ort_plan_choose(&p.plan, ONV_ORT_MOST);
+    assert_int_equal(z->bytes, 32 * 4);
+    drop(&p);
+}
+
+/* Measured, ONNX Runtime 1.31, CUDA build without a GPU. */
+TEST(a_session_that_tries_algorithms_has_a_handle_more)
+{
+    onv_error err = {0};
+    onv_ort_handles handles;
+    onv_ort_settings settings = onv_ort_settings_default;
+    onv_rewritten rewritten;
+    OWNED_MODEL m = model_read(17, "in x f32[2,8,8,8]", "weight w f32[8,8,3,3]", "y = Conv(x w) 0",
+                               "out y f32");
+    OWNED_FLOW f;
+    flow_open_model(&f, m, NULL);
+    onv_live live = flow_rewrite(&f, ONV_PROVIDER_CUDA, ONV_REWRITE_ALL, &rewritten);
+    for (uint32_t search = ONV_ORT_CONV_EXHAUSTIVE; search <= ONV_ORT_CONV_DEFAULT; search++) {
+        settings.cudnn_conv_algo_search = search;
+        assert_int_equal(onv_ort_count_handles(&rewritten.model, &live,
+                                               &(onv_ort_session){.settings = &settings}, &handles,
+                                               &err),
+                         ONV_OK);
+        assert_int_equal(handles.has_conv, search == ONV_ORT_CONV_EXHAUSTIVE);
+        assert_int_equal(handles.most, 2);
+    }
+    onv_rewritten_cleanup(&rewritten);
+}
+
 /* --- Runs -------------------------------------------------------------------------------------- */
 
 /* Temporaries of 38,400 and 89,600 bytes that are live together; input 38,400, output 89,600. */

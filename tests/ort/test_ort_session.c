@@ -42,6 +42,7 @@ TEST(settings_are_read_by_their_names)
         assert_int_equal(value, cases[i].value);
     }
     onv_ort_settings s = onv_ort_settings_default;
+    assert_int_equal(onv_ort_settings_set(&s, "execution_mode=ORT_SEQUENTIAL", NULL), ONV_OK);
     assert_int_equal(onv_ort_settings_set(&s, "gpu_mem_limit=2147483648", NULL), ONV_OK);
     assert_int_equal(s.gpu_mem_limit, UINT64_C(2147483648));
 }
@@ -61,6 +62,8 @@ TEST(what_is_wrong_with_a_setting_is_said)
         {"enable_cuda_graph=1", "enable_cuda_graph is not modelled: what a captured graph keeps"},
         {"enable_memory_arena_shrinkage=gpu:0", "--shape-trace has it"},
         {"prefer_nhwc=1", "not modelled), not '1'"},
+        {"fuse_conv_bias=1", "not modelled), not '1'"},
+        {"execution_mode=ORT_PARALLEL", "execution_mode is not modelled: nodes run as threads"},
         {"session.disable_prepacking=1", "not modelled), not '1'"},
         {"session.use_deterministic_compute=true", "not modelled), not 'true'"},
         {"optimization.enable_gelu_approximation=1", "not modelled), not '1'"},
