@@ -7,7 +7,7 @@
 
 #include "base/quota.h"
 
-/* Whether `bytes` more fit beside what is held, less `given_back`. */
+/* Whether `bytes` more fit beside what is held, less `given_back`, whose last part of a unit is the allocator's choice. */
 static bool fits(size_t bytes, size_t given_back)
 {
     enum { UNIT = 64 }; /* bytes whose use counts as one unit of work */
@@ -15,7 +15,7 @@ static bool fits(size_t bytes, size_t given_back)
     if (q == NULL) return true;
     size_t held = q->used > given_back ? q->used - given_back : 0;
     if (held > q->limit || bytes > q->limit - held) q->refused = true;
-    return onv_work(1 + (bytes > given_back ? bytes - given_back : 0) / UNIT) && !q->refused;
+    return onv_work(1 + (bytes > given_back ? bytes / UNIT - given_back / UNIT : 0)) && !q->refused;
 }
 
 static void *take(void *pointer)
