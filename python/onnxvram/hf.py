@@ -120,6 +120,12 @@ def option_of(words: Sequence[str], name: str) -> bool:
     return any(word == name or word.startswith(name + "=") for word in words)
 
 
+def positive(word: str) -> int:
+    if not word.isascii() or not word.isdigit() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of at least 1, found '{word}'")
+    return int(word)
+
+
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="onnxvram hf", allow_abbrev=False, description=(
         "How much GPU memory a network of transformers takes in PyTorch. Other options are those of onnxvram: --train adamw, "
@@ -127,9 +133,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("source", metavar="ID_OR_FOLDER", help="an id on the hub, or a folder with config.json")
     made.add_argument("--task", choices=sorted(TASKS), help="which head (default: the architecture that the config names)")
     made.add_argument("--dtype", choices=("float32", "float16", "bfloat16"), help="of the weights (default: the config's)")
-    made.add_argument("--lora", type=int, metavar="RANK", help="train adapters of this rank (needs peft)")
-    made.add_argument("-b", "--batch", type=int, default=1, metavar="N", help="the batch size (default: 1)")
-    made.add_argument("--sequence", type=int, default=SEQUENCE, metavar="N",
+    made.add_argument("--lora", type=positive, metavar="RANK", help="train adapters of this rank (needs peft)")
+    made.add_argument("-b", "--batch", type=positive, default=1, metavar="N", help="the batch size (default: 1)")
+    made.add_argument("--sequence", type=positive, default=SEQUENCE, metavar="N",
                       help=f"tokens of each row, without padding (default: {SEQUENCE})")
     made.add_argument("--save", metavar="FILE", help="keep the program of the network, for onnxvram FILE")
     made.add_argument("--program", help=argparse.SUPPRESS)  # where the program that started this one lies
@@ -155,7 +161,7 @@ def answer(options: argparse.Namespace, rest: List[str]) -> int:
         if option_of(rest, "--max-batch") and any(1 in axes for axes in shapes.values()):
             bindings = [f"--dim=sequence={options.sequence}"]
     with tempfile.TemporaryDirectory(prefix="onnxvram-") as folder:
-        name = os.path.basename(os.path.normpath(options.source)) or "network"
+        name = os.path.basename(os.path.abspath(options.source)) or "network"
         path = options.save or os.path.join(folder, name + ".program.json")
         record(model, (), given, dynamic_shapes=shapes, path=path, modes=("training" if train else "inference",),
                progress=sys.stderr.isatty())

@@ -98,6 +98,7 @@ static onv_status rewrite(onv_analysis *analysis, const onv_options *options,
     const char *list = options->runtimes;
     onv_order_result order;
     if (runtime->provider == ONV_PROVIDER_NONE || !is_listed(options, runtime)) return ONV_OK;
+    if (analysis->model.program != NULL) return ONV_OK; /* which PyTorch runs alone */
     bool is_cpu = runtime->provider == ONV_PROVIDER_CPU;
     if (!is_cpu) ONV_TRY(onv_check_file(&analysis->model, err));
     bool is_alone = list != NULL && onv_is_name(list, strlen(list), runtime->name);

@@ -118,6 +118,8 @@ static int run_attach(const char *model, const char *program, const char *output
 {
     onv_cli_sink sink;
     onv_error error = {0};
+    if (!onv_cli_spares_input(output, model) || !onv_cli_spares_input(output, program))
+        return EXIT_USAGE;
     if (!onv_cli_open(&sink, output)) return EXIT_UNUSABLE;
     onv_status status = onv_attach_program(model, program, NULL, onv_cli_write, &sink, &error);
     bool kept = onv_cli_close(&sink, status == ONV_OK);

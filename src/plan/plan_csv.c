@@ -124,6 +124,16 @@ static onv_status parse_number(parser *p, const field *f, csv_column c, uint64_t
     return ONV_OK;
 }
 
+/* C0, DEL and C1: the id goes to a terminal as it is. */
+static bool has_control(const char *id)
+{
+    for (; *id != '\0'; id++) {
+        unsigned char c = (unsigned char)id[0], next = (unsigned char)id[1];
+        if (c < ' ' || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0)) return true;
+    }
+    return false;
+}
+
 static onv_status parse_row(parser *p, onv_plan_buffer *buffer, const char **id)
 {
     uint64_t values[COLUMNS] = {0};
@@ -135,6 +145,8 @@ static onv_status parse_row(parser *p, onv_plan_buffer *buffer, const char **id)
         ONV_TRY(next_field(p, &f));
         csv_column c = p->order[i];
         if (c == UPPER) upper_column = f.column;
+        if (c == ID && has_control(f.text))
+            return fail_at(p, f.column, "the id has a control character");
         if (c == ID)
             *id = f.text;
         else if (c != OFFSET)

@@ -103,7 +103,7 @@ static void write_plan(const onv_view *view, const onv_page *page)
     const onv_training *t = &view->training;
     if (t->optimizer == NULL) return;
     if (t->chosen != ONV_NO_PLAN)
-        onv_write_format(page->out, ", checkpoints %s", onv_plan_label(page, &t->plans[t->chosen]));
+        onv_page_format(page, ", checkpoints %s", onv_plan_label(page, &t->plans[t->chosen]));
     if (t->compiled != NULL)
         onv_write_format(page->out, ", peak under torch.compile %s",
                          onv_label_bytes(t->compiled->peak_bytes).text);

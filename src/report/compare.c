@@ -53,10 +53,10 @@ const char *onv_change_text(const onv_page *page, uint64_t before, uint64_t now)
 const char *onv_difference_text(const onv_page *page, uint64_t first, uint64_t now)
 {
     if (first == now) return "=";
+    if (first == 0) return "from 0";
     uint64_t gap = now > first ? now - first : first - now;
     const char *sign = now > first ? "+" : "-";
     /* Beyond twice as much a factor reads better than a percentage. */
-    if (first == 0 || gap / first >= 10) return onv_change_text(page, first, now);
     if (now > first && gap > first)
         return onv_page_print(page, "x%llu.%llu", (unsigned long long)(now / first),
                               (unsigned long long)(now % first * 10 / first));

@@ -48,6 +48,24 @@ TEST(bounds_are_no_verdict)
     assert_null(strstr(text, "ideal"));
 }
 
+/* A plan is a file of anybody's. */
+TEST(names_of_plans_do_not_act_on_a_terminal)
+{
+#define TRAINED "-q -b 2 --train sgd " SAMPLES "vit-small-train.onnx "
+    EXPECT(TRAINED "--checkpoint none --plan-out p.json", 0, ", checkpoints none");
+    EXPECT(TRAINED "--plan evil.json $(sed 's/name\": \"none\"/name\": \"n\\\\u202eevil\"/' p.json "
+                   ">evil.json)",
+           0, ", checkpoints n", "evil");
+    assert_null(strstr(text, "\u202e"));
+}
+
+/* What an export says to ONNX Runtime is not said of a program, which PyTorch runs alone. */
+TEST(programs_are_not_of_onnx_runtime)
+{
+    EXPECT("-b 2 " ONV_SOURCE_DIR "/tests/truth/programs/resnet18.recording.json.gz", 0, "Needed");
+    assert_null(strstr(text, "ONNX Runtime"));
+}
+
 TEST(free_dims_are_asked_for)
 {
     EXPECT("-q " SAMPLES "bert.onnx", 0, "bert.onnx: not sized: bind --batch N --dim sequence=N\n");

@@ -374,6 +374,8 @@ TEST(no_input_is_overwritten)
         {"--json=m.onnx new.onnx m.onnx", 2, "would overwrite"},
         {"--json=rules --op-shapes rules m.onnx", 2, "would overwrite 'rules'"},
         {"--json=base --baseline base m.onnx", 2, "would overwrite 'base'"},
+        {"attach m.onnx base -o m.onnx", 2, "would overwrite 'm.onnx'"},
+        {"attach m.onnx base -o base", 2, "would overwrite 'base'"},
         {"--json=trace -b 1 --shape-trace trace m.onnx", 2, "would overwrite 'trace'"},
         {"--json=value -i x=@value m.onnx", 2, "would overwrite 'value'"},
         {"-q m.onnx >>m.onnx", 2, "'standard output' would overwrite"},

@@ -184,6 +184,13 @@ TEST(what_changed_between_two_models)
            "grew by more than is allowed", "resnet18.onnx)");
     EXPECT("diff -b 8 --max-growth 5% " SAMPLES "resnet50.onnx " SAMPLES "resnet18.onnx", 0,
            "Changes");
+    /* Counts are no bytes, however much they grow. */
+    program_write_model("thin.onnx", model_read(17, "in x f32[64,8]", "weight w f32[8,8]",
+                                                "y = MatMul(x w) m", "out y f32"));
+    program_write_model("wide.onnx", model_read(17, "in x f32[64,64]", "weight w f32[64,64]",
+                                                "y = MatMul(x w) m", "out y f32"));
+    EXPECT("diff thin.onnx wide.onnx", 0, "  parameters ", "x64.0\n", "  MACs ");
+    assert_null(strstr(text, "+252"));
     /* Sizes of an example are said to be. */
     EXPECT("diff " SAMPLES "resnet18.onnx " SAMPLES "resnet50.onnx", 0, "an example, batch = 1");
     EXPECT("diff --json " SAMPLES "resnet18.onnx " SAMPLES "resnet50.onnx", 0,

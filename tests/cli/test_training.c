@@ -90,14 +90,14 @@ TEST(traces_are_of_the_training)
     assert_int_equal(system("grep -qE '^alloc(,[^,]*){4},2$' t.csv"), 0);
 }
 
-/* A free segment as large as all that is large takes it all; small requests have theirs. Such a one as the
- * first request would take from the device changes nothing. */
 TEST(tables_of_plans_have_room_for_all_columns)
 {
     program_expect("plans --budget T4 --max-batch --checkpoint none,offload " SAMPLE, 0,
                    "time  segments");
 }
 
+/* A free segment as large as all that is large takes it all; small requests have theirs. Such a one as the
+ * first request would take from the device changes nothing. */
 TEST(pools_are_used_first)
 {
     figures plain = train(""), large = train("--cached 512MiB"), same = train("--cached 20MiB");

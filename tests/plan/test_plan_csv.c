@@ -57,6 +57,8 @@ TEST(errors_name_line_and_column)
     static const struct {
         const char *text, *where, *what;
     } cases[] = {
+        {HEADER "\x1b[31m,0,1,2", "line 2, column 1:", "control character"},
+        {HEADER "a\xc2\x9b,0,1,2", "line 2, column 1:", "control character"},
         {"", "line 1, column 1:", "not a column of"},
         {"id,lower,upper\n", "line 1, column 1:", "no column 'size'"},
         {"id,lower,upper,size,lower\n", "line 1, column 21:", "second column 'lower'"},

@@ -120,6 +120,13 @@ class HubTest(unittest.TestCase):
             with open(path, encoding="utf-8") as file:
                 return status, json.load(file)["models"][0]
 
+    def test_counts_are_at_least_one(self):
+        from onnxvram import hf
+        for word in ("0", "-1", "two"):
+            with self.subTest(word), contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):
+                hf.parser().parse_args(["folder", f"--sequence={word}"])
+            self.assertIn(f"expected a number of at least 1, found '{word}'", said.getvalue())
+
     @needs("torch", "transformers")
     def test_configs(self):
         import transformers
