@@ -104,6 +104,14 @@ void onv_cli_use_budget(const onv_cli *cli, onv_options *options)
     options->n_budgets = 0;
 }
 
+void onv_cli_warn_of(onv_cli_deployment *d, const onv_analysis *part, const char *path)
+{
+    onv_answer_info answer;
+    onv_analysis_answer(part, &answer);
+    d->is_warned |= answer.warnings > 0;
+    onv_cli_tell_warnings(part, path);
+}
+
 /* --- The work ---------------------------------------------------------------------------------- */
 
 static bool write_json(const onv_cli_deployment *d, FILE *stream)
@@ -152,7 +160,9 @@ void onv_cli_deploy(void *context, onv_cli_record *record)
     good = d.text != NULL && fclose(d.text) == 0 && good && !d.has_failed;
     if (good) {
         record->n_analysed = 1;
-        record->verdict = d.fits ? EXIT_DONE : EXIT_NO_FIT;
+        record->verdict = !d.fits                               ? EXIT_NO_FIT
+                          : d.is_warned && cli->analysis.strict ? EXIT_WARNED
+                                                                : EXIT_DONE;
         write_outputs(task, &d, text, record);
     } else {
         record->worst = onv_cli_complain(d.path, &error);
@@ -169,12 +179,17 @@ onv_cli_verdict onv_cli_check_deployment(onv_cli *cli)
     if (cli->n_models > 0)
         return onv_cli_reject("--%s names a folder, and '%s' is a model: leave one of them out",
                               option, cli->models[0]);
-    bool are_known = true;
+    const onv_options *o = &cli->analysis;
+    bool are_known = !cli->together && cli->baseline == NULL && o->train == NULL &&
+                     (o->runtimes == NULL || strcmp(o->runtimes, "ort") == 0) && /* serve's */
+                     cli->format == ONV_FORMAT_TEXT && o->replay == NULL && o->snapshot == NULL &&
+                     o->measured == 0 && !o->max_batch && o->max_dim == NULL && !o->ort_advise;
     for (size_t i = 0; i < cli->n_outputs; i++)
         are_known = are_known && cli->outputs[i].format == ONV_FORMAT_JSON;
-    if (!are_known || cli->together || cli->analysis.train != NULL)
-        return onv_cli_reject("--%s prints one answer, as text or --json: leave other outputs, "
-                              "--together and --train out",
+    if (!are_known)
+        return onv_cli_reject("--%s prints one answer, as text or --json, of ONNX Runtime: leave "
+                              "other outputs and questions (--train, --runtime, --max-batch, "
+                              "--baseline, --replay ...) out",
                               option);
     const char *folder = cli->genai != NULL ? cli->genai : cli->triton;
     cli->models[0] = onv_cli_copy(cli, folder, strlen(folder));

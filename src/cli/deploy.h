@@ -24,6 +24,7 @@ typedef struct onv_cli_deployment {
     json_t *json;
     bool has_failed; /* a part of the JSON has no memory */
     bool fits;       /* one of the budgets, or none is given */
+    bool is_warned;  /* of a part */
     char path[4096]; /* the file that an error is about */
 } onv_cli_deployment;
 
@@ -54,6 +55,9 @@ void onv_cli_put_gpu(onv_cli_deployment *d, const char *gpu, bool is_assumed);
 /* Whether it fits, in words without an end of the line; returns the row. */
 json_t *onv_cli_put_budget(onv_cli_deployment *d, size_t budget, bool fits);
 uint64_t onv_cli_usable(const onv_cli *cli, size_t budget);
+
+/* Says what is uncertain about a part. */
+void onv_cli_warn_of(onv_cli_deployment *d, const onv_analysis *part, const char *path);
 
 /* An analysis of a part, which no budget judges: the libraries are those of the first budget's GPU. */
 void onv_cli_use_budget(const onv_cli *cli, onv_options *options);

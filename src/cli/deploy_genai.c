@@ -52,6 +52,7 @@ typedef struct folder {
     onv_analysis *others[ONV_GENAI_MODELS];
     onv_session_run runs[ONV_GENAI_MODELS]; /* of one request */
     size_t n_runs;
+    bool has_warned; /* of its models; further requests say the same */
 } folder;
 
 /* --- Names of dims ----------------------------------------------------------------------------- */
@@ -446,13 +447,23 @@ static bool find_all(folder *f, request r, need *n, onv_error *error)
 }
 
 /* And whether it fits a device of so many bytes, where a word follows the prompt; 0: that is not asked. */
+static void warn_once(folder *f)
+{
+    for (size_t i = 0; i < f->g.n_models && !f->has_warned; i++)
+        onv_cli_warn_of(f->to, i < f->g.n_decoders ? f->decoders[i].prefill : f->others[i],
+                        f->g.models[i].path);
+    f->has_warned = true;
+}
+
 static bool find_need(folder *f, request r, uint64_t bytes, need *n, onv_error *error)
 {
     *n = (need){0};
     if (bytes > 0 && r.prompt == r.context && r.context > 1) r.prompt--;
     f->n_events = f->n_runs = 0;
     f->kept = 0;
-    bool good = find_all(f, r, n, error) && (bytes == 0 || judge(f, bytes, n, error));
+    bool good = find_all(f, r, n, error);
+    if (good) warn_once(f);
+    good = good && (bytes == 0 || judge(f, bytes, n, error));
     for (size_t i = 0; i < f->g.n_decoders; i++) {
         onv_analysis_destroy(f->decoders[i].prefill);
         onv_analysis_destroy(f->decoders[i].decode);

@@ -241,7 +241,10 @@ static bool answer(repository *r, onv_cli_deployment *d, onv_error *error)
     onv_analysis_answer(r->models[0].analysis, &first);
     onv_cli_put_gpu(d, first.gpu, first.gpu_assumed);
     fputs("\n", d->text);
-    for (size_t i = 0; i < r->n_models; i++) is_enough &= put_model(d, &r->models[i]);
+    for (size_t i = 0; i < r->n_models; i++) {
+        is_enough &= put_model(d, &r->models[i]);
+        onv_cli_warn_of(d, analyses[i], r->models[i].path);
+    }
     d->fits &= is_enough;
     put_sum(d, r, &sum);
     if (r->cli->analysis.n_budgets > 0) fputs("\n", d->text);

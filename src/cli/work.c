@@ -241,8 +241,7 @@ static int judge_one(const onv_cli *cli, const onv_analysis *analysis, onv_error
     return worst;
 }
 
-/* For --quiet, whose report has none. */
-static void tell_warnings(const onv_analysis *analysis, const char *model)
+void onv_cli_tell_warnings(const onv_analysis *analysis, const char *model)
 {
     onv_diagnostic diagnostic;
     for (size_t i = 0; onv_analysis_diagnostic(analysis, i, &diagnostic); i++) {
@@ -286,7 +285,7 @@ static void judge(const onv_cli_task *task, onv_analysis *const *analyses, const
         onv_error grown;
         record->verdict = onv_cli_worse(record->verdict, judge_one(cli, analyses[i], &grown));
         if (cli->report.verbosity < 0 || cli->analysis.strict)
-            tell_warnings(analyses[i], cli->models[models[i]]);
+            onv_cli_tell_warnings(analyses[i], cli->models[models[i]]);
         if (grown.message[0] != '\0') onv_cli_complain(cli->models[models[i]], &grown);
     }
 }

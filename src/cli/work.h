@@ -27,6 +27,9 @@ void onv_cli_work_on_dims(void *task, onv_cli_record *record);
 /* Says what went wrong with a model, and keeps it for reports. Returns the exit status. */
 int onv_cli_fail_model(onv_cli *cli, size_t model, const onv_error *why);
 
+/* Says the warnings of an analysis whose report has none. */
+void onv_cli_tell_warnings(const onv_analysis *analysis, const char *model);
+
 /* A dim of the command line that no model has, or NULL. Of several models some may lack one. */
 const onv_dim_binding *onv_cli_lost_dim(const onv_cli *cli);
 

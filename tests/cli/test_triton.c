@@ -92,6 +92,27 @@ TEST(options_come_after_the_configuration)
     EXPECT("--triton four -d m=4 -d k=4", 2, "--dim: 'k' is unknown");
 }
 
+/* What a report says of a model is said of a part, and what no deployment answers is refused. */
+TEST(nothing_is_left_out_silently)
+{
+    repository = "five";
+    write_model("a", 1);
+    program_write_model("five/a/1/model.onnx", model_read(18, "in x f32[n,256]", "y = Foo(x) m",
+                                                          "info y f32[n,256]", "out y f32[n,256]"));
+    EXPECT("--triton five -b 2", 0, "five/a/1/model.onnx: warning (unknown-op) at node 'm': ");
+    EXPECT("--triton five -b 2 --strict", 5, "warning (unknown-op)");
+    EXPECT("--triton five -b 2 --strict --budget 1MiB", 3, "does not fit");
+    static const char *const refused[] = {
+        "--max-batch --budget T4", "--format markdown", "--baseline b.json", "--replay=host",
+        "--runtime torch",         "--measured 3GiB",   "--ort-advise"};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        char arguments[128];
+        snprintf(arguments, sizeof arguments, "--triton five -b 2 %s", refused[i]);
+        EXPECT(arguments, 2, "--triton prints one answer", "leave other outputs");
+    }
+    EXPECT("serve --triton five -b 2", 0, "1 session\n");
+}
+
 /* A folder's name is the model's, and the model may be anybody's. */
 TEST(names_do_not_act_on_a_terminal)
 {
