@@ -7,17 +7,22 @@
 #include "cli/commands.h"
 #include "cli/values.h"
 
-#define AT(field)         .at = offsetof(onv_cli, field)
-#define COUNT(field, top) AT(field), .least = 1, .most = (top)
+#define AT(field)      .at = offsetof(onv_cli, field)
+#define KIND(of, text) .kind = ONV_CLI_##of, .takes = (text)
+#define FROM_1(field)  AT(field), KIND(COUNT, "a number of at least 1"), .least = 1, .most = INT_MAX
+#define COUNT(field, top)                                                                          \
+    AT(field), KIND(COUNT, "a number from 1 to " #top), .least = 1, .most = (top)
 #define LIST(field, n)    AT(field), .count = offsetof(onv_cli, n)
 #define NEEDS(what)       .needs = ONV_NEEDS_##what
-#define WIDE(field)       AT(field), .is_wide = true
-#define SIZE(field, like) AT(field), .size = (like)
+#define WIDE(field)       AT(field), KIND(WIDE, "a number of at least 1")
+#define POWER             KIND(POWER, "a power of two up to 1GiB, as in --align 256")
+#define SIZE_LIKE(text)   KIND(SIZE, "a size above 0 like " text)
+#define SIZE(field, like) AT(field), SIZE_LIKE(like)
 #define OUTPUT(format)    .output = 1 + ONV_FORMAT_##format
 #define TOPIC(name, text) .topic = (name), .heading = (text)
 #define FLAG(field)       .flag = offsetof(onv_cli, field)
 #define NAMES(of)         .list = ONV_LIST_NAMES + ONV_NAMES_##of
-#define CHOICE(list)      .is_choice = true, .words = (list) /* as the enum is ordered */
+#define CHOICE(list)      .kind = ONV_CLI_CHOICE, .words = (list) /* as the enum is ordered */
 
 static const onv_format dumps[] = {ONV_FORMAT_DUMP_GRAPH,     ONV_FORMAT_DUMP_PROGRAM,
                                    ONV_FORMAT_DUMP_INTERVALS, ONV_FORMAT_DUMP_PLAN,
@@ -25,6 +30,8 @@ static const onv_format dumps[] = {ONV_FORMAT_DUMP_GRAPH,     ONV_FORMAT_DUMP_PR
                                    ONV_FORMAT_DUMP_REPLAY};
 static const onv_format formulas[] = {ONV_FORMAT_FORMULA, ONV_FORMAT_FORMULA_PYTHON,
                                       ONV_FORMAT_FORMULA_C};
+static const onv_format reports[] = {ONV_FORMAT_TEXT, ONV_FORMAT_MARKDOWN};
+static const onv_format layers[] = {ONV_FORMAT_LAYERS};
 
 const onv_cli_row onv_cli_rows[] = {
     {'b', "batch", "N", "the batch size: the first dimension of the inputs",
@@ -58,7 +65,8 @@ const onv_cli_row onv_cli_rows[] = {
     {0, "budget", "SIZE|GPU,...",
      "memory to fit: 16GiB, 80GB, a GPU, or several; exit status 3 if the model fits none",
      .read = onv_cli_set_budget, .list = ONV_LIST_GPUS, TOPIC("budget", "Budget")},
-    {0, "margin", "PERCENT", "keep this part of the budget free (0)", .read = onv_cli_set_margin},
+    {0, "margin", "PERCENT", "keep this part of the budget free (0)", AT(analysis.margin_percent),
+     KIND(PERCENT, "a percentage below 100, as in --margin 10"), .most = 99},
     {0, "max-batch", NULL, "find the largest batch that fits the budget", AT(analysis.max_batch)},
     {0, "objective", "WHAT",
      "with --max-batch, the best batch: batch (the largest), or throughput (samples per second)",
@@ -75,13 +83,14 @@ const onv_cli_row onv_cli_rows[] = {
      AT(analysis.strict)},
     {'v', "verbose", NULL, "print every diagnostic and every row", AT(report.verbosity),
      .constant = 1},
-    {0, "top", "N", "how many of the largest tensors to list (10)", COUNT(report.top, INT_MAX)},
+    {0, "top", "N", "how many of the largest tensors to list (10)", FROM_1(report.top)},
     {0, "color", "WHEN", "auto, always or never", AT(color), CHOICE("auto always never")},
-    {0, "format", "NAME", "format of the report: text, or markdown for a pull request",
-     .read = onv_cli_set_format, .words = "text markdown", NEEDS(PAGE)},
-    {0, "layers", "[=DEPTH]", "print a table per module", .read = onv_cli_add_layers},
+    {0, "format", "NAME", "format of the report: text, or markdown for a pull request", AT(format),
+     CHOICE("text markdown"), .formats = reports, NEEDS(PAGE)},
+    {0, "layers", "[=DEPTH]", "print a table per module", FROM_1(report.layer_depth),
+     .outputs = layers},
     {0, "formula", "[=HOW]", "print peak and totals as functions of the free dims: text, python, c",
-     .outputs = formulas, FLAG(analysis.formulas), .words = "text python c"},
+     .outputs = formulas, FLAG(analysis.formulas), CHOICE("text python c")},
     {0, "baseline", "FILE", "compare with an earlier --json report", AT(baseline)},
     {0, "max-growth", "PERCENT", "exit status 3 if a figure grew by more since the baseline",
      .read = onv_cli_set_max_growth, NEEDS(BASELINE)},
@@ -108,10 +117,10 @@ const onv_cli_row onv_cli_rows[] = {
      OUTPUT(ONNX), FLAG(analysis.onnx_out)},
     {0, "dump", "WHAT",
      "print intermediate data: graph, program, intervals, plan, header, trace, replay",
-     .outputs = dumps, .words = "graph program intervals plan header trace replay"},
+     .outputs = dumps, CHOICE("graph program intervals plan header trace replay")},
     {0, "align", "N",
      "round offsets of the runtime arena up to multiples of N bytes, a power of two",
-     AT(analysis.align), .is_power = true},
+     AT(analysis.align), POWER},
     {0, "train", "OPTIMIZER", "size training with this optimizer", AT(analysis.train),
      NAMES(OPTIMIZERS), TOPIC("training", "Training")},
     {0, "loss", "NAME",
@@ -125,7 +134,7 @@ const onv_cli_row onv_cli_rows[] = {
      LIST(freeze, analysis.n_freeze)},
     {0, "train-only", "PATTERN", "train these parameters or modules only; repeatable",
      LIST(train_only, analysis.n_train_only)},
-    {0, "accumulate", "N", "batches per optimizer step", COUNT(analysis.accumulate, INT_MAX)},
+    {0, "accumulate", "N", "batches per optimizer step", FROM_1(analysis.accumulate)},
     {0, "zero-grad", "WHEN",
      "when gradients are freed: before-forward, before-backward, or keep (filled with zeros)",
      AT(analysis.zero_grad), .words = "before-forward before-backward keep"},
@@ -147,7 +156,7 @@ const onv_cli_row onv_cli_rows[] = {
     {0, "zero", "STAGE", "ZeRO stage 1, 2 or 3; with --world", COUNT(analysis.zero_stage, 3),
      .words = "1 2 3"},
     {0, "world", "N", "number of data-parallel ranks, with --zero, --ddp or --fsdp",
-     COUNT(analysis.world, INT_MAX)},
+     FROM_1(analysis.world)},
     {0, "checkpoint", "LIST[@WHICH]",
      "compare checkpointing plans, with commas; @5%, @12GiB or @ID takes one",
      AT(analysis.checkpoint), .list = ONV_LIST_PLANS,
@@ -158,7 +167,8 @@ const onv_cli_row onv_cli_rows[] = {
      .read = onv_cli_set_plan_out, NEEDS(CHECKPOINTS)},
     {0, "compile", "[=BUDGET]",
      "torch.compile: what it saves for backward, with an activation_memory_budget from 0 to 1 (1)",
-     .read = onv_cli_set_compile},
+     AT(analysis.compile_budget), FLAG(analysis.compile), .fallback = "1",
+     KIND(SHARE, "a memory budget from 0 to 1")},
     {0, "pytorch", "VERSION", "follow the rules of this release", AT(analysis.pytorch),
      NAMES(PYTORCH), TOPIC("pytorch", "Eager PyTorch")},
     {0, "attention", "KERNEL",
@@ -166,7 +176,7 @@ const onv_cli_row onv_cli_rows[] = {
      AT(analysis.attention), .words = "auto math flash efficient"},
     {0, "attention-dropout", "P",
      "dropout inside scaled_dot_product_attention, which exports leave out",
-     .read = onv_cli_set_attention_dropout},
+     AT(analysis.attention_dropout), KIND(PART, "a probability from 0 to below 1")},
     {0, "inplace", "[=PATTERN]",
      "activations that overwrite their input: all, or those of modules; repeatable; "
      "without it, ReLUs and those that timm and torchvision build so; none: no activation",
@@ -250,10 +260,10 @@ static const onv_cli_row tool_rows[] = {
     {'o', "output", "FILE", "where the result goes; -: standard output", OF(output)},
     {'r', "runtime", "NAME,...", "the allocators, with commas", OF(runtimes),
      .list = ONV_LIST_ALLOCATORS},
-    {0, "capacity", "BYTES", "the bytes that there are", OF(capacity), .size = "64MiB"},
-    {0, "effort", "N", "work limit of the search", OF(effort), .is_wide = true},
-    {0, "align", "N", "offsets at multiples of N bytes, a power of two", OF(alignment),
-     .is_power = true},
+    {0, "capacity", "BYTES", "the bytes that there are", OF(capacity), SIZE_LIKE("64MiB")},
+    {0, "effort", "N", "work limit of the search", OF(effort),
+     KIND(WIDE, "a number of at least 1")},
+    {0, "align", "N", "offsets at multiples of N bytes, a power of two", OF(alignment), POWER},
     {0, "summary", NULL, "a line on each event", OF(summary)},
     {0, "header", NULL, "the names of the columns first", OF(header)},
     {0, "expandable-segments", NULL, "expandable_segments:True in PyTorch's allocator",

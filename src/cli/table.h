@@ -32,27 +32,39 @@ typedef struct onv_cli_tool {
     bool summary, header, expandable_segments;
 } onv_cli_tool;
 
+/* What a value is, and the field that it goes into. */
+typedef enum onv_cli_kind {
+    ONV_CLI_TEXT,    /* const char *, or a list of them */
+    ONV_CLI_COUNT,   /* unsigned: a number from `least` to `most`; so are the following two */
+    ONV_CLI_PERCENT, /* with or without its sign */
+    ONV_CLI_CHOICE,  /* `least` and the place in `words`; without a field the place alone counts */
+    ONV_CLI_WIDE,    /* uint64_t: a number of at least 1 */
+    ONV_CLI_POWER,   /* uint64_t: a power of two */
+    ONV_CLI_SIZE,    /* uint64_t: a size above `least` */
+    ONV_CLI_SHARE,   /* double: from 0 to 1 */
+    ONV_CLI_PART,    /* double: from 0 to below 1 */
+} onv_cli_kind;
+
 typedef struct onv_cli_row {
     char letter; /* 0: none */
     const char *name;
     const char *arg; /* as --help shows it: NULL: takes none; "[=...]": may be left out */
     const char *help;
-    /* How it is read: by a function; else into the field of onv_cli at `at`: a flag, or `constant`; a number from `least` to
-     * `most` where `most` is not 0, a size above `least`, a choice, or text. Text is appended to a list where `count` is not 0. */
+    /* How it is read: by a function; else by its kind into the field of onv_cli at `at` (0: none). An option without a value
+     * sets a flag, or `constant`. Text is appended to a list where `count` is not 0. */
     onv_cli_verdict (*read)(onv_cli *cli, const char *text);
     uint32_t at, count;
     unsigned least, most;
     uint32_t flag;             /* another field, which becomes true; 0: none */
     int constant;              /* of an option without a value; 0: it is a flag */
-    bool is_wide;              /* a number of at least 1, of 64 bits */
-    bool is_power;             /* a power of two, likewise */
-    bool is_choice;            /* the place in `words`, and `least` */
+    uint8_t kind;              /* onv_cli_kind */
     uint8_t output;            /* 1 + the format that is written to the file */
     uint8_t needs;             /* onv_cli_needs */
     uint8_t list;              /* onv_cli_list: names that the value is chosen from */
     const char *words;         /* the same, a list with spaces */
-    const onv_format *outputs; /* by the place in `words`, written to standard output */
-    const char *size;          /* what a size of more than 0 looks like: "2GiB" */
+    const onv_format *formats; /* of a choice: what the field becomes, in place of numbers */
+    const onv_format *outputs; /* written to standard output; of a choice by its place */
+    const char *takes;         /* what a value is, where a message refuses another one */
     const char *fallback;      /* for text that was left out */
     const char *like;          /* the option of analyses whose needs it has, too */
     const char *topic;         /* of help; it begins a group of options, */

@@ -195,15 +195,6 @@ onv_cli_verdict onv_cli_add_output(onv_cli *cli, onv_format format, const char *
     return ONV_CLI_RUN;
 }
 
-static onv_cli_verdict set_power(uint64_t *to, const onv_cli_row *row, const char *text)
-{
-    enum { MOST = 1 << 30 };
-    bool good = onv_size_parse(text, to) && *to != 0 && *to <= MOST;
-    if (good && (*to & (*to - 1)) == 0) return ONV_CLI_RUN;
-    return onv_cli_reject("--%s takes a power of two up to 1GiB, as in --%s 256, not '%s'",
-                          row->name, row->name, text);
-}
-
 /* --- Choices ----------------------------------------------------------------------------------- */
 
 /* The place of `text` among what the row's value is chosen from; false with a message. */
@@ -237,44 +228,7 @@ static bool choose_of(const onv_cli *cli, const char *option, const char *text, 
     return choose(onv_cli_row_named(cli->command, option), text, place);
 }
 
-static onv_cli_verdict add_chosen(onv_cli *cli, const onv_cli_row *row, const char *text)
-{
-    size_t place = 0;
-    if (text != NULL && !choose(row, text, &place)) return ONV_CLI_USAGE;
-    return onv_cli_add_output(cli, row->outputs[place], NULL);
-}
-
-onv_cli_verdict onv_cli_set_format(onv_cli *cli, const char *text)
-{
-    size_t place;
-    if (!choose_of(cli, "format", text, &place)) return ONV_CLI_USAGE;
-    cli->format = place == 0 ? ONV_FORMAT_TEXT : ONV_FORMAT_MARKDOWN;
-    return ONV_CLI_RUN;
-}
-
 /* --- Numbers ----------------------------------------------------------------------------------- */
-
-static onv_cli_verdict set_number(unsigned *to, const char *option, const char *text,
-                                  unsigned least, unsigned most)
-{
-    int64_t value;
-    if (parse_whole(text, &value) && value >= least && value <= most) {
-        *to = (unsigned)value;
-        return ONV_CLI_RUN;
-    }
-    if (most < INT_MAX)
-        return onv_cli_reject("--%s takes a number from %u to %u, not '%s'", option, least, most,
-                              text);
-    return onv_cli_reject("--%s takes a number of at least %u, not '%s'", option, least, text);
-}
-
-onv_cli_verdict onv_cli_add_layers(onv_cli *cli, const char *depth)
-{
-    if (depth != NULL &&
-        set_number(&cli->report.layer_depth, "layers", depth, 1, INT_MAX) != ONV_CLI_RUN)
-        return ONV_CLI_USAGE;
-    return onv_cli_add_output(cli, ONV_FORMAT_LAYERS, NULL);
-}
 
 onv_cli_verdict onv_cli_set_batch(onv_cli *cli, const char *text)
 {
@@ -304,53 +258,7 @@ onv_cli_verdict onv_cli_set_limit(onv_cli *cli, const char *text)
                           onv_limit_name(place, NULL, NULL), value);
 }
 
-static onv_cli_verdict set_wide(uint64_t *to, const onv_cli_row *row, const char *text)
-{
-    int64_t value;
-    if (!parse_whole(text, &value) || value < 1)
-        return onv_cli_reject("--%s takes a number of at least 1, not '%s'", row->name, text);
-    *to = (uint64_t)value;
-    return ONV_CLI_RUN;
-}
-
-static onv_cli_verdict set_size(uint64_t *to, const onv_cli_row *row, const char *text)
-{
-    if (onv_size_parse(text, to) && *to > row->least) return ONV_CLI_RUN;
-    return onv_cli_reject("--%s takes a size above 0 like %s, not '%s'", row->name, row->size,
-                          text);
-}
-
-static onv_cli_verdict set_choice(unsigned *to, const onv_cli_row *row, const char *text)
-{
-    size_t place;
-    if (!choose(row, text, &place)) return ONV_CLI_USAGE;
-    *to = row->least + (unsigned)place;
-    return ONV_CLI_RUN;
-}
-
 /* --- Others ------------------------------------------------------------------------------------ */
-
-onv_cli_verdict onv_cli_set_attention_dropout(onv_cli *cli, const char *text)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end != '\0' || !(value >= 0 && value < 1))
-        return onv_cli_reject("--attention-dropout takes a probability from 0 to below 1, not '%s'",
-                              text);
-    cli->analysis.attention_dropout = value;
-    return ONV_CLI_RUN;
-}
-
-onv_cli_verdict onv_cli_set_compile(onv_cli *cli, const char *text)
-{
-    char *end = NULL;
-    double value = text != NULL ? strtod(text, &end) : 1;
-    if (text != NULL && (end == text || *end != '\0' || !(value >= 0 && value <= 1)))
-        return onv_cli_reject("--compile takes a memory budget from 0 to 1, not '%s'", text);
-    cli->analysis.compile = true;
-    cli->analysis.compile_budget = value;
-    return ONV_CLI_RUN;
-}
 
 /* "5%", "0.25": to a hundredth of a percent. */
 onv_cli_verdict onv_cli_set_max_growth(onv_cli *cli, const char *text)
@@ -369,19 +277,6 @@ onv_cli_verdict onv_cli_set_max_growth(onv_cli *cli, const char *text)
         return onv_cli_reject("--max-growth takes a percentage like 5%% or 0.5%%, not '%s'", text);
     cli->analysis.has_max_growth = true;
     cli->analysis.max_growth_basis_points = (uint32_t)(100 * whole + hundredths);
-    return ONV_CLI_RUN;
-}
-
-onv_cli_verdict onv_cli_set_margin(onv_cli *cli, const char *text)
-{
-    const char *end;
-    int64_t value;
-    bool good = onv_cli_parse_count(text, &value, &end) && value <= 99 &&
-                (*end == '\0' || strcmp(end, "%") == 0);
-    if (!good)
-        return onv_cli_reject("--margin takes a percentage below 100, as in --margin 10, not '%s'",
-                              text);
-    cli->analysis.margin_percent = (unsigned)value;
     return ONV_CLI_RUN;
 }
 
@@ -413,33 +308,95 @@ onv_cli_verdict onv_cli_say_help(onv_cli *cli, const char *text)
 
 /* --- By the table ------------------------------------------------------------------------------ */
 
-onv_cli_verdict onv_cli_set(void *into, const onv_cli_row *row, const char *text)
+/* Into a field of 64 bits; false where the text is no such value. */
+static bool read_wide(uint64_t *to, const onv_cli_row *row, const char *text)
 {
-    char *field = (char *)into + row->at;
-    if (row->read != NULL) return row->read(into, text);
-    if (row->flag > 0) *(bool *)((char *)into + row->flag) = true;
+    const uint64_t gib = UINT64_C(1) << 30;
+    int64_t number;
+    if (row->kind != ONV_CLI_WIDE && !onv_size_parse(text, to)) return false;
+    if (row->kind == ONV_CLI_SIZE) return *to > row->least;
+    if (row->kind == ONV_CLI_POWER) return *to > 0 && *to <= gib && (*to & (*to - 1)) == 0;
+    if (!parse_whole(text, &number) || number < 1) return false;
+    *to = (uint64_t)number;
+    return true;
+}
+
+static bool read_double(double *to, const onv_cli_row *row, const char *text)
+{
+    char *end;
+    *to = strtod(text, &end);
+    return end != text && *end == '\0' && *to >= 0 &&
+           (*to < 1 || (*to <= 1 && row->kind == ONV_CLI_SHARE));
+}
+
+static bool read_number(unsigned *to, const onv_cli_row *row, const char *text)
+{
+    const char *end;
+    int64_t number;
+    if (!onv_cli_parse_count(text, &number, &end) || number < row->least || number > row->most)
+        return false;
+    *to = (unsigned)number;
+    return *end == '\0' || (row->kind == ONV_CLI_PERCENT && strcmp(end, "%") == 0);
+}
+
+static onv_cli_verdict read_value(char *field, const onv_cli_row *row, const char *text)
+{
+    bool good;
+    if (row->kind >= ONV_CLI_SHARE)
+        good = read_double((void *)field, row, text);
+    else if (row->kind >= ONV_CLI_WIDE)
+        good = read_wide((void *)field, row, text);
+    else
+        good = read_number((void *)field, row, text);
+    if (good) return ONV_CLI_RUN;
+    return onv_cli_reject("--%s takes %s, not '%s'", row->name, row->takes, text);
+}
+
+static void set_flag(char *field, const onv_cli_row *row)
+{
     if (row->constant != 0)
         *(int *)(void *)field = row->constant;
-    else if (row->arg == NULL)
+    else
         *(bool *)field = true;
-    if (row->arg == NULL) return ONV_CLI_RUN;
-    if (row->outputs != NULL) return add_chosen(into, row, text);
-    if (row->most > 0) return set_number((void *)field, row->name, text, row->least, row->most);
-    if (row->is_wide) return set_wide((void *)field, row, text);
-    if (row->is_power) return set_power((void *)field, row, text);
-    if (row->size != NULL) return set_size((void *)field, row, text);
-    if (row->is_choice) return set_choice((void *)field, row, text);
-    if (text == NULL) text = row->fallback;
-    if (row->output > 0) return onv_cli_add_output(into, (onv_format)(row->output - 1), text);
+}
+
+/* Into the field, or to the end of the list there. */
+static void set_text(void *into, const onv_cli_row *row, const char *text)
+{
+    char *field = (char *)into + row->at;
+    const char **list;
     if (row->count == 0) {
         memcpy(field, &text, sizeof text);
-        return ONV_CLI_RUN;
+        return;
     }
-    const char **list;
     size_t *count = (void *)((char *)into + row->count);
     memcpy(&list, field, sizeof list);
     list[(*count)++] = text;
-    return ONV_CLI_RUN;
+}
+
+onv_cli_verdict onv_cli_set(void *into, const onv_cli_row *row, const char *text)
+{
+    char *field = (char *)into + row->at;
+    size_t place = 0;
+    if (row->read != NULL) return row->read(into, text);
+    if (row->flag > 0) *(bool *)((char *)into + row->flag) = true;
+    if (row->arg == NULL) {
+        if (row->at > 0) set_flag(field, row);
+        return ONV_CLI_RUN;
+    }
+    if (text == NULL) text = row->fallback;
+    if (row->kind == ONV_CLI_CHOICE) {
+        if (text != NULL && !choose(row, text, &place)) return ONV_CLI_USAGE;
+        unsigned chosen = row->formats != NULL ? row->formats[place] : row->least + (unsigned)place;
+        if (row->at > 0) *(unsigned *)(void *)field = chosen;
+    } else if (row->kind != ONV_CLI_TEXT) {
+        if (text != NULL && read_value(field, row, text) != ONV_CLI_RUN) return ONV_CLI_USAGE;
+    } else if (row->output > 0) {
+        return onv_cli_add_output(into, (onv_format)(row->output - 1), text);
+    } else {
+        set_text(into, row, text);
+    }
+    return row->outputs != NULL ? onv_cli_add_output(into, row->outputs[place], NULL) : ONV_CLI_RUN;
 }
 
 /* --- GPUs of the list, by names that need not be whole ---------------------------------------- */

@@ -24,10 +24,8 @@ onv_cli_verdict onv_cli_set(void *into, const onv_cli_row *row, const char *text
 /* For the table: NULL where an optional value was left out. */
 typedef onv_cli_verdict onv_cli_reader(onv_cli *cli, const char *text);
 onv_cli_reader onv_cli_add_dim, onv_cli_add_shape, onv_cli_add_profile, onv_cli_add_input_value,
-    onv_cli_set_batch, onv_cli_set_limit, onv_cli_set_budget, onv_cli_set_margin, onv_cli_set_gpu,
-    onv_cli_list_gpus, onv_cli_set_compile, onv_cli_set_attention_dropout, onv_cli_set_max_growth,
-    onv_cli_set_format, onv_cli_add_layers, onv_cli_set_plan_out, onv_cli_say_version,
-    onv_cli_say_help;
+    onv_cli_set_batch, onv_cli_set_limit, onv_cli_set_budget, onv_cli_set_gpu, onv_cli_list_gpus,
+    onv_cli_set_max_growth, onv_cli_set_plan_out, onv_cli_say_version, onv_cli_say_help;
 
 /* The name of a GPU as a word of a command line: without spaces. */
 const char *onv_cli_gpu_word(const char *name, char room[static 64]);
