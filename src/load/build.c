@@ -163,33 +163,15 @@ onv_status onv_build_model(onv_builder *b)
     return ONV_OK;
 }
 
-onv_status onv_build_begin(onv_builder *b, onv_span span, const unsigned char **at)
-{
-    enum { PER_WORK = 16 }; /* bytes */
-    static const unsigned char nothing[1];
-    *at = span.bytes > 0 ? b->scan->skeleton.at + span.at : nothing;
-    ONV_WORK(1 + span.bytes / PER_WORK);
-    onv_arena_reset(&b->unpacked);
-    return ONV_OK;
-}
-
 onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessageDescriptor *type,
                             const ProtobufCMessage **message)
 {
-    const unsigned char *at;
-    ONV_TRY(onv_build_begin(b, span, &at));
-    return unpack(b, at, span.bytes, type, message);
-}
-
-const onv_dim *onv_build_dims(onv_builder *b, const onv_dim *dims, size_t rank)
-{
-    const size_t bytes = rank * sizeof *dims;
-    uint64_t mixed = rank;
-    for (size_t i = 0; i < rank; i++) mixed = onv_hash_u64(mixed + (uint64_t)dims[i].raw);
-    onv_built_dims *built = &b->built.dims[mixed % ONV_BUILT_LATELY];
-    if (built->at == NULL || built->rank != rank || memcmp(built->at, dims, bytes) != 0)
-        *built = (onv_built_dims){onv_arena_copy(&b->model->arena, dims, bytes), rank};
-    return built->at;
+    enum { PER_WORK = 16 }; /* bytes */
+    static const unsigned char nothing[1];
+    ONV_WORK(1 + span.bytes / PER_WORK);
+    onv_arena_reset(&b->unpacked);
+    return unpack(b, span.bytes > 0 ? b->scan->skeleton.at + span.at : nothing, span.bytes, type,
+                  message);
 }
 
 void onv_builder_init(onv_builder *b, onv_model *model, const onv_scan *scan,

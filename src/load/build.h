@@ -11,7 +11,7 @@
  * Attributes of a call are not built at the call but where the body refers to them, in the scope of
  * the caller (a graph attribute sees the caller's names): a binding is an attribute and its scope.
  *
- * protobuf-c unpacks attributes, tensors and types one at a time, each in the place of the one before.
+ * protobuf-c unpacks attributes and types one at a time, each in the place of the one before.
  */
 #ifndef ONV_LOAD_BUILD_H
 #define ONV_LOAD_BUILD_H
@@ -22,31 +22,23 @@
 #include "load/text.h"
 #include "onnx.pb-c.h"
 
-/* From names, which are interned, to values: of one scope.
- *
- * The scope of the main graph has most names of a file, so its map is an array by the number of the string:
- * names that are defined one after the other stand side by side. Scopes of inner graphs and calls
- * are many, and small: they have a hash map.
- */
-
-typedef struct onv_name_map {
-    const onv_strings *strings;
-    onv_ptr_map some; /* of a scope that is not dense: by text */
-    uint32_t *all;    /* 1 + the value, by the number of its name; 0: none */
-    size_t n;
-    bool is_dense;
-} onv_name_map;
-
-/* Makes room for `extra` more names, where all of the table may come. */
-bool onv_name_map_reserve(onv_name_map *map, size_t extra);
+/* From names to values, of one scope. */
+static inline const void *onv_key_of_name(onv_name name)
+{
+    return (const void *)(uintptr_t)name; /* NOLINT(performance-no-int-to-ptr): a key of the map */
+}
 
 /* Adds or replaces; false when memory is short. A name may stand for no value. */
-bool onv_name_map_set(onv_name_map *map, onv_name name, onv_value_id id);
+static inline bool onv_name_set(onv_ptr_map *names, onv_name name, onv_value_id id)
+{
+    return onv_ptr_map_set(names, onv_key_of_name(name), id.index);
+}
 
 /* Whether the name is there; then *id is set (NULL allowed). */
-bool onv_name_map_get(const onv_name_map *map, onv_name name, onv_value_id *id);
-
-void onv_name_map_cleanup(onv_name_map *map);
+static inline bool onv_name_get(const onv_ptr_map *names, onv_name name, onv_value_id *id)
+{
+    return onv_ptr_map_get(names, onv_key_of_name(name), id != NULL ? &id->index : NULL);
+}
 
 typedef struct onv_scope onv_scope;
 
@@ -70,24 +62,13 @@ typedef struct onv_bindings {
     ONV_VEC(onv_binding) list;
 } onv_bindings;
 
-/* What was made lately. Nodes whose attributes are the same share a list of them; tensors and values declared alike
- * share dims. */
+/* Nodes whose attributes are the same share a list of them. */
 enum { ONV_BUILT_LATELY = 256 };
 
 typedef struct onv_built_attrs {
     onv_range attrs; /* of the scan; none: empty */
     onv_attr *list;
 } onv_built_attrs;
-
-typedef struct onv_built_dims {
-    const onv_dim *at; /* NULL: none */
-    size_t rank;
-} onv_built_dims;
-
-typedef struct onv_built {
-    onv_built_attrs attrs[ONV_BUILT_LATELY]; /* by a mix of their place */
-    onv_built_dims dims[ONV_BUILT_LATELY];   /* by a mix of them */
-} onv_built;
 
 typedef struct onv_node_list {
     onv_node_id *at;
@@ -96,8 +77,8 @@ typedef struct onv_node_list {
 
 struct onv_scope {
     const onv_scope *outer; /* whose names are visible too */
-    onv_name_map names;
-    const onv_name_map *results;  /* function: output name to the caller's value */
+    onv_ptr_map names;
+    const onv_ptr_map *results;   /* function: output name to the caller's value */
     const onv_ptr_map *versions;  /* opset imports by domain */
     const onv_bindings *bindings; /* attributes of the call; NULL outside functions */
     const char *prefix;           /* of names: "", "If_3/then_branch/" */
@@ -121,10 +102,10 @@ typedef struct onv_builder {
     ONV_VEC(char) text;        /* scratch for names under construction */
     ONV_VEC(onv_text) tensors; /* that the call of the node names that is being built */
     onv_arena unpacked;        /* the message that protobuf-c made last */
-    onv_built built;
-    const char *empty; /* "", interned */
-    uint32_t place;    /* of the main graph's node that is being built */
-    uint64_t work;     /* nodes and calls so far: bounds what expansion can do */
+    onv_built_attrs built[ONV_BUILT_LATELY]; /* lately, by a mix of their place */
+    const char *empty;                       /* "", interned */
+    uint32_t place;                          /* of the main graph's node that is being built */
+    uint64_t work; /* nodes and calls so far: bounds what expansion can do */
     onv_error *err;
 } onv_builder;
 
@@ -136,13 +117,9 @@ void onv_builder_init(onv_builder *b, onv_model *model, const onv_scan *scan,
                       const onv_limits *limits, onv_error *err);
 void onv_builder_cleanup(onv_builder *b);
 
-/* A message of the skeleton is unpacked until the next one: where it lies there. */
-onv_status onv_build_begin(onv_builder *b, onv_span span, const unsigned char **at);
+/* A message of the skeleton is unpacked until the next one. */
 onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessageDescriptor *type,
                             const ProtobufCMessage **message);
-
-/* For a tensor without protobuf-c, as most messages are initializers. */
-onv_status onv_build_unpack_tensor(onv_builder *b, onv_span span, Onnx__TensorProto *pb);
 
 /* Interns `text` (NULL: ""), a stretch of text, or `text` behind a prefix where there is one. */
 onv_status onv_build_intern(onv_builder *b, const char *text, const char **name);
@@ -159,9 +136,6 @@ static inline const char *onv_build_name(const onv_builder *b, onv_name name)
 {
     return onv_string_at(&b->model->strings, name);
 }
-
-/* A copy of the dims in the model's arena; NULL without memory. */
-const onv_dim *onv_build_dims(onv_builder *b, const onv_dim *dims, size_t rank);
 
 /* --- build_type.c ------------------------------------------------------------------------------ */
 
@@ -181,8 +155,9 @@ onv_status onv_build_value_type(onv_builder *b, const onv_scan_value *value, con
 
 /* --- build_tensor.c ---------------------------------------------------------------------------- */
 
-onv_status onv_build_tensor(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor);
-onv_status onv_build_sparse(onv_builder *b, const Onnx__SparseTensorProto *pb, onv_tensor *tensor);
+/* Dense, or sparse. */
+onv_status onv_build_tensor(onv_builder *b, const onv_scan_tensor *record, onv_tensor *tensor);
+onv_status onv_build_sparse(onv_builder *b, const onv_scan_tensor *record, onv_tensor *tensor);
 
 /* A tensor over an array of numbers that the arena holds; rank 0 or 1. */
 onv_status onv_build_list_tensor(onv_builder *b, onv_dtype dtype, int rank, const void *data,

@@ -52,23 +52,34 @@ static onv_status resolve(onv_builder *b, const onv_scan_attr **attr, const onv_
     return ONV_OK;
 }
 
+/* The fields of AttributeProto with tensors. */
+enum { TENSOR = 5, TENSORS = 10, SPARSE_TENSOR = 22, SPARSE_TENSORS = 23 };
+
+static size_t count_tensors(const attr_site *site, const onv_scan_attr *record, uint8_t field)
+{
+    size_t n = 0;
+    ONV_EACH_RECORD(tensor, site->b->scan->tensors, record->tensors) n += tensor->field == field;
+    return n;
+}
+
 /* Files of IR 1 do not say which field counts: the one that is there. */
-static onv_attr_kind kind_of(const onv_scan_attr *record, const Onnx__AttributeProto *pb)
+static onv_attr_kind kind_of(const attr_site *site, const onv_scan_attr *record,
+                             const Onnx__AttributeProto *pb)
 {
     if (pb->has_type && pb->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED)
         return (onv_attr_kind)pb->type;
     if (pb->has_f) return ONV_ATTR_FLOAT;
     if (pb->has_i) return ONV_ATTR_INT;
     if (pb->has_s) return ONV_ATTR_STRING;
-    if (pb->t != NULL) return ONV_ATTR_TENSOR;
+    if (count_tensors(site, record, TENSOR) > 0) return ONV_ATTR_TENSOR;
     if (record->graph.count > 0) return ONV_ATTR_GRAPH;
     if (pb->n_floats > 0) return ONV_ATTR_FLOATS;
     if (pb->n_ints > 0) return ONV_ATTR_INTS;
     if (pb->n_strings > 0) return ONV_ATTR_STRINGS;
-    if (pb->n_tensors > 0) return ONV_ATTR_TENSORS;
+    if (count_tensors(site, record, TENSORS) > 0) return ONV_ATTR_TENSORS;
     if (record->graphs.count > 0) return ONV_ATTR_GRAPHS;
-    if (pb->sparse_tensor != NULL) return ONV_ATTR_SPARSE_TENSOR;
-    if (pb->n_sparse_tensors > 0) return ONV_ATTR_SPARSE_TENSORS;
+    if (count_tensors(site, record, SPARSE_TENSOR) > 0) return ONV_ATTR_SPARSE_TENSOR;
+    if (count_tensors(site, record, SPARSE_TENSORS) > 0) return ONV_ATTR_SPARSE_TENSORS;
     if (pb->tp != NULL) return ONV_ATTR_TYPE_PROTO;
     if (pb->n_type_protos > 0) return ONV_ATTR_TYPE_PROTOS;
     return ONV_ATTR_UNDEFINED;
@@ -88,17 +99,19 @@ static onv_status build_strings(const attr_site *site, const ProtobufCBinaryData
     return ONV_OK;
 }
 
-static onv_status build_tensors(const attr_site *site, Onnx__TensorProto *const *tensors,
-                                Onnx__SparseTensorProto *const *sparse, size_t n, onv_attr *attr)
+static onv_status build_tensors(const attr_site *site, const onv_scan_attr *record, uint8_t field,
+                                onv_attr *attr)
 {
+    const size_t n = count_tensors(site, record, field);
     onv_tensor *list = ONV_ARENA_ARRAY(&site->b->model->arena, onv_tensor, n);
     if (list == NULL) return onv_fail_memory(site->b->err);
-    for (size_t i = 0; i < n; i++) {
-        if (tensors != NULL) ONV_TRY(onv_build_tensor(site->b, tensors[i], &list[i]));
-        if (sparse != NULL) ONV_TRY(onv_build_sparse(site->b, sparse[i], &list[i]));
+    ONV_EACH_RECORD(tensor, site->b->scan->tensors, record->tensors)
+    {
+        if (tensor->field != field) continue;
+        ONV_TRY((field >= SPARSE_TENSOR ? onv_build_sparse
+                                        : onv_build_tensor)(site->b, tensor, &list[attr->count++]));
     }
     attr->tensor = list;
-    attr->count = (uint32_t)n;
     return ONV_OK;
 }
 
@@ -162,12 +175,10 @@ static onv_status build_value(const attr_site *site, const onv_scan_attr *record
         break;
     case ONV_ATTR_STRINGS: return build_strings(site, pb->strings, pb->n_strings, attr);
     case ONV_ATTR_TENSOR:
-        n = pb->t != NULL;
-        ONV_TRY(build_tensors(site, &pb->t, NULL, n, attr));
-        break;
     case ONV_ATTR_SPARSE_TENSOR:
-        n = pb->sparse_tensor != NULL;
-        ONV_TRY(build_tensors(site, NULL, &pb->sparse_tensor, n, attr));
+        ONV_TRY(build_tensors(site, record, attr->kind == ONV_ATTR_TENSOR ? TENSOR : SPARSE_TENSOR,
+                              attr));
+        n = attr->count;
         break;
     case ONV_ATTR_GRAPH: {
         const onv_scan_graph *graph = ONV_RECORD(site->b->scan->graphs, record->graph.first);
@@ -179,9 +190,8 @@ static onv_status build_value(const attr_site *site, const onv_scan_attr *record
         n = pb->tp != NULL;
         ONV_TRY(build_types(site, &pb->tp, n, attr));
         break;
-    case ONV_ATTR_TENSORS: return build_tensors(site, pb->tensors, NULL, pb->n_tensors, attr);
-    case ONV_ATTR_SPARSE_TENSORS:
-        return build_tensors(site, NULL, pb->sparse_tensors, pb->n_sparse_tensors, attr);
+    case ONV_ATTR_TENSORS: return build_tensors(site, record, TENSORS, attr);
+    case ONV_ATTR_SPARSE_TENSORS: return build_tensors(site, record, SPARSE_TENSORS, attr);
     case ONV_ATTR_GRAPHS: return build_graphs(site, record->graphs, attr);
     case ONV_ATTR_TYPE_PROTOS: return build_types(site, pb->type_protos, pb->n_type_protos, attr);
     default: break;
@@ -197,7 +207,7 @@ static onv_status unpack_attr(const attr_site *site, const onv_scan_attr *record
     const ProtobufCMessage *message;
     ONV_TRY(onv_build_unpack(site->b, record->value, &onnx__attribute_proto__descriptor, &message));
     const Onnx__AttributeProto *pb = (const Onnx__AttributeProto *)message;
-    attr->kind = (uint8_t)kind_of(record, pb);
+    attr->kind = (uint8_t)kind_of(site, record, pb);
     if (pb->has_type &&
         (pb->type < 0 || pb->type > ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TYPE_PROTOS))
         return onv_fail(site->b->err, ONV_ERR_MODEL, "attribute '%s' has the unknown type %d",
@@ -247,7 +257,7 @@ onv_status onv_build_attrs(onv_builder *b, const onv_scope *scope, const onv_sca
                            const char *path, onv_node_id id)
 {
     const onv_range attrs = record->attrs;
-    onv_built_attrs *built = &b->built.attrs[onv_hash_u64(attrs.first) % ONV_BUILT_LATELY];
+    onv_built_attrs *built = &b->built[onv_hash_u64(attrs.first) % ONV_BUILT_LATELY];
     if (attrs.count == 0) return ONV_OK;
     if (built->attrs.count == attrs.count && built->attrs.first == attrs.first) {
         onv_model_node(b->model, id)->attrs = built->list;

@@ -171,7 +171,7 @@ typedef struct call {
     const onv_function *function;
     const char *path;
     onv_scope body;
-    onv_name_map results;
+    onv_ptr_map results;
     onv_bindings bindings;
 } call;
 
@@ -194,10 +194,10 @@ static onv_status bind_inputs(call *c)
             return onv_fail(b->err, ONV_ERR_MODEL,
                             "input %" PRIu32 ", '%s', is not defined anywhere", i,
                             onv_build_name(b, actual));
-        if (formal == 0 || onv_name_map_get(&c->body.names, formal, NULL))
+        if (formal == 0 || onv_name_get(&c->body.names, formal, NULL))
             return onv_fail(b->err, ONV_ERR_MODEL, "function '%s' has two inputs named '%s'",
                             c->function->name, onv_build_name(b, formal));
-        if (!onv_name_map_set(&c->body.names, formal, id)) return onv_fail_memory(b->err);
+        if (!onv_name_set(&c->body.names, formal, id)) return onv_fail_memory(b->err);
     }
     return ONV_OK;
 }
@@ -208,8 +208,7 @@ static onv_name actual_output(const call *c, uint32_t k, onv_value_id *id)
     const onv_scan_node *function = &c->function->record->head;
     const onv_name *outputs = onv_build_inputs(c->b, c->node) + c->node->n_inputs;
     *id = ONV_NO_VALUE;
-    if (k < c->node->n_outputs && outputs[k] != 0)
-        onv_name_map_get(&c->caller->names, outputs[k], id);
+    if (k < c->node->n_outputs && outputs[k] != 0) onv_name_get(&c->caller->names, outputs[k], id);
     return onv_build_inputs(c->b, function)[function->n_inputs + k];
 }
 
@@ -219,10 +218,10 @@ static onv_status bind_outputs(call *c)
         onv_value_id id;
         const onv_name formal = actual_output(c, k, &id);
         /* An output that is an input too, or listed before, is copied from there at the end. */
-        if (!onv_is_value(id) || onv_name_map_get(&c->body.names, formal, NULL) ||
-            onv_name_map_get(&c->results, formal, NULL))
+        if (!onv_is_value(id) || onv_name_get(&c->body.names, formal, NULL) ||
+            onv_name_get(&c->results, formal, NULL))
             continue;
-        if (!onv_name_map_set(&c->results, formal, id)) return onv_fail_memory(c->b->err);
+        if (!onv_name_set(&c->results, formal, id)) return onv_fail_memory(c->b->err);
     }
     return ONV_OK;
 }
@@ -247,7 +246,7 @@ static onv_status pass_through(call *c)
         onv_value_id actual, inner;
         const onv_name formal = actual_output(c, k, &actual);
         if (!onv_is_value(actual)) continue;
-        if (!onv_name_map_get(&c->body.names, formal, &inner) || !onv_is_value(inner))
+        if (!onv_name_get(&c->body.names, formal, &inner) || !onv_is_value(inner))
             return onv_fail(c->b->err, ONV_ERR_MODEL,
                             "output '%s' of function '%s' is not defined in it",
                             onv_build_name(c->b, formal), c->function->name);
@@ -265,8 +264,7 @@ static onv_status expand(call *c)
     onv_builder *b = c->b;
     const onv_scan_function *function = c->function->record;
     /* Defaults see no names and no attributes; without this a default graph could hold itself. */
-    const onv_scope defaults = {.names.strings = c->body.names.strings,
-                                .versions = &c->function->versions};
+    const onv_scope defaults = {.versions = &c->function->versions};
     size_t first_value = b->model->values.count;
     ONV_TRY(onv_build_prefix(b, c->path, &c->body.prefix));
     ONV_TRY(bind_inputs(c));
@@ -288,9 +286,7 @@ onv_status onv_build_call(onv_builder *b, const onv_scope *caller, const onv_sca
         .node = record,
         .function = function,
         .path = path,
-        .results.strings = &b->model->strings,
-        .body = {.names.strings = &b->model->strings,
-                 .versions = &function->versions,
+        .body = {.versions = &function->versions,
                  .graph = caller->graph,
                  .graphs = caller->graphs,
                  .calls = caller->calls + 1,
@@ -306,8 +302,8 @@ onv_status onv_build_call(onv_builder *b, const onv_scope *caller, const onv_sca
                         b->limits->function_depth);
     onv_status status = onv_build_work(b, onv_build_cost(list_items(function->record), true));
     if (status == ONV_OK) status = expand(&c);
-    onv_name_map_cleanup(&c.body.names);
-    onv_name_map_cleanup(&c.results);
+    onv_ptr_map_cleanup(&c.body.names);
+    onv_ptr_map_cleanup(&c.results);
     onv_ptr_map_cleanup(&c.bindings.index);
     onv_vec_cleanup(&c.bindings.list);
     return status;

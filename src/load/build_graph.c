@@ -12,7 +12,7 @@
 bool onv_scope_find(const onv_scope *scope, onv_name name, onv_value_id *id)
 {
     for (; scope != NULL; scope = scope->outer)
-        if (onv_name_map_get(&scope->names, name, id)) return true;
+        if (onv_name_get(&scope->names, name, id)) return true;
     return false;
 }
 
@@ -27,14 +27,14 @@ onv_status onv_build_prefix(onv_builder *b, const char *path, const char **prefi
 static onv_status bind(onv_builder *b, onv_scope *scope, onv_name name, onv_value_id id)
 {
     onv_value_id outer;
-    if (onv_name_map_get(&scope->names, name, NULL))
+    if (onv_name_get(&scope->names, name, NULL))
         return onv_fail(b->err, ONV_ERR_MODEL, "value '%s' is defined twice",
                         onv_build_name(b, name));
     if (onv_scope_find(scope->outer, name, &outer))
         onv_model_diag(b->model, ONV_NOTE, "shadowed-name", NULL,
                        "'%s%s' has the name of a value of an outer graph, which it hides",
                        scope->prefix, onv_build_name(b, name));
-    return onv_name_map_set(&scope->names, name, id) ? ONV_OK : onv_fail_memory(b->err);
+    return onv_name_set(&scope->names, name, id) ? ONV_OK : onv_fail_memory(b->err);
 }
 
 static onv_status define(onv_builder *b, onv_scope *scope, onv_name name, onv_value_kind kind,
@@ -78,21 +78,17 @@ static onv_status define_initializers(onv_builder *b, onv_scope *scope,
                                       const onv_scan_graph *record)
 {
     const onv_record_list dense = record->initializers, sparse = record->sparse_initializers;
-    const ProtobufCMessage *pb;
     onv_tensor *tensor =
         ONV_ARENA_ARRAY(&b->model->arena, onv_tensor, (size_t)dense.count + sparse.count);
     if (tensor == NULL) return onv_fail_memory(b->err);
-    ONV_EACH_RECORD(part, b->scan->parts, dense)
+    ONV_EACH_RECORD(one, b->scan->tensors, dense)
     {
-        Onnx__TensorProto whole;
-        ONV_TRY(onv_build_unpack_tensor(b, part->span, &whole));
-        ONV_TRY(onv_build_tensor(b, &whole, tensor));
+        ONV_TRY(onv_build_tensor(b, one, tensor));
         ONV_TRY(define_initializer(b, scope, tensor++));
     }
-    ONV_EACH_RECORD(part, b->scan->parts, sparse)
+    ONV_EACH_RECORD(one, b->scan->tensors, sparse)
     {
-        ONV_TRY(onv_build_unpack(b, part->span, &onnx__sparse_tensor_proto__descriptor, &pb));
-        ONV_TRY(onv_build_sparse(b, (const Onnx__SparseTensorProto *)pb, tensor));
+        ONV_TRY(onv_build_sparse(b, one, tensor));
         ONV_TRY(define_initializer(b, scope, tensor++));
     }
     return ONV_OK;
@@ -106,7 +102,7 @@ static onv_status define_input(onv_builder *b, onv_scope *scope, const onv_scan_
     if (record->name == 0)
         return onv_fail(b->err, ONV_ERR_MODEL, "input %zu of graph '%s' has no name", index,
                         graph->name);
-    if (onv_name_map_get(&scope->names, record->name, &id)) {
+    if (onv_name_get(&scope->names, record->name, &id)) {
         onv_value *value = onv_model_value(b->model, id);
         if (value->kind == ONV_VALUE_INITIALIZER && !value->overridable) {
             value->overridable = true;
@@ -136,7 +132,7 @@ static onv_status define_output(onv_builder *b, onv_scope *scope, onv_name name)
 {
     onv_value_id id;
     if (name == 0) return ONV_OK;
-    if (scope->results != NULL && onv_name_map_get(scope->results, name, &id))
+    if (scope->results != NULL && onv_name_get(scope->results, name, &id))
         return bind(b, scope, name, id);
     return define(b, scope, name, ONV_VALUE_ACTIVATION, &id);
 }
@@ -179,7 +175,7 @@ onv_status onv_build_declared(onv_builder *b, const onv_scope *scope, onv_record
     {
         onv_value_id id;
         ONV_WORK(1);
-        if (!onv_name_map_get(&scope->names, record->name, &id)) continue;
+        if (!onv_name_get(&scope->names, record->name, &id)) continue;
         if (!onv_is_value(id) || id.index < first_value) continue;
         if (record->role != ONV_ROLE_NOT_NOTED) onv_model_value(b->model, id)->role = record->role;
         ONV_TRY(read_folded(b, record, onv_model_value(b->model, id)));
@@ -236,7 +232,7 @@ static onv_status build_scope(onv_builder *b, onv_scope *scope, const onv_scan_g
     ONV_TRY(onv_build_work(b, onv_build_cost(onv_build_graph_items(record), scope->calls > 0)));
     size_t n_names =
         (size_t)record->initializers.count + record->inputs.count + record->nodes.count;
-    if (!onv_name_map_reserve(&scope->names, n_names)) return onv_fail_memory(b->err);
+    if (!onv_ptr_map_reserve(&scope->names, n_names)) return onv_fail_memory(b->err);
     ONV_TRY(define_initializers(b, scope, record));
     ONV_TRY(define_inputs(b, scope, record, graph));
     ONV_TRY(onv_build_outputs(b, scope, record->nodes));
@@ -265,7 +261,6 @@ onv_status onv_build_graph(onv_builder *b, const onv_scan_graph *record, const o
         .outer = closure,
         .versions = closure != NULL ? closure->versions : &b->versions,
         .bindings = closure != NULL ? closure->bindings : NULL,
-        .names = {.strings = &model->strings, .is_dense = closure == NULL},
         .prefix = "",
         .graph = {(uint32_t)model->graphs.count},
         .graphs = host != NULL ? host->graphs + 1 : 0,
@@ -281,7 +276,7 @@ onv_status onv_build_graph(onv_builder *b, const onv_scan_graph *record, const o
     if (!onv_vec_push(&model->graphs, graph)) return onv_fail_memory(b->err);
     onv_status status = build_scope(b, &scope, record, &graph);
     if (status == ONV_OK) *onv_model_graph(model, scope.graph) = graph;
-    onv_name_map_cleanup(&scope.names);
+    onv_ptr_map_cleanup(&scope.names);
     onv_vec_cleanup(&nodes);
     return status;
 }

@@ -44,7 +44,7 @@ static onv_status node_values(onv_builder *b, const onv_scope *scope, const onv_
     }
     for (uint32_t i = 0; i < record->n_outputs; i++) {
         node->outputs[i] = ONV_NO_VALUE;
-        if (outputs[i] != 0) onv_name_map_get(&scope->names, outputs[i], &node->outputs[i]);
+        if (outputs[i] != 0) onv_name_get(&scope->names, outputs[i], &node->outputs[i]);
     }
     return ONV_OK;
 }

@@ -38,7 +38,7 @@ static onv_status build_dims(onv_builder *b, const int64_t *dims, size_t rank, o
                         "the number of elements of tensor '%s' does not fit 64 bits",
                         shown(tensor->name));
     tensor->elems = empty ? 0 : elems;
-    tensor->type.dims = onv_build_dims(b, made, rank);
+    tensor->type.dims = onv_arena_copy(&b->model->arena, made, rank * sizeof *made);
     tensor->type.rank = (int16_t)rank;
     return tensor->type.dims != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
@@ -140,15 +140,12 @@ static onv_status take_at_hand(onv_builder *b, onv_payload *payload)
 }
 
 /* raw_data wins over typed fields, as for every other reader. Of several, the last one. */
-static onv_status inline_payload(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor)
+static onv_status inline_payload(onv_builder *b, const onv_scan_tensor *record, onv_tensor *tensor)
 {
-    onv_chunk_mark mark;
-    if (!pb->has_raw_data || pb->raw_data.len != sizeof mark) return ONV_OK;
-    memcpy(&mark, pb->raw_data.data, sizeof mark);
-    const onv_chunk *chunks = b->scan->chunks.at + mark.first, *only = NULL, *raw = NULL;
+    const onv_chunk *chunks = b->scan->chunks.at + record->chunks.first, *only = NULL, *raw = NULL;
     uint8_t field = typed_field(tensor->type.dtype);
     size_t n_typed = 0;
-    for (uint64_t i = 0; i < mark.count; i++) {
+    for (uint32_t i = 0; i < record->chunks.count; i++) {
         if (chunks[i].field == ONV_FIELD_RAW_DATA) raw = &chunks[i];
         if (chunks[i].field != field) continue;
         only = &chunks[i];
@@ -164,7 +161,7 @@ static onv_status inline_payload(onv_builder *b, const Onnx__TensorProto *pb, on
         *payload =
             (onv_payload){.kind = ONV_PAYLOAD_PACKED, .offset = only->offset, .bytes = only->bytes};
     } else if (n_typed > 0) {
-        return gather(b, chunks, (size_t)mark.count, field, payload);
+        return gather(b, chunks, record->chunks.count, field, payload);
     }
     return ONV_OK;
 }
@@ -175,13 +172,13 @@ static onv_status parse_size(onv_builder *b, const onv_tensor *tensor, const cha
                              const char *text, uint64_t *size)
 {
     uint64_t value = 0;
-    bool valid = text != NULL && text[0] != '\0';
+    bool valid = text[0] != '\0';
     for (const char *c = text; valid && *c != '\0'; c++)
         valid = *c >= '0' && *c <= '9' && onv_u64_mul(value, 10, &value) &&
                 onv_u64_add(value, (uint64_t)(*c - '0'), &value);
     if (!valid)
         return onv_fail(b->err, ONV_ERR_MODEL, "external data of tensor '%s': %s is '%s'",
-                        shown(tensor->name), key, text != NULL ? text : "");
+                        shown(tensor->name), key, text);
     *size = value;
     return ONV_OK;
 }
@@ -198,20 +195,22 @@ static bool escapes(const char *path)
     return false;
 }
 
-static onv_status external_payload(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor)
+static onv_status external_payload(onv_builder *b, const onv_scan_tensor *record,
+                                   onv_tensor *tensor)
 {
     onv_payload *payload = &tensor->payload;
     *payload = (onv_payload){.kind = ONV_PAYLOAD_EXTERNAL, .bytes = tensor->bytes};
-    const char *location = NULL;
-    for (size_t i = 0; i < pb->n_external_data; i++) {
-        const char *key = pb->external_data[i]->key, *value = pb->external_data[i]->value;
-        if (key == NULL) continue;
-        if (strcmp(key, "location") == 0) location = value;
+    const char *location = "";
+    ONV_EACH_RECORD(pair, b->scan->pairs, record->parts)
+    {
+        const char *key = pair->key;
+        if (strcmp(key, "location") == 0) location = pair->value;
         if (strcmp(key, "offset") == 0)
-            ONV_TRY(parse_size(b, tensor, key, value, &payload->offset));
-        if (strcmp(key, "length") == 0) ONV_TRY(parse_size(b, tensor, key, value, &payload->bytes));
+            ONV_TRY(parse_size(b, tensor, key, pair->value, &payload->offset));
+        if (strcmp(key, "length") == 0)
+            ONV_TRY(parse_size(b, tensor, key, pair->value, &payload->bytes));
     }
-    if (location == NULL || location[0] == '\0')
+    if (location[0] == '\0')
         return onv_fail(b->err, ONV_ERR_MODEL, "external data of tensor '%s' has no location",
                         shown(tensor->name));
     if (escapes(location))
@@ -227,108 +226,49 @@ static onv_status external_payload(onv_builder *b, const Onnx__TensorProto *pb, 
     return onv_build_intern(b, location, &payload->location);
 }
 
-/* --- The message ------------------------------------------------------------------------------- */
-
-enum { DIMS = 1, DATA_TYPE = 2, NAME = 8, EXTERNAL_DATA = 13, DATA_LOCATION = 14 };
-
-/* Tags of numbers have one byte. */
-static uint64_t number_of(const onv_wire_field *f)
-{
-    const unsigned char *at = f->start + 1;
-    uint64_t number = 0;
-    (void)onv_varint_read(&at, f->end, &number);
-    return number;
-}
-
-static char *text_of(onv_builder *b, const onv_wire_field *f)
-{
-    return onv_arena_strndup(&b->unpacked, (const char *)f->value, (size_t)(f->end - f->value));
-}
-
-/* Of more dims than a tensor may have only the number is kept. */
-static void add_dims(Onnx__TensorProto *pb, const onv_wire_field *f)
-{
-    const unsigned char *at = f->type == ONV_WIRE_VARINT ? f->start + 1 : f->value;
-    for (uint64_t dim; onv_varint_read(&at, f->end, &dim); pb->n_dims++)
-        if (pb->n_dims < ONV_MAX_RANK) pb->dims[pb->n_dims] = (int64_t)dim;
-}
-
-/* `end` is that of the tensor. */
-static bool add_external(onv_builder *b, Onnx__TensorProto *pb, const onv_wire_field *f,
-                         const unsigned char *end)
-{
-    enum { LEAST_BYTES = 2 }; /* of a field */
-    onv_wire_field next;
-    const size_t most = (size_t)(end - f->start) / LEAST_BYTES;
-    if (pb->external_data == NULL)
-        pb->external_data = onv_arena_alloc(&b->unpacked, most * sizeof *pb->external_data);
-    Onnx__StringStringEntryProto *pair = onv_arena_alloc(&b->unpacked, sizeof *pair);
-    if (pb->external_data == NULL || pair == NULL) return false;
-    pb->external_data[pb->n_external_data++] = pair;
-    onnx__string_string_entry_proto__init(pair);
-    for (const unsigned char *at = f->value; onv_wire_next(&at, f->end, &next);)
-        *(next.number == ONV_PAIR_KEY ? &pair->key : &pair->value) = text_of(b, &next);
-    return true;
-}
-
-onv_status onv_build_unpack_tensor(onv_builder *b, onv_span span, Onnx__TensorProto *pb)
-{
-    const unsigned char *at;
-    onv_wire_field f;
-    bool fits = true;
-    ONV_TRY(onv_build_begin(b, span, &at));
-    const unsigned char *end = at + span.bytes;
-    onnx__tensor_proto__init(pb);
-    pb->dims = onv_arena_alloc(&b->unpacked, ONV_MAX_RANK * sizeof *pb->dims);
-    while (pb->dims != NULL && fits && onv_wire_next(&at, end, &f)) {
-        switch (f.number) {
-        case DIMS: add_dims(pb, &f); break;
-        case DATA_TYPE: pb->data_type = (int32_t)number_of(&f); break;
-        case NAME: pb->name = text_of(b, &f); break;
-        case ONV_FIELD_RAW_DATA:
-            pb->has_raw_data = true;
-            pb->raw_data.len = (size_t)(f.end - f.value);
-            pb->raw_data.data = onv_arena_copy(&b->unpacked, f.value, pb->raw_data.len);
-            break;
-        case EXTERNAL_DATA: fits = add_external(b, pb, &f, end); break;
-        default: pb->data_location = (Onnx__TensorProto__DataLocation)number_of(&f);
-        }
-    }
-    return fits && !b->unpacked.failed ? ONV_OK : onv_fail_memory(b->err);
-}
-
 /* --- Tensors ----------------------------------------------------------------------------------- */
 
-static onv_status build_dtype(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor)
+static onv_status build_dtype(onv_builder *b, const onv_scan_tensor *record, onv_tensor *tensor)
 {
-    tensor->type.dtype = (uint8_t)onv_dtype_from(pb->data_type);
+    tensor->type.dtype = (uint8_t)onv_dtype_from(record->dtype);
     if (tensor->type.dtype != ONV_UNDEFINED) return ONV_OK;
     return onv_fail(b->err, ONV_ERR_MODEL, "tensor '%s' has the unknown data type %" PRId32,
-                    shown(tensor->name), pb->data_type);
+                    shown(tensor->name), record->dtype);
 }
 
-onv_status onv_build_tensor(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor)
+static const int64_t *dims_of(const onv_builder *b, const onv_scan_tensor *record)
 {
-    *tensor = (onv_tensor){.type = {.kind = ONV_TYPE_TENSOR}};
-    ONV_TRY(onv_build_intern(b, pb->name, &tensor->name));
-    ONV_TRY(build_dtype(b, pb, tensor));
-    ONV_TRY(build_dims(b, pb->dims, pb->n_dims, tensor));
+    return b->scan->dims.at + record->first_dim;
+}
+
+onv_status onv_build_tensor(onv_builder *b, const onv_scan_tensor *record, onv_tensor *tensor)
+{
+    enum { WORK = 4 };
+    *tensor =
+        (onv_tensor){.name = onv_build_name(b, record->name), .type = {.kind = ONV_TYPE_TENSOR}};
+    ONV_WORK(WORK);
+    ONV_TRY(build_dtype(b, record, tensor));
+    ONV_TRY(build_dims(b, dims_of(b, record), record->rank, tensor));
     ONV_TRY(set_bytes(b, tensor));
-    if (pb->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
-        return external_payload(b, pb, tensor);
-    return inline_payload(b, pb, tensor);
+    return record->is_external ? external_payload(b, record, tensor)
+                               : inline_payload(b, record, tensor);
 }
 
-onv_status onv_build_sparse(onv_builder *b, const Onnx__SparseTensorProto *pb, onv_tensor *tensor)
+onv_status onv_build_sparse(onv_builder *b, const onv_scan_tensor *record, onv_tensor *tensor)
 {
+    enum { VALUES = 1 }; /* the field; the other one is that of indices */
+    onv_tensor values = {0}, indices = {0};
+    bool has_values = false;
     *tensor = (onv_tensor){.type = {.kind = ONV_TYPE_SPARSE_TENSOR}};
-    onv_tensor values, indices = {0};
-    if (pb->values == NULL) return onv_fail(b->err, ONV_ERR_MODEL, "a sparse tensor has no values");
-    ONV_TRY(onv_build_tensor(b, pb->values, &values));
-    if (pb->indices != NULL) ONV_TRY(onv_build_tensor(b, pb->indices, &indices));
+    ONV_EACH_RECORD(part, b->scan->tensors, record->parts)
+    {
+        has_values |= part->field == VALUES;
+        ONV_TRY(onv_build_tensor(b, part, part->field == VALUES ? &values : &indices));
+    }
+    if (!has_values) return onv_fail(b->err, ONV_ERR_MODEL, "a sparse tensor has no values");
     tensor->name = values.name;
     tensor->type.dtype = values.type.dtype;
-    ONV_TRY(build_dims(b, pb->dims, pb->n_dims, tensor));
+    ONV_TRY(build_dims(b, dims_of(b, record), record->rank, tensor));
     tensor->payload = values.payload;
     tensor->elems = values.elems;
     if (!onv_u64_add(values.bytes, indices.bytes, &tensor->bytes))

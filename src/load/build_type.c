@@ -55,7 +55,7 @@ static onv_status build_shape(onv_builder *b, const Onnx__TensorShapeProto *pb, 
     onv_dim dims[ONV_MAX_RANK];
     for (size_t i = 0; i < pb->n_dim; i++)
         ONV_TRY(build_dim(b, pb->dim[i], name, i, free_dims, &dims[i]));
-    type->dims = onv_build_dims(b, dims, pb->n_dim);
+    type->dims = onv_arena_copy(&b->model->arena, dims, pb->n_dim * sizeof *dims);
     type->rank = (int16_t)pb->n_dim;
     return type->dims != NULL ? ONV_OK : onv_fail_memory(b->err);
 }

@@ -1,9 +1,8 @@
 /* An ONNX file becomes a model.
  *
- * The file is read where something is looked for (source.h). A scan of the wire format finds the large payloads
- * (raw_data and the packed typed fields of tensors) and hands protobuf-c a skeleton without them; the
- * weights are never read. The scan also bounds nesting and counts before protobuf-c
- * recurses or allocates.
+ * The file is read where something is looked for (source.h). A scan of the wire format makes records
+ * of graphs, nodes, values and tensors, whose weights are never read, and hands protobuf-c attributes and types,
+ * one at a time. The scan also bounds nesting and counts before protobuf-c recurses or allocates.
  *
  * Names: values and nodes of the main graph are called as in the file; those of subgraphs and of the
  * bodies of functions carry the way there: "If_3/then_branch/x", "call/inner". A node without a name

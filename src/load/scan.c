@@ -51,13 +51,6 @@ static onv_status put_head(onv_walk *w, onv_bytes *out, uint32_t number, uint64_
     return onv_walk_put(w, out, head, n);
 }
 
-onv_status onv_walk_put_field(onv_walk *w, onv_bytes *out, uint32_t number, const void *data,
-                              size_t bytes)
-{
-    ONV_TRY(put_head(w, out, number, bytes));
-    return onv_walk_put(w, out, data, bytes);
-}
-
 /* A stretch of the source, in pieces: of what is kept some may be long. */
 static onv_status put_stretch(onv_walk *w, onv_bytes *out, uint64_t from, uint64_t bytes)
 {
@@ -122,11 +115,13 @@ static bool is_text(const unsigned char *p, size_t bytes)
     return true;
 }
 
-/* Names are interned, but for those of nodes: they are many, and nothing refers to them. */
+/* Names are interned, but for those of nodes, which are many, and nothing refers to them; likewise what pairs say. */
 static const char *name_of(onv_walk *w, const onv_item *it, const char *text, size_t bytes)
 {
-    const bool is_node = onv_walk_top(w)->message == ONV_MSG_NODE && it->number == NODE_NAME;
-    return is_node ? onv_arena_strndup(w->strings->arena, text, bytes)
+    const uint8_t message = onv_walk_top(w)->message;
+    const bool is_text =
+        (message == ONV_MSG_NODE && it->number == NODE_NAME) || message == ONV_MSG_PAIR;
+    return is_text ? onv_arena_strndup(w->strings->arena, text, bytes)
                    : onv_intern_n(w->strings, text, bytes);
 }
 
@@ -143,7 +138,7 @@ static onv_status keep_string(onv_walk *w, const onv_item *it, uint64_t bytes)
     ONV_TRY(onv_source_view(w->source, w->at, bytes, &data, w->err));
     if (!is_text(data, (size_t)bytes)) return onv_walk_damaged(w, it, "is not UTF-8 text");
     if (it->field->use == ONV_USE_STRING)
-        return onv_walk_put_field(w, top->out, it->number, data, (size_t)bytes);
+        return put_field_from(w, top->out, it->number, w->at, bytes);
     const char *name = name_of(w, it, (const char *)data, (size_t)bytes);
     return name != NULL ? onv_walk_name(w, it, name) : onv_fail_memory(w->err);
 }
@@ -210,9 +205,10 @@ static uint64_t count_list(onv_walk *w, const onv_item *it, uint64_t more)
 
 /* --- Numbers ----------------------------------------------------------------------------------- */
 
-/* Packed varints: the last one must end with the field. */
+/* Packed varints: the last one must end with the field. A record takes them. */
 static onv_status count_varints(onv_walk *w, const onv_item *it, uint64_t bytes, uint64_t *count)
 {
+    const bool is_record = onv_walk_top(w)->out == NULL;
     uint64_t at = w->at, end = at + bytes, value;
     *count = 0;
     while (at < end) {
@@ -221,9 +217,11 @@ static onv_status count_varints(onv_walk *w, const onv_item *it, uint64_t bytes,
         ONV_TRY(onv_source_view(w->source, at, piece, &start, w->err));
         /* A number that may go on behind the piece is of the next one. */
         size_t sure = at + piece == end ? 1 : ONV_VARINT_MOST_BYTES;
-        for (p = start, stop = start + piece; (size_t)(stop - p) >= sure; ++*count)
+        for (p = start, stop = start + piece; (size_t)(stop - p) >= sure; ++*count) {
             if (!onv_varint_read(&p, stop, &value))
                 return onv_walk_damaged(w, it, "holds a broken number");
+            if (is_record) ONV_TRY(onv_walk_number(w, it, value));
+        }
         at += (uint64_t)(p - start);
     }
     return ONV_OK;
@@ -233,6 +231,7 @@ static onv_status keep_varints(onv_walk *w, const onv_item *it, uint64_t bytes)
 {
     uint64_t count, value;
     ONV_TRY(count_varints(w, it, bytes, &count));
+    if (onv_walk_top(w)->out == NULL) return ONV_OK;
     uint64_t keep = count_list(w, it, count);
     if (keep < count) {
         const unsigned char *start, *p;
@@ -258,7 +257,7 @@ static onv_status keep_chunk(onv_walk *w, const onv_item *it, uint64_t offset, u
                              bool tagged)
 {
     onv_scan *scan = w->scan;
-    if (tagged && scan->chunks.count > onv_walk_top(w)->first) {
+    if (tagged && scan->chunks.count > onv_walk_top(w)->n_chunks) {
         /* The next of a row of elements: one chunk for all, or the table could outgrow the file. */
         onv_chunk *last = &scan->chunks.at[scan->chunks.count - 1];
         if (last->tagged && last->field == it->number && last->offset + last->bytes == offset) {
@@ -316,16 +315,17 @@ static onv_wire_type single_of(onv_field_use use)
     }
 }
 
-/* A value of another wire type, which ends at w->at. */
-static onv_status take_number(onv_walk *w, const onv_item *it)
+/* A value of another wire type, which ends at w->at; `number` where it is a varint. */
+static onv_status take_number(onv_walk *w, const onv_item *it, uint64_t number)
 {
     const onv_field_use use = it->field->use;
     if (use == ONV_USE_DROP) return ONV_OK;
     if (single_of(use) != it->type) return onv_walk_damaged(w, it, "has the wrong wire type");
     if (use >= ONV_USE_RAW) return keep_chunk(w, it, it->tag, w->at - it->tag, true);
+    onv_bytes *out = onv_walk_top(w)->out;
+    if (out == NULL) return onv_walk_number(w, it, number);
     if (count_list(w, it, 1) == 0) return ONV_OK;
     /* Its tag may be longer than it needs to be, which protobuf-c does not read. */
-    onv_bytes *out = onv_walk_top(w)->out;
     unsigned char tag[ONV_HEAD_BYTES];
     size_t n = onv_varint_write((uint64_t)it->number << 3 | it->type, tag);
     if (it->value - it->tag == n) return put_stretch(w, out, it->tag, w->at - it->tag);
@@ -393,11 +393,11 @@ static onv_status walk_field(onv_walk *w)
         return onv_walk_damaged(w, &it,
                                 has_bytes ? "has a broken length" : "holds a broken number");
     w->at += (uint64_t)(p - start);
-    if (is_varint) return take_number(w, &it);
+    if (is_varint) return take_number(w, &it, value);
     if (value > end - w->at) return overrun(w, &it, value);
     if (!has_bytes) {
         w->at += value;
-        return take_number(w, &it);
+        return take_number(w, &it, 0);
     }
     uint32_t depth = w->depth;
     ONV_TRY(take_bytes(w, &it, value));
@@ -408,11 +408,13 @@ static onv_status walk_field(onv_walk *w)
 static onv_status walk_all(onv_walk *w, onv_scan_root root)
 {
     bool is_model = root == ONV_SCAN_MODEL;
-    if (w->strings != NULL && onv_intern(w->strings, "") == NULL) return onv_fail_memory(w->err);
+    if (onv_intern(w->strings, "") == NULL) return onv_fail_memory(w->err);
+    if (!is_model && !onv_vec_push(&w->scan->tensors, (onv_scan_tensor){0}))
+        return onv_fail_memory(w->err);
     w->stack[w->depth++] = (onv_frame){
         .message = is_model ? ONV_MSG_MODEL : ONV_MSG_TENSOR,
         .end = w->source->bytes,
-        .out = is_model ? &w->scan->header : &w->scan->skeleton,
+        .out = is_model ? &w->scan->header : NULL,
     };
     while (w->depth > 0) {
         if (w->at == onv_walk_top(w)->end) {
@@ -430,7 +432,8 @@ static onv_status fit(onv_scan *scan, onv_error *err)
     bool fits =
         onv_vec_fit(&scan->skeleton) && onv_vec_fit(&scan->chunks) && onv_vec_fit(&scan->names) &&
         onv_vec_fit(&scan->nodes) && onv_vec_fit(&scan->attrs) && onv_vec_fit(&scan->attr_lists) &&
-        onv_vec_fit(&scan->notes) && onv_vec_fit(&scan->values) && onv_vec_fit(&scan->parts);
+        onv_vec_fit(&scan->notes) && onv_vec_fit(&scan->values) && onv_vec_fit(&scan->tensors) &&
+        onv_vec_fit(&scan->pairs) && onv_vec_fit(&scan->dims);
     return fits ? ONV_OK : onv_fail_memory(err);
 }
 
@@ -471,6 +474,9 @@ void onv_scan_cleanup(onv_scan *scan)
     onv_vec_cleanup(&scan->attr_lists);
     onv_vec_cleanup(&scan->notes);
     onv_vec_cleanup(&scan->values);
+    onv_vec_cleanup(&scan->tensors);
+    onv_vec_cleanup(&scan->pairs);
+    onv_vec_cleanup(&scan->dims);
     onv_vec_cleanup(&scan->parts);
     onv_vec_cleanup(&scan->functions);
 }

@@ -1,16 +1,16 @@
 /* The scan: one walk over the wire format of a file, of which only what is kept is read.
  *
- * What stands in great numbers becomes records at once: graphs, nodes, values and functions, with their
- * names interned. What is small and structured goes to a skeleton: the same messages without what the
- * analysis never looks at (documentation, metadata) and without the payloads of tensors, whose pages are
- * not touched. protobuf-c unpacks the skeleton, one attribute, tensor or type at a time.
+ * What stands in great numbers becomes records at once: graphs, nodes, values, functions and tensors, with their
+ * names interned; the payloads of tensors, whose pages are not touched, are stretches of the source. What is small and
+ * structured goes to a skeleton: the same messages without what the analysis never looks at (documentation, metadata).
+ * protobuf-c unpacks the skeleton, one attribute or type at a time.
  *
- *     source    ... NodeProto{input, output, op_type, attribute = AttributeProto{name, ints}} ...
- *     records   node{names, "Conv", attribute} ── attribute{"pads", span of the skeleton}
+ *     source    ... NodeProto{input, output, op_type, attribute = AttributeProto{name, ints, t = ...}} ...
+ *     records   node{names, "Conv", attribute} ── attribute{"pads", span of the skeleton, tensors}
  *     skeleton  ... AttributeProto{ints} ...
  *
  *     source    ... TensorProto{dims, data_type, raw_data = 400 MB} ...
- *     skeleton  ... TensorProto{dims, data_type, raw_data = mark}   ...
+ *     records   tensor{name, dims, data type, chunks}
  *     chunks    [field 9, offset in the source, 400 MB]
  *
  * Before it allocates, the scan has bounded the nesting, the number of nodes and values and the length
@@ -25,9 +25,7 @@
  * Attributes and types recur from node to node and from value to value. A message whose bytes were walked
  * lately is not walked again: its owner gets the number or the span of what was kept then.
  *
- * Every payload field of every tensor is moved to `chunks`, whatever its size, and raw_data in the
- * skeleton is written by the scan alone: a file cannot forge a mark. Lengths are 64 bits, so files
- * beyond protobuf's own 2 GiB work as long as their skeleton stays below it.
+ * Lengths are 64 bits, so files beyond protobuf's own 2 GiB work as long as their skeleton stays below it.
  * Cost: linear in what is kept, plus one step per field skipped.
  */
 #ifndef ONV_LOAD_SCAN_H
@@ -62,11 +60,6 @@ typedef struct onv_chunk {
     bool tagged;
 } onv_chunk;
 
-/* What stands in raw_data of a skeleton: the chunks of that tensor. */
-typedef struct onv_chunk_mark {
-    uint64_t first, count;
-} onv_chunk_mark;
-
 /* --- Records ----------------------------------------------------------------------------------- */
 
 /* Where a record stands among those of its kind: from 1 on; 0 is none. */
@@ -100,10 +93,11 @@ typedef struct onv_range {
 typedef struct onv_scan_attr {
     const char *name;
     const char *reference; /* to an attribute of the function around */
-    onv_span value;        /* AttributeProto without names and graphs */
+    onv_span value;        /* AttributeProto without names, graphs and tensors */
     uint32_t lists[3]; /* elements of floats, ints and strings in the file: the value has fewer */
-    onv_record_list graph;  /* of the field g: at most one */
-    onv_record_list graphs; /* of the field graphs */
+    onv_record_list graph;   /* of the field g: at most one */
+    onv_record_list graphs;  /* of the field graphs */
+    onv_record_list tensors; /* of all fields that have some */
 } onv_scan_attr;
 
 /* A note that PyTorch's exporter left, one of its kind of each owner; its text lies in the source. */
@@ -136,7 +130,25 @@ typedef struct onv_scan_value {
     uint64_t folded_offset;
 } onv_scan_value;
 
-/* A TensorProto, SparseTensorProto or OperatorSetIdProto. */
+/* A StringStringEntryProto; not interned. */
+typedef struct onv_scan_pair {
+    const char *key, *value;
+    onv_record next;
+} onv_scan_pair;
+
+/* A TensorProto; or a SparseTensorProto, which has dims and parts alone. */
+typedef struct onv_scan_tensor {
+    onv_name name;
+    uint32_t first_dim, rank; /* in onv_scan.dims, which has no more of it than a tensor may have */
+    onv_range chunks;
+    onv_record_list parts; /* pairs: where its data is; of a sparse one its values and indices */
+    onv_record next;
+    int32_t dtype;
+    bool is_external;
+    uint8_t field; /* of the message around: which tensor of it this is */
+} onv_scan_tensor;
+
+/* An OperatorSetIdProto. */
 typedef struct onv_scan_part {
     onv_span span;
     onv_record next;
@@ -144,7 +156,7 @@ typedef struct onv_scan_part {
 
 typedef struct onv_scan_graph {
     onv_record_list nodes;
-    onv_record_list initializers, sparse_initializers; /* parts */
+    onv_record_list initializers, sparse_initializers; /* tensors */
     onv_record_list inputs, outputs, declared;         /* values */
     onv_record notes;                                  /* the first */
     onv_record next;
@@ -173,6 +185,9 @@ typedef struct onv_scan {
     onv_records attr_lists; /* of nodes and functions */
     ONV_VEC(onv_scan_note) notes;
     ONV_VEC(onv_scan_value) values;
+    ONV_VEC(onv_scan_tensor) tensors;
+    ONV_VEC(onv_scan_pair) pairs;
+    ONV_VEC(int64_t) dims;
     ONV_VEC(onv_scan_part) parts;
     ONV_VEC(onv_scan_function) functions;
     onv_record main_graph; /* 0: the file has none */
@@ -187,7 +202,7 @@ static inline const onv_scan_attr *onv_scan_attr_of(const onv_scan *scan, onv_ra
 
 typedef enum onv_scan_root {
     ONV_SCAN_MODEL,
-    ONV_SCAN_TENSOR, /* which becomes the skeleton */
+    ONV_SCAN_TENSOR, /* which becomes the only record */
 } onv_scan_root;
 
 /* `limits` as resolved; names go to `strings`, of which "" is the first. On failure (ONV_ERR_FORMAT, _LIMIT, _MEMORY) the scan holds
@@ -289,12 +304,12 @@ typedef struct onv_frame {
     size_t start; /* of it in there; behind a length, unless it is the first message of its kind */
     bool has_length;
     uint8_t message;
-    uint32_t seen;   /* ONV_USE_ONE fields that occurred, by number */
-    uint32_t record; /* its index among those of its kind */
-    size_t first;    /* of a tensor: its chunks; of an attribute: its graphs among those put off */
-    size_t graph;    /* of an attribute: the next of them */
+    uint32_t seen;                       /* ONV_USE_ONE fields that occurred, by number */
+    uint32_t record;                     /* its index among those of its kind */
+    size_t first;                        /* of an attribute: its graphs among those put off */
+    size_t graph;                        /* of an attribute: the next of them */
     size_t n_inputs, n_outputs, n_attrs; /* of a node or function: what was gathered before it */
-    size_t n_chunks;                     /* of an attribute: found before it */
+    size_t n_chunks;                     /* of a tensor or an attribute: found before it */
 } onv_frame;
 
 /* A graph of an attribute is walked when the attribute's other fields are done. */
@@ -354,13 +369,12 @@ onv_status onv_walk_damaged(onv_walk *w, const onv_item *it, const char *what);
 const char *onv_walk_field_name(const onv_item *it);
 
 onv_status onv_walk_put(onv_walk *w, onv_bytes *out, const void *data, size_t bytes);
-onv_status onv_walk_put_field(onv_walk *w, onv_bytes *out, uint32_t number, const void *data,
-                              size_t bytes);
 
 /* --- scan_records.c ---------------------------------------------------------------------------- */
 
-/* A name of a record. */
+/* A name of a record; a number of a tensor's. */
 onv_status onv_walk_name(onv_walk *w, const onv_item *it, const char *name);
+onv_status onv_walk_number(onv_walk *w, const onv_item *it, uint64_t number);
 onv_status onv_walk_add_note(onv_walk *w, onv_note note, uint64_t offset, const unsigned char *text,
                              uint64_t bytes);
 

@@ -15,7 +15,9 @@ enum { LENGTH_BYTES = 5 };
 /* Fields that decide where a message belongs. */
 enum { GRAPH_NODE = 1, GRAPH_INIT = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT, GRAPH_DECLARED };
 enum { FUNCTION_NODE = 7, FUNCTION_OPSETS = 9 };
-enum { NODE_NAME = 3, ATTR_GRAPH = 6 };
+enum { NODE_NAME = 3, ATTR_GRAPH = 6, ATTR_GRAPHS = 11 };
+enum { TENSOR_DIMS = 1, TENSOR_TYPE = 2, SPARSE_DIMS = 3, PAIR_KEY = 1 };
+enum { LOCATION_EXTERNAL = 1 };
 
 /* --- Adding records ---------------------------------------------------------------------------- */
 
@@ -68,8 +70,12 @@ static onv_record_list *list_of(onv_scan *scan, const onv_frame *parent, uint32_
 {
     if (parent->message == ONV_MSG_ATTRIBUTE) {
         onv_scan_attr *attr = &scan->attrs.at[parent->record];
-        return number == ATTR_GRAPH ? &attr->graph : &attr->graphs;
+        return number == ATTR_GRAPH    ? &attr->graph
+               : number == ATTR_GRAPHS ? &attr->graphs
+                                       : &attr->tensors;
     }
+    if (parent->message == ONV_MSG_TENSOR || parent->message == ONV_MSG_SPARSE_TENSOR)
+        return &scan->tensors.at[parent->record].parts;
     if (parent->message == ONV_MSG_FUNCTION) {
         onv_scan_function *function = &scan->functions.at[parent->record];
         return number == FUNCTION_NODE     ? &function->nodes
@@ -124,10 +130,20 @@ static onv_status add_record(onv_walk *w, const onv_frame *parent, const onv_ite
         PUSH(w, &scan->functions, (onv_scan_function){.head = node}, record, "functions");
         return ONV_OK;
     case ONV_MSG_TYPE: *record = parent->record; return ONV_OK; /* of a value */
-    default:
+    case ONV_MSG_TENSOR:
+    case ONV_MSG_SPARSE_TENSOR: {
+        const onv_scan_tensor tensor = {.field = (uint8_t)number};
         if (parent->message == ONV_MSG_GRAPH) ONV_TRY(count_value(w));
-        ADD(w, &scan->parts, (onv_scan_part){0}, list_of(scan, parent, number), record,
-            "initializers");
+        ADD(w, &scan->tensors, tensor, list_of(scan, parent, number), record, "initializers");
+        return ONV_OK;
+    }
+    case ONV_MSG_PAIR: {
+        const onv_scan_pair pair = {.key = "", .value = ""};
+        ADD(w, &scan->pairs, pair, list_of(scan, parent, number), record, "external data");
+        return ONV_OK;
+    }
+    default:
+        ADD(w, &scan->parts, (onv_scan_part){0}, list_of(scan, parent, number), record, "opsets");
         return ONV_OK;
     }
 }
@@ -177,12 +193,68 @@ onv_status onv_walk_name(onv_walk *w, const onv_item *it, const char *name)
     case ONV_MSG_NODE: return node_name(w, it->number, name);
     case ONV_MSG_FUNCTION: return node_name(w, of_function[it->number], name);
     case ONV_MSG_VALUE_INFO: scan->values.at[top->record].name = onv_string_number(name); break;
+    case ONV_MSG_TENSOR: scan->tensors.at[top->record].name = onv_string_number(name); break;
+    case ONV_MSG_PAIR: {
+        onv_scan_pair *pair = &scan->pairs.at[top->record];
+        *(it->number == PAIR_KEY ? &pair->key : &pair->value) = name;
+        break;
+    }
     default:
         if (it->number == 1)
             scan->attrs.at[top->record].name = name;
         else
             scan->attrs.at[top->record].reference = name;
     }
+    return ONV_OK;
+}
+
+/* Dims follow each other. What stands between two of a sparse tensor, a part of it, has dims of its own. */
+static onv_status add_dim(onv_walk *w, onv_scan_tensor *tensor, int64_t dim)
+{
+    onv_scan *scan = w->scan;
+    const uint32_t n = tensor->rank;
+    tensor->rank += n < UINT32_MAX;
+    if (n >= ONV_MAX_RANK) return ONV_OK;
+    if (n + 1 > ONV_RECORDS_MOST - scan->dims.count) return too_many(w, "dims");
+    if (!onv_vec_reserve(&scan->dims, (size_t)n + 1)) return onv_fail_memory(w->err);
+    if (tensor->first_dim + n != scan->dims.count) {
+        memcpy(scan->dims.at + scan->dims.count, scan->dims.at + tensor->first_dim, n * sizeof dim);
+        tensor->first_dim = (uint32_t)scan->dims.count;
+        scan->dims.count += n;
+    }
+    scan->dims.at[scan->dims.count++] = dim;
+    return ONV_OK;
+}
+
+onv_status onv_walk_number(onv_walk *w, const onv_item *it, uint64_t number)
+{
+    const onv_frame *top = onv_walk_top(w);
+    onv_scan_tensor *tensor = &w->scan->tensors.at[top->record];
+    if (it->number == (top->message == ONV_MSG_TENSOR ? TENSOR_DIMS : SPARSE_DIMS))
+        return add_dim(w, tensor, (int64_t)number);
+    if (it->number == TENSOR_TYPE)
+        tensor->dtype = (int32_t)number;
+    else
+        tensor->is_external = (int32_t)number == LOCATION_EXTERNAL;
+    return ONV_OK;
+}
+
+/* Its payload is what was found since it began. Dims like those of the tensor before are that one's. */
+static onv_status close_tensor(onv_walk *w, const onv_frame *top)
+{
+    onv_scan *scan = w->scan;
+    if (scan->chunks.count > ONV_RECORDS_MOST) return too_many(w, "stretches of payload");
+    onv_scan_tensor *tensor = &scan->tensors.at[top->record];
+    tensor->chunks =
+        (onv_range){(uint32_t)top->n_chunks, (uint32_t)(scan->chunks.count - top->n_chunks)};
+    if (top->record == 0 || tensor->rank != tensor[-1].rank || tensor->rank > ONV_MAX_RANK)
+        return ONV_OK;
+    const int64_t *dims = scan->dims.at;
+    const size_t bytes = tensor->rank * sizeof *dims;
+    if (bytes == 0 || memcmp(dims + tensor->first_dim, dims + tensor[-1].first_dim, bytes) != 0)
+        return ONV_OK;
+    scan->dims.count = tensor->first_dim;
+    tensor->first_dim = tensor[-1].first_dim;
     return ONV_OK;
 }
 
@@ -339,7 +411,8 @@ static onv_status remember(onv_walk *w)
 static bool is_record(onv_message message)
 {
     return message == ONV_MSG_GRAPH || message == ONV_MSG_NODE || message == ONV_MSG_FUNCTION ||
-           message == ONV_MSG_VALUE_INFO;
+           message == ONV_MSG_VALUE_INFO || message == ONV_MSG_TENSOR ||
+           message == ONV_MSG_SPARSE_TENSOR || message == ONV_MSG_PAIR;
 }
 
 static onv_status step_into(onv_walk *w, const onv_item *it, uint64_t bytes)
@@ -351,7 +424,7 @@ static onv_status step_into(onv_walk *w, const onv_item *it, uint64_t bytes)
         .message = it->field->message,
         .begin = w->at,
         .end = w->at + bytes,
-        .first = message == ONV_MSG_ATTRIBUTE ? w->put_off.count : w->scan->chunks.count,
+        .first = w->put_off.count,
         .graph = w->put_off.count,
         .n_inputs = w->inputs.count,
         .n_outputs = w->outputs.count,
@@ -421,18 +494,12 @@ static void set_span(onv_walk *w, const onv_frame *top)
 }
 
 /* The end of a message that goes to the skeleton. */
-static onv_status finish(onv_walk *w, const onv_frame *top)
+static void finish(onv_walk *w, const onv_frame *top)
 {
-    const onv_scan *scan = w->scan;
-    if (top->message == ONV_MSG_TENSOR && scan->chunks.count > top->first) {
-        onv_chunk_mark mark = {top->first, scan->chunks.count - top->first};
-        ONV_TRY(onv_walk_put_field(w, top->out, ONV_FIELD_RAW_DATA, &mark, sizeof mark));
-    }
     if (top->has_length)
         write_length(top);
     else if (w->depth > 1) /* the root has neither length nor record */
         set_span(w, top);
-    return ONV_OK;
 }
 
 /* The next graph of the attribute on top, whose fields are done; *entered is false behind the last one. */
@@ -458,19 +525,22 @@ onv_status onv_walk_leave(onv_walk *w)
     switch ((onv_message)top->message) {
     case ONV_MSG_NODE:
     case ONV_MSG_FUNCTION: ONV_TRY(close_node(w, top)); break;
+    case ONV_MSG_TENSOR: ONV_TRY(close_tensor(w, top)); break;
     case ONV_MSG_GRAPH:
-    case ONV_MSG_VALUE_INFO: break;
+    case ONV_MSG_VALUE_INFO:
+    case ONV_MSG_SPARSE_TENSOR:
+    case ONV_MSG_PAIR: break;
     case ONV_MSG_ATTRIBUTE:
-        if (top->graph == top->first) ONV_TRY(finish(w, top)); /* before the first graph */
+        if (top->graph == top->first) finish(w, top); /* before the first graph */
         ONV_TRY(enter_graph(w, &entered));
         if (entered) return ONV_OK;
         if (top->graph == top->first) ONV_TRY(remember(w));
         break;
     case ONV_MSG_TYPE:
-        ONV_TRY(finish(w, top));
+        finish(w, top);
         ONV_TRY(remember(w));
         break;
-    default: ONV_TRY(finish(w, top));
+    default: finish(w, top);
     }
     w->at = top->end;
     w->depth--;

@@ -237,13 +237,10 @@ onv_status onv_load_head(const onv_model *model, const onv_tensor *tensor, size_
 static onv_status unpack_tensor(onv_model *model, onv_source *source, const onv_limits *limits,
                                 onv_scan *scan, onv_tensor *tensor, onv_error *err)
 {
-    Onnx__TensorProto pb;
     onv_builder builder;
-    ONV_TRY(onv_scan_run(scan, ONV_SCAN_TENSOR, source, limits, NULL, err));
+    ONV_TRY(onv_scan_run(scan, ONV_SCAN_TENSOR, source, limits, &model->strings, err));
     onv_builder_init(&builder, model, scan, limits, err);
-    const onv_span whole = {0, (uint32_t)scan->skeleton.count};
-    onv_status status = onv_build_unpack_tensor(&builder, whole, &pb);
-    if (status == ONV_OK) status = onv_build_tensor(&builder, &pb, tensor);
+    onv_status status = onv_build_tensor(&builder, &scan->tensors.at[0], tensor);
     onv_builder_cleanup(&builder);
     return status;
 }

@@ -68,8 +68,8 @@ static msg *sparse_tensor(const char *name)
     const int64_t dims[] = {2, 2};
     msg *sparse = m_new(), *values = m_tensor(name, ONV_FLOAT, 1, dims);
     m_put(sparse, 1, values);
+    m_int(sparse, 3, 100); /* dims may stand on both sides of a part, which has dims, too */
     m_put(sparse, 2, m_tensor("", ONV_INT64, 2, dims));
-    m_int(sparse, 3, 100);
     m_int(sparse, 3, 1000);
     return sparse;
 }

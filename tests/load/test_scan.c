@@ -440,24 +440,6 @@ TEST(a_row_of_tagged_elements_is_one_chunk)
     m_free(file);
 }
 
-/* raw_data that looks like what the scan itself writes there is data like any other. */
-TEST(a_mark_cannot_be_forged)
-{
-    onv_chunk_mark forged = {.first = 1, .count = UINT64_C(1) << 40};
-    msg *graph = m_graph("", "");
-    m_put(graph, G_INIT, m_raw("w", ONV_INT64, 2, &forged, sizeof forged));
-    msg *file = m_model(graph);
-    onv_model model;
-    onv_error err;
-    const onv_known *known;
-    assert_int_equal(m_load(file, &model, &err), ONV_OK);
-    assert_int_equal(onv_load_known(&model, model.values.at[0].tensor, &known, &err), ONV_OK);
-    assert_int_equal(known->elems[0].i.raw, 1);
-    assert_int_equal(known->elems[1].i.raw, INT64_C(1) << 40);
-    onv_model_cleanup(&model);
-    m_free(file);
-}
-
 /* --- Large files ------------------------------------------------------------------------------- */
 
 static long faults(void)

@@ -52,6 +52,17 @@ static void scan_windows(const char *path, uint32_t step, onv_strings *strings,
     for (size_t i = 0; i < scan.notes.count; i++)
         assert_true(scan.notes.at[i].offset == expected->notes.at[i].offset &&
                     scan.notes.at[i].bytes == expected->notes.at[i].bytes);
+    assert_int_equal(scan.dims.count, expected->dims.count);
+    if (scan.dims.count > 0)
+        assert_memory_equal(scan.dims.at, expected->dims.at,
+                            scan.dims.count * sizeof *scan.dims.at);
+    assert_int_equal(scan.tensors.count, expected->tensors.count);
+    for (size_t i = 0; i < scan.tensors.count; i++) {
+        const onv_scan_tensor *a = &scan.tensors.at[i], *b = &expected->tensors.at[i];
+        assert_true(a->name == b->name && a->dtype == b->dtype && a->rank == b->rank &&
+                    a->first_dim == b->first_dim &&
+                    memcmp(&a->chunks, &b->chunks, sizeof a->chunks) == 0);
+    }
     assert_int_equal(scan.chunks.count, expected->chunks.count);
     for (size_t i = 0; i < scan.chunks.count; i++) {
         const onv_chunk *a = &scan.chunks.at[i], *b = &expected->chunks.at[i];
