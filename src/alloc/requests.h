@@ -16,6 +16,9 @@ typedef enum onv_request_kind {
     ONV_REQUEST_ALLOC,
     ONV_REQUEST_FREE,
     ONV_REQUEST_PASS, /* id: the workspace's place in `passing` */
+    /* Of eager/pricing.c, while iterations are recorded: what the first one makes; what was freed before it ended with its step. */
+    ONV_REQUEST_LASTING,
+    ONV_REQUEST_STEP,
 } onv_request_kind;
 
 typedef struct onv_alloc_request {

@@ -222,30 +222,34 @@ static void let_go(onv_simulation *s, uint32_t index)
     onv_ckpt_region_leave(s, index);
 }
 
-static void pass_backward(onv_simulation *s, uint32_t index)
+/* Where a gradient comes to operation `index`: what it saved is there. */
+static void begin_backward(onv_simulation *s, uint32_t index)
 {
-    const onv_backward_sums *sums = &s->sums[index];
-    if (sums->runs) {
-        s->backward_at = index;
-        onv_ckpt_region_restore(s, index);
-        onv_sums_take(s, sums);
+    s->backward_at = index;
+    if (s->options->runs != NULL) onv_sim_count_backward(s, index);
+    if (s->sharding != NULL) onv_shard_before_backward(s, index);
+    onv_ckpt_region_restore(s, index);
+    count_lost(s, index);
+}
+
+/* Beside activations the same as without a plan. */
+static void play_backward(onv_simulation *s, uint32_t index)
+{
+    bool runs = s->plain->backward[index] > 0;
+    if (runs) {
+        begin_backward(s, index);
+        onv_plain_play(s, s->plain->turn[index]);
     }
     let_go(s, index);
-    if (sums->runs) onv_sums_take_rest(s, sums);
+    if (runs) onv_plain_play(s, s->plain->backward[index]);
 }
 
 static void run_backward(onv_simulation *s, uint32_t index)
 {
     const onv_eager_op *op = &s->eager->ops.at[index];
     bool runs = has_grad(s, op);
-    uint64_t before[2] = {0}; /* what goes with this step beside activations */
     if (runs) {
-        s->backward_at = index;
-        if (s->options->runs != NULL) onv_sim_count_backward(s, index);
-        if (s->sharding != NULL) onv_shard_before_backward(s, index);
-        onv_ckpt_region_restore(s, index);
-        count_lost(s, index);
-        if (s->notes_sums) onv_sums_begin(s, &s->sums[index]);
+        begin_backward(s, index);
         onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
         if (onv_offload_takes(s, index)) onv_offload_return_saved(s, index);
         onv_sim_gather(s, op);
@@ -255,20 +259,18 @@ static void run_backward(onv_simulation *s, uint32_t index)
         else
             make_grads(s, index);
     }
-    if (s->notes_sums) memcpy(before, s->meter->going, sizeof before);
     let_go(s, index);
     if (!runs) return;
-    if (s->notes_sums) onv_sums_note_gone(s, &s->sums[index], before);
     for (uint32_t k = 0; k < op->n_out; k++) {
         onv_pending_grad *grad = &s->grad[op->out[k]];
         if (grad->row == ONV_NO_ROW && op->zeroes_grads)
             onv_sim_temporary(s, s->eager->tensors.at[op->out[k]].bytes, "zeros");
         onv_sim_drop(s, &grad->row);
     }
-    if (s->notes_sums) onv_sums_turn(s, &s->sums[index]);
+    if (s->notes != NULL) onv_plain_note(s, &s->notes->turn[index]);
     for (uint32_t k = 0; k < op->n_in && !s->failed; k++)
         if (s->made[k].row != ONV_NO_ROW) send(s, op->in[k].tensor, s->made[k]);
-    if (s->notes_sums) onv_sums_end(s, &s->sums[index]);
+    if (s->notes != NULL) onv_plain_note(s, &s->notes->backward[index]);
 }
 
 static void seed(onv_simulation *s, uint32_t tensor)
@@ -279,22 +281,31 @@ static void seed(onv_simulation *s, uint32_t tensor)
         (onv_pending_grad){onv_sim_alloc(s, bytes, ONV_BUFFER_GRADIENT, "gradient"), .dense = true};
 }
 
-void onv_sim_backward(onv_simulation *s)
+static void seed_all(onv_simulation *s)
 {
-    for (size_t i = 0; i < s->eager->tensors.count && !s->takes_sums; i++) {
+    for (size_t i = 0; i < s->eager->tensors.count; i++) {
         s->grad[i] = (onv_pending_grad){.row = ONV_NO_ROW, .dense = true};
         s->senders_left[i] = s->senders[i];
     }
     if (s->eager->loss != ONV_NO_TENSOR) seed(s, s->eager->loss);
     for (size_t i = 0; s->eager->loss == ONV_NO_TENSOR && i < s->eager->outputs.count; i++)
         seed(s, s->eager->outputs.at[i]);
+    if (s->notes != NULL) onv_plain_note(s, &s->notes->seeded);
+}
+
+void onv_sim_backward(onv_simulation *s)
+{
+    if (s->plain != NULL)
+        onv_plain_play(s, s->plain->seeded);
+    else
+        seed_all(s);
     for (uint32_t i = (uint32_t)s->eager->ops.count; i-- > 0 && !s->failed;) {
-        if (s->eager->ops.at[i].has_backward) (s->takes_sums ? pass_backward : run_backward)(s, i);
+        if (s->eager->ops.at[i].has_backward)
+            (s->plain != NULL ? play_backward : run_backward)(s, i);
         if (s->sharding != NULL) onv_shard_after_backward(s, i);
     }
-    if (s->notes_sums) onv_sums_begin(s, &s->sums[s->eager->ops.count]);
     /* Leaves that some operation could have sent more, but backward never came there. */
-    for (uint32_t i = 0; i < s->eager->tensors.count && !s->failed && !s->takes_sums; i++)
+    for (uint32_t i = 0; i < s->eager->tensors.count && !s->failed && s->plain == NULL; i++)
         if (s->eager->tensors.at[i].is_leaf) accumulate(s, i);
     onv_shard_end_backward(s);
 }

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "eager/simulation.h"
 
 void onv_sim_gather(onv_simulation *s, const onv_eager_op *op)
@@ -237,10 +239,9 @@ static void hold_loop_input(onv_simulation *s, uint32_t op)
     }
 }
 
-/* The loop of checkpoint_sequential is over, and the caller's names get the results: until then they hold those of before. */
+/* The caller's names get the results: until then they hold those of before. */
 static void return_results(onv_simulation *s)
 {
-    onv_sim_drop(s, &s->loop_row);
     for (uint32_t i = 0; i < s->eager->storages.count; i++)
         if (!onv_sim_is_permanent(s, i) && is_result(s, i)) bind_anew(s, i);
 }
@@ -262,29 +263,54 @@ static void leave_regions(onv_simulation *s, uint32_t op)
         onv_offload_region(s, &s->regions[region]);
 }
 
-void onv_sim_forward(onv_simulation *s)
+static void begin(onv_simulation *s)
 {
     for (uint32_t i = 0; i < s->eager->storages.count; i++)
         if (!onv_sim_is_permanent(s, i)) s->row_of[i] = ONV_NO_ROW;
-    onv_ckpt_regions_reset(s);
     onv_offload_begin(s);
     s->n_lingering = (uint32_t)s->lingering.count;
     onv_shard_begin_pass(s);
+}
+
+static void run(onv_simulation *s, uint32_t i)
+{
+    bool keeps = s->region_of[i] == ONV_NO_CKPT_REGION && s->notes == NULL;
+    if (s->sharding != NULL) onv_shard_before(s, i);
+    onv_sim_run(s, i, keeps ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->last_use);
+    leave_regions(s, i);
+    end_holds(s, i);
+    if (i + 1 == s->eager->first_loss_op) return_results(s);
+    if (s->notes != NULL) onv_plain_note(s, &s->notes->forward[i]);
+}
+
+/* What is there anyway, and what the plan holds of it. */
+static void play(onv_simulation *s, uint32_t i)
+{
+    if (onv_sim_is_kept(s, i)) onv_keep_results(s, i);
+    if (s->region_of[i] == ONV_NO_CKPT_REGION || onv_sim_is_direct(s, i)) onv_sim_save(s, i);
+    onv_plain_play(s, s->plain->forward[i]);
+}
+
+void onv_sim_forward(onv_simulation *s)
+{
+    size_t n_bytes = s->eager->storages.count * sizeof *s->row_of;
     uint32_t next = 0; /* the next region to enter */
+    if (s->plain != NULL)
+        memcpy(s->row_of, s->plain->row_of, n_bytes);
+    else
+        begin(s);
+    onv_ckpt_regions_reset(s);
     for (uint32_t i = 0; i < s->eager->ops.count && !s->failed; i++) {
         for (; next < s->n_regions && s->regions[next].first_op == i; next++)
             if (s->regions[next].parent == ONV_NO_CKPT_REGION)
                 onv_ckpt_region_enter(s, &s->regions[next]);
-        bool keeps = s->region_of[i] == ONV_NO_CKPT_REGION;
-        if (s->sharding != NULL) onv_shard_before(s, i);
-        onv_sim_run(s, i, keeps ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->last_use);
-        leave_regions(s, i);
-        end_holds(s, i);
+        (s->plain != NULL ? play : run)(s, i);
         drop_unreached(s, i);
         hold_loop_input(s, i);
-        if (i + 1 == s->eager->first_loss_op) return_results(s);
+        if (i + 1 == s->eager->first_loss_op) onv_sim_drop(s, &s->loop_row);
         if (s->sharding != NULL) onv_shard_after(s, i);
     }
-    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++)
+    if (s->plain != NULL) memcpy(s->row_of, s->plain->row_after, n_bytes);
+    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed && s->plain == NULL; i++)
         if (s->eager->storages.at[i].is_cached) onv_sim_drop(s, &s->row_of[i]);
 }

@@ -1,5 +1,6 @@
 #include "eager/pricing.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -14,13 +15,17 @@ typedef struct held_rows {
 
 struct onv_pricing {
     onv_simulation sim;
-    onv_train_options plain, options; /* without a plan; of the one at hand */
+    onv_train_options plain_options, options; /* without a plan; of the one at hand */
     onv_train_program program;
     onv_meter meter;
     bool is_shared;      /* each plan begins where these are */
-    bool has_found_sums; /* sim.sums are known, or will not be */
-    held_rows start, left;
-    uint64_t there[2], all; /* of the meter */
+    bool has_noted;      /* `plain` is known, or will not be */
+    bool is_plain;       /* it is */
+    bool has_plain_rows; /* the meter has those of `plain` */
+    onv_plain_iteration plain;
+    onv_train_program plain_program;
+    held_rows start, left, left_plain; /* the plain iteration */
+    uint64_t there[2], all;            /* of the meter */
     onv_train_program begun;
     onv_requests before; /* what is asked for before the first iteration, ids as rows were then */
     uint32_t *was;       /* by row of the start: its number before others were left out */
@@ -175,6 +180,8 @@ static void clean(onv_pricing *p)
     onv_requests_cleanup(&p->before);
     cleanup(&p->start);
     cleanup(&p->left);
+    cleanup(&p->left_plain);
+    onv_requests_cleanup(&p->plain.requests);
 }
 
 onv_status onv_pricing_open(onv_model *model, const onv_eager *eager,
@@ -182,7 +189,7 @@ onv_status onv_pricing_open(onv_model *model, const onv_eager *eager,
 {
     onv_pricing *p = onv_heap_calloc(1, sizeof *p);
     if (p == NULL) return onv_fail_memory(err);
-    p->options = p->plain = *options;
+    p->options = p->plain_options = *options;
     p->sim.model = model;
     p->sim.eager = eager;
     onv_status status = open(p, err);
@@ -244,36 +251,105 @@ static onv_status start_plan(onv_pricing *p, onv_error *err)
     return onv_sim_prepare_plan(s, err);
 }
 
-/* Whether gradients are none of the tensors that forward makes. */
-static bool makes_all_grads(const onv_eager *eager)
+/* Whether forward makes the same and backward's gradients are the same whatever is kept. */
+static bool may_be_plain(const onv_pricing *p)
 {
-    for (size_t i = 0; i < eager->ops.count; i++)
-        for (uint32_t k = 0; k < eager->ops.at[i].n_in; k++)
-            if (eager->ops.at[i].in[k].grad == ONV_GRAD_KEPT) return false;
+    const onv_eager *eager = p->sim.eager;
+    bool may = onv_train_passes(&p->plain_options) == 1 && p->sim.quantized_rows == NULL;
+    for (size_t i = 0; i < eager->ops.count && may; i++) {
+        const onv_eager_op *op = &eager->ops.at[i];
+        may = !op->in_place || op->extras_first == 0;
+        for (uint32_t k = 0; k < op->n_in; k++) may &= op->in[k].grad != ONV_GRAD_KEPT;
+    }
+    return may;
+}
+
+static bool make_plain(onv_pricing *p)
+{
+    onv_simulation *s = &p->sim;
+    onv_plain_iteration *plain = &p->plain;
+    size_t n_storages = s->eager->storages.count, n = s->eager->ops.count;
+    plain->row_of = ONV_ARENA_ARRAY(&s->arena, uint32_t, n_storages);
+    plain->row_after = ONV_ARENA_ARRAY(&s->arena, uint32_t, n_storages);
+    plain->forward = ONV_ARENA_ARRAY(&s->arena, size_t, n);
+    plain->turn = ONV_ARENA_ARRAY(&s->arena, size_t, n);
+    plain->backward = ONV_ARENA_ARRAY(&s->arena, size_t, n);
+    return !s->arena.failed;
+}
+
+/* Behind the iteration. */
+static bool take_plain(onv_pricing *p)
+{
+    onv_simulation *s = &p->sim;
+    onv_plain_iteration *plain = &p->plain;
+    plain->n_rows = (uint32_t)s->refs.count;
+    plain->refs = ONV_ARENA_ARRAY(&s->arena, uint32_t, plain->n_rows);
+    plain->rows = onv_arena_copy(&s->arena, p->meter.rows.at, plain->n_rows * sizeof *plain->rows);
+    if (s->arena.failed || !note_held(s, &p->left_plain)) return false;
+    for (size_t i = 0; i < plain->n_rows; i++)
+        plain->refs[i] = i >= p->start.refs.count || p->start.refs.at[i] > 0;
+    for (uint32_t i = 0; i < s->eager->storages.count; i++) {
+        plain->row_after[i] = s->row_of[i];
+        plain->row_of[i] = onv_sim_is_permanent(s, i) ? s->row_of[i] : s->made_row[i];
+    }
+    plain->all = p->meter.all - p->all;
+    p->plain_program = p->program;
+    p->plain_program.lost = 0;
     return true;
 }
 
-/* What backward and optimizer take beside activations, from an iteration without a plan. */
-static onv_status find_sums(onv_pricing *p, onv_error *err)
+static onv_status note_plain(onv_pricing *p, onv_error *err)
 {
     onv_simulation *s = &p->sim;
     uint64_t found[ONV_N_SUMS] = {0};
-    p->has_found_sums = true;
-    if (onv_train_passes(&p->plain) > 1 || !makes_all_grads(s->eager)) return ONV_OK;
-    p->options = p->plain;
+    p->has_noted = true;
+    if (!may_be_plain(p)) return ONV_OK;
+    p->options = p->plain_options;
+    p->options.prunes = true; /* no segments of the network's own */
     ONV_TRY(start_plan(p, err));
-    s->sums = ONV_ARENA_ARRAY(&s->arena, onv_backward_sums, s->eager->ops.count + 1);
-    if (s->sums == NULL) return onv_fail_memory(err);
+    if (!make_plain(p)) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < s->eager->storages.count; i++) s->made_row[i] = ONV_NO_ROW;
     p->meter.limit = 0;
     onv_sim_repeats(s, found);
-    s->notes_sums = true;
+    s->asked = 0;
+    s->requests = &p->plain.requests;
+    s->notes = &p->plain;
     iterate(p);
-    s->notes_sums = false;
-    if (!onv_sim_repeats(s, found)) s->sums = NULL;
-    return ONV_OK;
+    s->requests = NULL;
+    s->asked = UINT_MAX;
+    s->notes = NULL;
+    p->is_plain = onv_sim_repeats(s, found) && !s->failed;
+    return take_plain(p) ? ONV_OK : onv_fail_memory(err);
 }
 
-static onv_status run_from_start(onv_pricing *p, const onv_price_rival *rival, bool takes_sums,
+/* Whether a plan is that iteration with activations that live longer, and second runs. */
+static bool is_played(const onv_pricing *p, const onv_train_options *plan)
+{
+    return p->is_plain && !plan->is_reentrant && !plan->saves_on_cpu && plan->offload_until == 0;
+}
+
+/* An iteration of the plan at hand. */
+static void run_plan(onv_pricing *p, bool plays)
+{
+    onv_simulation *s = &p->sim;
+    const onv_plain_iteration *plain = &p->plain;
+    if (plays) {
+        s->plain = plain;
+        s->played = 0;
+        p->program = p->plain_program;
+        p->meter.rows.count = s->refs.count = plain->n_rows;
+        if (!p->has_plain_rows)
+            memcpy(p->meter.rows.at, plain->rows, plain->n_rows * sizeof *plain->rows);
+        memcpy(s->refs.at, plain->refs, plain->n_rows * sizeof *plain->refs);
+        if (!onv_u64_add(p->meter.all, plain->all, &p->meter.all))
+            p->meter.overflows = s->failed = true;
+    }
+    p->has_plain_rows = plays;
+    iterate(p);
+    s->plain = NULL;
+}
+
+static onv_status run_from_start(onv_pricing *p, const onv_price_rival *rival, bool plays,
                                  onv_error *err)
 {
     onv_simulation *s = &p->sim;
@@ -282,12 +358,10 @@ static onv_status run_from_start(onv_pricing *p, const onv_price_rival *rival, b
     p->meter.limit = rival != NULL ? rival->peak(rival->context, macs) : 0;
     uint64_t found[ONV_N_SUMS] = {0};
     onv_sim_repeats(s, found);
-    s->takes_sums = takes_sums;
-    iterate(p);
-    s->takes_sums = false;
+    run_plan(p, plays);
     s->iteration++;
     if (!s->failed && !onv_sim_repeats(s, found)) {
-        if (takes_sums) return run_from_start(p, rival, false, err);
+        if (plays) return run_from_start(p, rival, false, err);
         iterate(p);
     }
     if (p->meter.is_stopped) p->program.recomputed_macs = macs;
@@ -309,11 +383,9 @@ onv_status onv_pricing_find(onv_pricing *p, const onv_train_options *plan,
 {
     const onv_train_program *made = &p->program;
     ONV_TRY(onv_sim_ask(plan, err));
-    if (p->is_shared && !p->has_found_sums) ONV_TRY(find_sums(p, err));
-    bool takes_sums = p->sim.sums != NULL && !plan->is_reentrant && !plan->saves_on_cpu &&
-                      plan->offload_until == 0;
+    if (p->is_shared && !p->has_noted) ONV_TRY(note_plain(p, err));
     p->options = *plan;
-    ONV_TRY(p->is_shared ? run_from_start(p, rival, takes_sums, err) : run_alone(p, err));
+    ONV_TRY(p->is_shared ? run_from_start(p, rival, is_played(p, plan), err) : run_alone(p, err));
     ONV_TRY(verdict(p, err));
     *price = (onv_price){.peak_bytes = p->meter.most[ONV_METER_TENSORS],
                          .requested_bytes = p->meter.most[ONV_METER_ALL],
@@ -388,12 +460,12 @@ static bool add_iteration(const onv_pricing *p, const iteration *it, bool is_fir
                           onv_requests *to)
 {
     bool fits = onv_requests_mark(to, base);
-    unsigned asked = is_first ? 0 : p->sim.n_asked;
-    for (size_t i = 0; i <= it->asks.at.count; i++) {
-        for (; asked < p->sim.n_asked && p->sim.asked[asked].request == i; asked++)
-            fits &= make_lasting(p, it, p->sim.asked[asked].which, to);
-        if (i == it->asks.at.count || !fits) break;
+    for (size_t i = 0; i < it->asks.at.count && fits; i++) {
         onv_alloc_request at = it->asks.at.at[i];
+        if (at.kind == ONV_REQUEST_LASTING) {
+            if (is_first) fits = make_lasting(p, it, at.id, to);
+            continue;
+        }
         if (at.kind != ONV_REQUEST_PASS) at.id = id_of(it, at.id, is_first, base);
         if (at.id != ONV_NO_ROW) to->at.at[to->at.count++] = at;
     }
@@ -412,8 +484,8 @@ static bool find_staying(const onv_pricing *p, iteration *it)
                                              : ONV_NO_ROW;
         if (was_there && it->next[i] != i) return false;
     }
-    for (unsigned i = 0; i < s->n_asked; i++)
-        n_asked += s->asked[i].which < ONV_N_LASTING ? 1 : n_states;
+    for (unsigned i = 0; i <= ONV_N_LASTING; i++)
+        if ((s->asked >> i & 1) != 0) n_asked += i < ONV_N_LASTING ? 1 : n_states;
     it->n_own = (uint32_t)s->refs.count - it->first_own;
     return n_lasting == n_asked && p->before.passing.count == 0;
 }
@@ -434,34 +506,49 @@ static bool put_together(const onv_pricing *p, const iteration *it, uint32_t ite
     return fits;
 }
 
+static bool copy_passing(const onv_requests *from, onv_requests *to)
+{
+    if (!onv_vec_reserve(&to->passing, from->passing.count)) return false;
+    for (size_t i = 0; i < from->passing.count; i++) to->passing.at[i] = from->passing.at[i];
+    to->passing.count = from->passing.count;
+    return true;
+}
+
 /* The first iteration asks for what the second one does, but for what it finds: it has nothing to free of one before, and makes
  * what stays. *is_made: the second one leaves what it found, so that this tells all. */
 static onv_status record_shared(onv_pricing *p, uint32_t iterations, onv_train_record *made,
                                 bool *is_made, onv_error *err)
 {
     onv_simulation *s = &p->sim;
+    bool plays = is_played(p, &p->options);
     ONV_TRY(start_plan(p, err));
-    ONV_TRY(onv_sim_find_saved(s, err));
     iteration it = {.first_own = (uint32_t)s->refs.count};
     it.next = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, it.first_own);
     it.stays_as = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, it.first_own);
     if (s->plan_arena.failed) return onv_fail_memory(err);
+    uint64_t found[ONV_N_SUMS] = {0};
     p->meter.limit = 0;
-    s->n_asked = 0;
+    onv_sim_repeats(s, found);
+    s->asked = 0;
     s->requests = &it.asks;
-    iterate(p);
+    bool fits = !plays || copy_passing(&p->plain.requests, &it.asks);
+    if (fits) run_plan(p, plays);
     s->requests = NULL;
-    bool fits = !s->failed && note_held(s, &p->left);
-    *is_made = fits && leaves_as_found(p->meter.rows.at, &p->start, &p->left, it.next) &&
-               find_staying(p, &it);
-    if (*is_made) {
+    fits = fits && !s->failed && (plays || note_held(s, &p->left));
+    *is_made =
+        fits && (!plays || onv_sim_repeats(s, found)) &&
+        leaves_as_found(p->meter.rows.at, &p->start, plays ? &p->left_plain : &p->left, it.next) &&
+        find_staying(p, &it);
+    s->asked = UINT_MAX;
+    onv_status status = fits ? onv_sim_find_saved(s, err) : onv_fail_memory(err);
+    if (*is_made && status == ONV_OK) {
         fits = put_together(p, &it, iterations, &made->requests);
         made->requests.passing = it.asks.passing;
         it.asks.passing.at = NULL;
     }
     onv_requests_cleanup(&it.asks);
     if (p->meter.overflows) return fail_overflow(err);
-    return fits ? ONV_OK : onv_fail_memory(err);
+    return status == ONV_OK && !fits ? onv_fail_memory(err) : status;
 }
 
 static void take_sums(const onv_pricing *p, onv_train_record *made)
@@ -499,6 +586,7 @@ onv_status onv_pricing_record(onv_pricing *p, const onv_train_options *plan, onv
     uint32_t iterations = onv_train_iterations(plan);
     *made = (onv_train_record){0};
     ONV_TRY(onv_sim_ask(plan, err));
+    if (p->is_shared && !p->has_noted) ONV_TRY(note_plain(p, err));
     p->options = *plan;
     onv_status status = ONV_OK;
     if (p->is_shared && iterations > 2) status = record_shared(p, iterations, made, &is_made, err);

@@ -1,5 +1,6 @@
 #include "eager/program.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -367,23 +368,19 @@ void onv_sim_iterate(onv_simulation *s)
     uint32_t passes = onv_train_passes(s->options);
     uint64_t found[ONV_N_SUMS] = {0};
     for (s->pass = 0; s->pass < passes && !s->failed; s->pass++) {
-        if (s->pass == 0 && !s->options->zero_grad_late) zero_grad(s);
+        bool zeroes = s->pass == 0 && s->plain == NULL;
+        if (zeroes && !s->options->zero_grad_late) zero_grad(s);
         onv_sim_forward(s);
-        if (s->pass == 0 && s->options->zero_grad_late) zero_grad(s);
+        if (zeroes && s->options->zero_grad_late) zero_grad(s);
         s->in_backward = true;
         onv_sim_backward(s);
         s->in_backward = false;
         if (onv_sim_repeats(s, found)) break;
     }
-    onv_backward_sums *behind = s->sums != NULL ? &s->sums[s->eager->ops.count] : NULL;
-    if (!s->failed && s->takes_sums) {
-        onv_sums_take(s, behind);
-        onv_sums_take_rest(s, behind);
-    } else if (!s->failed) {
+    if (!s->failed && s->plain != NULL)
+        onv_plain_play(s, s->plain->requests.at.count);
+    else if (!s->failed)
         optimizer_step(s);
-        if (s->notes_sums) onv_sums_turn(s, behind);
-        if (s->notes_sums) onv_sums_end(s, behind);
-    }
 }
 
 onv_status onv_sim_begin(onv_simulation *s, onv_error *err)
@@ -458,7 +455,8 @@ onv_status onv_sim_open(onv_simulation *s, onv_model *model, const onv_eager *ea
                           .eager = eager,
                           .options = options,
                           .program = program,
-                          .world = options->world > 0 ? options->world : 1};
+                          .world = options->world > 0 ? options->world : 1,
+                          .asked = UINT_MAX};
     onv_arena_init(&s->arena, SIZE_MAX);
     onv_arena_init(&s->plan_arena, SIZE_MAX);
     return ONV_OK;

@@ -1,7 +1,5 @@
 /* Steps and rows. They make a timeline; or, where many plans are compared, sums alone: what stands in a step is
  * what was there before it and what begins with it, and what ends with it goes when the next one begins. */
-#include <stdlib.h>
-
 #include "base/checked.h"
 #include "base/quota.h"
 #include "eager/simulation.h"
@@ -16,19 +14,10 @@ static void record(onv_simulation *s, onv_request_kind kind, uint32_t row, uint6
     if (!onv_vec_push(&s->requests->at, request)) s->failed = true;
 }
 
-static int compare_rows(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 static void give_ending_back(onv_simulation *s)
 {
     onv_meter *m = s->meter;
-    size_t n = m->ending.count, sorted = n > 0;
-    while (sorted < n && m->ending.at[sorted - 1] < m->ending.at[sorted]) sorted++;
-    if (sorted < n) qsort(m->ending.at, n, sizeof *m->ending.at, compare_rows);
-    for (size_t i = 0; i < n; i++) record(s, ONV_REQUEST_FREE, m->ending.at[i], 0);
+    for (size_t i = 0; i < m->ending.count; i++) record(s, ONV_REQUEST_FREE, m->ending.at[i], 0);
     m->ending.count = 0;
 }
 
@@ -46,75 +35,52 @@ void onv_sim_end_step(onv_simulation *s)
     m->counts = s->iteration > 0;
 }
 
-void onv_sums_begin(onv_simulation *s, onv_backward_sums *sums)
+void onv_plain_note(onv_simulation *s, size_t *end)
 {
-    onv_meter *m = s->meter;
+    if (s->notes == NULL) return;
     onv_sim_end_step(s);
-    *sums = (onv_backward_sums){.left = {m->there[0], m->there[1]}, .all = m->all, .runs = true};
-    m->most[0] = m->most[1] = 0;
+    *end = s->notes->requests.at.count;
 }
 
-void onv_sums_note_gone(const onv_simulation *s, onv_backward_sums *sums, const uint64_t before[2])
+static void raise_most(onv_meter *m, unsigned which, uint64_t more)
 {
-    for (int k = 0; k < 2; k++) sums->gone[k] = s->meter->going[k] - before[k];
+    if (m->there[which] + more > m->most[which]) m->most[which] = m->there[which] + more;
 }
 
-/* The step is ended here, though it may be the last one. */
-void onv_sums_turn(onv_simulation *s, onv_backward_sums *sums)
+static void play_alloc(onv_simulation *s, const onv_alloc_request *at)
 {
     onv_meter *m = s->meter;
-    for (int k = 0; k < 2; k++) {
-        sums->going[k] = m->going[k] - sums->gone[k];
-        sums->behind[k] = m->there[k] - sums->left[k];
-    }
-    onv_sim_end_step(s);
-    sums->n_steps = s->n_steps;
-    for (int k = 0; k < 2; k++) {
-        sums->most[k] = m->most[k] - sums->left[k];
-        sums->left[k] -= sums->gone[k];
-        m->most[k] = 0;
-    }
+    m->there[ALL] += at->bytes;
+    raise_most(m, ALL, 0);
+    if (m->rows.at[at->id].is_workspace) return;
+    m->there[TENSORS] += at->bytes;
+    raise_most(m, TENSORS, 0);
 }
 
-void onv_sums_end(const onv_simulation *s, onv_backward_sums *sums)
-{
-    const onv_meter *m = s->meter;
-    bool steps = s->n_steps > sums->n_steps;
-    sums->n_steps = s->n_steps - sums->n_steps;
-    for (int k = 0; k < 2; k++) {
-        uint64_t before = sums->left[k];
-        sums->left[k] = steps ? m->there[k] - before : sums->behind[k];
-        sums->behind[k] = steps ? m->most[k] - before : 0;
-        sums->going[k] = m->going[k] + (steps ? 0 : sums->going[k]);
-    }
-    sums->all = m->all - sums->all;
-}
-
-static void raise_most(onv_meter *m, const uint64_t more[2])
-{
-    for (int k = 0; k < 2; k++)
-        if (m->there[k] + more[k] > m->most[k]) m->most[k] = m->there[k] + more[k];
-}
-
-void onv_sums_take(onv_simulation *s, const onv_backward_sums *sums)
+void onv_plain_play(onv_simulation *s, size_t end)
 {
     onv_meter *m = s->meter;
-    onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, NULL);
-    raise_most(m, sums->most);
-    if (!onv_u64_add(m->all, sums->all, &m->all)) m->overflows = s->failed = true;
-}
-
-void onv_sums_take_rest(onv_simulation *s, const onv_backward_sums *sums)
-{
-    onv_meter *m = s->meter;
-    if (sums->n_steps > 0) {
-        onv_sim_end_step(s);
-        raise_most(m, sums->behind);
+    const onv_requests *plain = &s->plain->requests;
+    unsigned choice = s->options->lower.cuda.choice;
+    s->work += (uint32_t)(end - s->played);
+    for (; s->played < end && !s->failed; s->played++) {
+        const onv_alloc_request *at = &plain->at.at[s->played];
+        if (at->kind == ONV_REQUEST_FREE)
+            onv_sim_release(s, at->id);
+        else if (at->kind == ONV_REQUEST_ALLOC)
+            play_alloc(s, at);
+        else if (at->kind == ONV_REQUEST_PASS)
+            raise_most(m, ALL, plain->passing.at[at->id].bytes[choice]);
+        else if (at->kind == ONV_REQUEST_LASTING)
+            onv_sim_note_ask(s, at->id);
+        else if (m->going[ALL] > 0)
+            onv_sim_end_step(s);
+        bool is_asked = at->kind == ONV_REQUEST_ALLOC || at->kind == ONV_REQUEST_PASS;
+        if (is_asked && s->requests != NULL && !onv_vec_push(&s->requests->at, *at))
+            s->failed = true;
     }
-    for (int k = 0; k < 2; k++) {
-        m->there[k] += sums->left[k];
-        m->going[k] += sums->going[k];
-    }
+    m->is_stopped = m->limit > 0 && m->most[TENSORS] > m->limit;
+    if (m->is_stopped) s->failed = true;
 }
 
 void onv_sim_step(onv_simulation *s, onv_phase phase, onv_node_id node, const char *label)
@@ -128,6 +94,7 @@ void onv_sim_step(onv_simulation *s, onv_phase phase, onv_node_id node, const ch
         if (!onv_vec_push(&s->timeline->steps, next)) s->failed = true;
     } else if (s->n_steps > 0) {
         onv_sim_end_step(s);
+        if (s->notes != NULL) record(s, ONV_REQUEST_STEP, 0, 0);
     }
     s->n_steps++;
 }
@@ -231,10 +198,9 @@ static void transient(onv_simulation *s, const onv_passing *sizes, const char *l
 
 void onv_sim_note_ask(onv_simulation *s, unsigned which)
 {
-    if (s->requests == NULL) return;
-    for (unsigned i = 0; i < s->n_asked; i++)
-        if (s->asked[i].which == which) return;
-    s->asked[s->n_asked++] = (onv_lasting_ask){which, s->requests->at.count};
+    if (s->requests == NULL || (s->asked >> which & 1) != 0) return;
+    s->asked |= 1u << which;
+    record(s, ONV_REQUEST_LASTING, which, 0);
 }
 
 void onv_sim_last(onv_simulation *s, onv_lasting which, uint64_t bytes, const char *label)

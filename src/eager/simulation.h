@@ -63,12 +63,6 @@ typedef enum onv_lasting {
     ONV_N_LASTING
 } onv_lasting;
 
-/* Where an iteration whose requests are recorded first asks for one of them; ONV_N_LASTING: for the optimizer's state. */
-typedef struct onv_lasting_ask {
-    unsigned which;
-    size_t request;
-} onv_lasting_ask;
-
 /* Who holds storages longer than operations read them: calls and names. */
 typedef struct onv_holds {
     /* by storage */
@@ -95,25 +89,25 @@ typedef struct onv_meter {
     uint64_t most[2];  /* of the steps that count */
     uint64_t limit;    /* of the tensors' most: beyond it the simulation is stopped; 0: none */
     bool is_stopped;
-    uint64_t all;   /* that was ever allocated */
-    bool overflows; /* that sum */
-    bool counts;    /* this step does */
-    ONV_VEC(uint32_t)
-    ending; /* rows that end with the step: they go in their order, as those of a timeline */
+    uint64_t all;             /* that was ever allocated */
+    bool overflows;           /* that sum */
+    bool counts;              /* this step does */
+    ONV_VEC(uint32_t) ending; /* rows that end with the step, while requests are recorded */
 } onv_meter;
 
-/* What the backward of an operation takes beside activations: the same whatever plan there is. By tensors and all, beyond
- * what was there before it; where it is less, it wraps around. */
-typedef struct onv_backward_sums {
-    uint64_t most[2];   /* as long as what the operation saved is there */
-    uint64_t behind[2]; /* the most in steps after that */
-    uint64_t left[2];   /* in the last step */
-    uint64_t going[2];  /* of it, what ends with that step */
-    uint64_t gone[2];   /* activations, while the others are noted */
-    uint64_t all;       /* that was allocated */
-    uint32_t n_steps;   /* after that in which activations go */
-    bool runs;
-} onv_backward_sums;
+/* An iteration in which nothing is kept for backward, as requests. That of a plan has all of them: activations that the plan
+ * holds are freed later, and second runs stand between the backwards of operations. Rows have the same numbers in all plans. */
+typedef struct onv_plain_iteration {
+    onv_requests requests;
+    uint64_t all;    /* that is allocated */
+    uint32_t n_rows; /* those that it finds, too */
+    const onv_metered *rows;
+    uint32_t *refs;               /* by row: how many hold it without a plan before it is freed */
+    uint32_t *row_of, *row_after; /* by storage: in forward, and behind it */
+    /* Requests up to: the end of an operation's forward; in its backward where its activations go, and the end (0: backward does
+     * not come to it); the first gradients. */
+    size_t *forward, *turn, *backward, seeded;
+} onv_plain_iteration;
 
 typedef struct onv_simulation {
     onv_model *model;
@@ -127,10 +121,12 @@ typedef struct onv_simulation {
     /* What is asked of an allocator is recorded there, by numbers of rows: of a timeline the sizes of workspaces alone, each
      * of which is a buffer then, also where the likely one is none. NULL: it is not. */
     onv_requests *requests;
-    ONV_VEC(uint32_t) refs;  /* by row: how many hold it */
-    onv_backward_sums *sums; /* by operation, and of what comes behind them; NULL: not known */
-    bool notes_sums;         /* they are found in this iteration */
-    bool takes_sums;         /* they stand for backward and optimizer, of which no rows are made */
+    ONV_VEC(uint32_t) refs; /* by row: how many hold it */
+    onv_plain_iteration
+        *notes; /* this iteration is: nothing is kept for backward; NULL: it is not */
+    const onv_plain_iteration
+        *plain;    /* is played, with what the plan adds; NULL: all is simulated */
+    size_t played; /* of its requests */
     uint32_t n_steps;
     uint32_t work;   /* since the last step */
     onv_phase phase; /* of the last one */
@@ -140,8 +136,8 @@ typedef struct onv_simulation {
     uint32_t backward_at; /* the operation whose backward comes next */
     bool in_backward;     /* on autograd's thread, which has handles of its own */
     uint32_t lasting_row[ONV_N_LASTING];
-    onv_lasting_ask asked[ONV_N_LASTING + 1];
-    unsigned n_asked;
+    unsigned
+        asked; /* bits: lasting rows that requests need not ask for; ONV_N_LASTING: the optimizer's state */
     uint32_t states
         [2]; /* the optimizer's, where the first step makes them: the first row, and behind the last one */
     uint32_t loop_row; /* what the loop of checkpoint_sequential holds */
@@ -191,15 +187,9 @@ typedef struct onv_simulation {
 void onv_sim_step(onv_simulation *s, onv_phase phase, onv_node_id node, const char *label);
 /* Of a meter: the last one, where no other follows. */
 void onv_sim_end_step(onv_simulation *s);
-/* Sums are noted: from here on; activations went, and so much was going `before` that; what is going now is all that goes with
- * this step; it is over. */
-void onv_sums_begin(onv_simulation *s, onv_backward_sums *sums);
-void onv_sums_note_gone(const onv_simulation *s, onv_backward_sums *sums, const uint64_t before[2]);
-void onv_sums_turn(onv_simulation *s, onv_backward_sums *sums);
-void onv_sums_end(const onv_simulation *s, onv_backward_sums *sums);
-/* In place of all that: up to where activations go, and from there on. */
-void onv_sums_take(onv_simulation *s, const onv_backward_sums *sums);
-void onv_sums_take_rest(onv_simulation *s, const onv_backward_sums *sums);
+/* Of a plain iteration: its requests up to here, where no step goes on; and those up to `end` are played. */
+void onv_plain_note(onv_simulation *s, size_t *end);
+void onv_plain_play(onv_simulation *s, size_t end);
 /* Whether this is the pass that the program tells of. */
 static inline bool onv_sim_is_counted(const onv_simulation *s)
 {
@@ -239,7 +229,7 @@ static inline uint32_t onv_sim_copy(onv_simulation *s, const onv_eager_op *op, u
 }
 /* Such a row, if there is none yet. */
 void onv_sim_last(onv_simulation *s, onv_lasting which, uint64_t bytes, const char *label);
-/* An iteration asks for it, or for the optimizer's state. */
+/* An iteration asks for it, or for the optimizer's state: the first time is recorded where pricing.c looks for it. */
 void onv_sim_note_ask(onv_simulation *s, unsigned which);
 /* What the thread's handle of cuBLAS keeps, if it has not got it. */
 void onv_sim_handle(onv_simulation *s, const onv_eager_workspace *workspace);
