@@ -135,6 +135,7 @@ typedef struct onv_torch_state {
         [ONV_N_POOLS];      /* for free blocks so far, on all streams: the clock that ages them */
     uint64_t allowed_bytes; /* memory_fraction of the capacity; UINT64_MAX: not set */
     bool collects_garbage;
+    bool divides; /* some sizes are rounded to parts of powers of two */
 } onv_torch_state;
 
 /* Puts a free block into the pool's set. */

@@ -47,9 +47,14 @@ void onv_block_set_insert(onv_block_set *set, onv_space *space, uint32_t block)
     onv_block *blocks = space->blocks.at;
     key k = key_of(set, &blocks[block]);
     unsigned class = class_of(k.bytes);
-    set->roots[class] = root_of(set, class);
-    blocks[block].priority = next_random(&set->random);
     uint32_t *link = &set->roots[class];
+    if ((set->filled >> class & 1) == 0) {
+        set->filled |= UINT64_C(1) << class;
+        blocks[block].left = blocks[block].right = ONV_NO_BLOCK;
+        *link = block;
+        return;
+    }
+    blocks[block].priority = next_random(&set->random);
     while (*link != ONV_NO_BLOCK && blocks[*link].priority >= blocks[block].priority) {
         onv_block *at = &blocks[*link];
         link = before(k, key_of(set, at)) ? &at->left : &at->right;
@@ -70,7 +75,6 @@ void onv_block_set_insert(onv_block_set *set, onv_space *space, uint32_t block)
     }
     *left = *right = ONV_NO_BLOCK;
     *link = block;
-    set->filled |= UINT64_C(1) << class;
 }
 
 void onv_block_set_remove(onv_block_set *set, onv_space *space, uint32_t block)

@@ -24,6 +24,7 @@ void onv_requests_cleanup(onv_requests *r)
     onv_vec_cleanup(&r->at);
     onv_vec_cleanup(&r->passing);
     onv_vec_cleanup(&r->marks);
+    onv_vec_cleanup(&r->renames);
 }
 
 static bool is_same(const onv_requests *r, const again *g, const onv_alloc_request *earlier,
@@ -42,13 +43,12 @@ static bool is_same(const onv_requests *r, const again *g, const onv_alloc_reque
 static bool comes_again(const onv_requests *r, again *g)
 {
     size_t n = r->marks.count;
-    *g = (again){.shift = 0};
+    *g = (again){.last.request = r->begin};
     if (r->is_pass) return true;
-    if (n < 3 && r->more == 0) return false;
+    if (n < 3) return false;
     const onv_iteration_mark *before = &r->marks.at[n - 2];
     g->last = r->marks.at[n - 1];
     g->shift = r->n_ids - g->last.id;
-    if (r->more > 0) return true;
     size_t count = r->at.count - g->last.request;
     if (g->shift != g->last.id - before->id || count != g->last.request - before->request)
         return false;
@@ -61,9 +61,10 @@ static bool comes_again(const onv_requests *r, again *g)
 static onv_status serve(onv_allocator *a, const onv_requests *r, const onv_alloc_request *request,
                         uint32_t id, unsigned which, onv_error *err)
 {
-    if (r->is_pass && request->kind == ONV_REQUEST_ALLOC && id < a->owned.count &&
-        a->owned.at[id] != ONV_OWNS_NOTHING)
-        return ONV_OK; /* the pass before left it */
+    if (r->is_pass && request->kind != ONV_REQUEST_PASS) {
+        bool is_there = id < a->owned.count && a->owned.at[id] != ONV_OWNS_NOTHING;
+        if (is_there == (request->kind == ONV_REQUEST_ALLOC)) return ONV_OK;
+    }
     if (request->kind == ONV_REQUEST_ALLOC) return onv_allocator_alloc(a, id, request->bytes, err);
     if (request->kind == ONV_REQUEST_FREE) return onv_allocator_free(a, id, err);
     uint64_t bytes = r->passing.at[request->id].bytes[which];
@@ -106,6 +107,16 @@ static onv_status serve_up_to(onv_allocator *a, const onv_requests *r, size_t fi
     return ONV_OK;
 }
 
+static void rename_all(onv_allocator *a, const onv_requests *r)
+{
+    for (size_t i = 0; i < r->renames.count && !a->out_of_memory; i++) {
+        uint32_t from = r->renames.at[i].from, to = r->renames.at[i].to, block = a->owned.at[from];
+        a->owned.at[from] = ONV_OWNS_NOTHING;
+        a->owned.at[to] = block;
+        if (block < ONV_OWNS_ZERO_BYTES) onv_space_block(&a->space, block)->id = to;
+    }
+}
+
 static onv_status repeat(onv_allocator *a, const onv_requests *r, const again *g, unsigned which,
                          memory_image images[2], uint32_t *served, onv_error *err)
 {
@@ -119,6 +130,7 @@ static onv_status repeat(onv_allocator *a, const onv_requests *r, const again *g
             if (*served % 2 == 0) id += id < g->last.id ? g->shift : -g->shift;
             ONV_TRY(serve(a, r, request, id, which, err));
         }
+        rename_all(a, r);
     }
     return ONV_OK;
 }
@@ -136,6 +148,7 @@ static onv_status serve_rest(onv_allocator *a, const onv_requests *r, size_t fir
         if (!see(a, &g, &images[1])) return onv_fail_memory(err);
     }
     ONV_TRY(serve_up_to(a, r, first, r->at.count, which, err));
+    rename_all(a, r);
     return repeat(a, r, &g, which, images, served, err);
 }
 
@@ -223,7 +236,10 @@ onv_status onv_requests_serve(const onv_requests *r, const unsigned *which, unsi
     onv_allocator a;
     ONV_TRY(onv_allocator_init(&a, model, options, err));
     a.has_totals_alone = true;
-    onv_status status = serve_choices(&a, r, which, n_choices, held, err);
+    bool fits =
+        onv_vec_reserve(&a.owned, r->n_ids) && onv_vec_reserve(&a.space.blocks, r->n_ids / 4);
+    onv_status status =
+        !fits ? onv_fail_memory(err) : serve_choices(&a, r, which, n_choices, held, err);
     onv_allocator_cleanup(&a);
     return status;
 }

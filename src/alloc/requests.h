@@ -33,14 +33,22 @@ typedef struct onv_iteration_mark {
     uint32_t id;
 } onv_iteration_mark;
 
+/* What an iteration made in place of what it found. */
+typedef struct onv_rename {
+    uint32_t from, to;
+} onv_rename;
+
 typedef struct onv_requests {
     ONV_VEC(onv_alloc_request) at;
     ONV_VEC(onv_passing) passing;
     ONV_VEC(onv_iteration_mark) marks;
     uint32_t n_ids;
-    uint32_t more; /* how often the last iteration, the second one or a later one, comes again */
-    /* All is one pass, which frees what it allocates but what comes to stay; no marks. */
+    uint32_t more; /* how often the last iteration comes again */
+    /* From `begin` on all is one pass, which frees what it allocates but what comes to stay; no marks. What an earlier pass left is
+     * not allocated again, and what none made is not freed. */
     bool is_pass;
+    size_t begin;
+    ONV_VEC(onv_rename) renames; /* behind each pass */
 } onv_requests;
 
 /* The next iteration begins with this id. False: no memory. */

@@ -51,8 +51,10 @@ static onv_status torch_init(onv_allocator *a, onv_error *err)
     onv_torch_state *t = a->state;
     onv_torch_options *o = &a->options.torch;
     ONV_TRY(check_sizes(o, err));
+    t->divides = false;
     for (size_t i = 0; i < sizeof o->roundup_power2_divisions / sizeof(uint32_t); i++) {
         uint32_t d = o->roundup_power2_divisions[i];
+        t->divides |= d > 1;
         if ((d & (d - 1)) != 0)
             return onv_fail(err, ONV_ERR_USAGE,
                             "torch: roundup_power2_divisions must be a power of 2, not %u", d);
@@ -86,14 +88,15 @@ static uint32_t divisions_for(const onv_torch_options *o, uint64_t bytes)
 }
 
 /* round_size. `bytes` is at most ONV_ALLOC_MAX_BYTES, so no sum wraps. */
-static uint64_t round_size(const onv_torch_options *o, uint64_t bytes)
+static inline uint64_t round_size(const onv_allocator *a, uint64_t bytes)
 {
-    if (bytes < ONV_TORCH_QUANTUM_BYTES) return ONV_TORCH_QUANTUM_BYTES;
-    uint64_t quantum = ONV_TORCH_QUANTUM_BYTES;
-    uint32_t divisions = divisions_for(o, bytes);
-    if (divisions > 1 && bytes > ONV_TORCH_QUANTUM_BYTES * divisions)
-        quantum = (UINT64_C(1) << (63 - __builtin_clzll(bytes))) / divisions;
-    return (bytes + quantum - 1) / quantum * quantum;
+    const onv_torch_state *t = a->state;
+    if (t->divides && bytes >= ONV_TORCH_QUANTUM_BYTES) {
+        uint32_t divisions = divisions_for(&a->options.torch, bytes);
+        if (divisions > 1 && bytes > ONV_TORCH_QUANTUM_BYTES * divisions)
+            return onv_round_up(bytes, (UINT64_C(1) << (63 - __builtin_clzll(bytes))) / divisions);
+    }
+    return onv_round_up(bytes, ONV_TORCH_QUANTUM_BYTES);
 }
 
 /* get_allocation_size */
@@ -334,7 +337,7 @@ static onv_torch_pool *pool_for(const onv_allocator *a, uint64_t rounded)
 static uint64_t torch_pass(onv_allocator *a, uint64_t bytes)
 {
     const onv_torch_state *t = a->state;
-    uint64_t rounded = round_size(&a->options.torch, bytes);
+    uint64_t rounded = round_size(a, bytes);
     onv_torch_pool *pool = pool_for(a, rounded);
     uint32_t block = t->collects_garbage ? ONV_NO_BLOCK : find_free(a, pool, rounded);
     if (block == ONV_NO_BLOCK) return 0;
@@ -344,7 +347,7 @@ static uint64_t torch_pass(onv_allocator *a, uint64_t bytes)
 
 static onv_status torch_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
 {
-    uint64_t rounded = round_size(&a->options.torch, bytes);
+    uint64_t rounded = round_size(a, bytes);
     onv_torch_pool *pool = pool_for(a, rounded);
     ONV_TRY(find_block(a, pool, rounded, block, err));
     if (*block == ONV_NO_BLOCK) return ONV_OK;

@@ -295,10 +295,12 @@ void onv_sim_forward(onv_simulation *s)
 {
     size_t n_bytes = s->eager->storages.count * sizeof *s->row_of;
     uint32_t next = 0; /* the next region to enter */
-    if (s->plain != NULL)
+    if (s->plain != NULL) {
         memcpy(s->row_of, s->plain->row_of, n_bytes);
-    else
+        s->meter->counts = true;
+    } else {
         begin(s);
+    }
     onv_ckpt_regions_reset(s);
     for (uint32_t i = 0; i < s->eager->ops.count && !s->failed; i++) {
         for (; next < s->n_regions && s->regions[next].first_op == i; next++)

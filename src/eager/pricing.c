@@ -27,8 +27,8 @@ struct onv_pricing {
     held_rows start, left, left_plain; /* the plain iteration */
     uint64_t there[2], all;            /* of the meter */
     onv_train_program begun;
-    onv_requests before; /* what is asked for before the first iteration, ids as rows were then */
-    uint32_t *was;       /* by row of the start: its number before others were left out */
+    onv_requests before; /* what is asked for before the first iteration */
+    uint32_t n_before;   /* rows that stay of it: the first ones of the start */
 };
 
 static onv_status fail_overflow(onv_error *err)
@@ -89,21 +89,40 @@ static void renumber(uint32_t *rows, size_t n, const uint32_t *number)
         if (rows[i] < ONV_HOST_ROW) rows[i] = number[rows[i]];
 }
 
+static uint32_t count_kept(const uint32_t *number, uint32_t n)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n; i++) kept += number[i] != ONV_NO_ROW;
+    return kept;
+}
+
+/* What is gone before the first iteration has the numbers of rows that it makes. */
+static void number_before(onv_pricing *p, const uint32_t *number, uint32_t n_kept)
+{
+    onv_requests *before = &p->before;
+    p->n_before = count_kept(number, before->n_ids);
+    for (int k = 0; k < 2; k++) p->sim.states[k] = count_kept(number, p->sim.states[k]);
+    for (size_t i = 0; i < before->at.count; i++) {
+        uint32_t *id = &before->at.at[i].id;
+        *id = number[*id] != ONV_NO_ROW ? number[*id] : n_kept + *id;
+    }
+    before->n_ids += n_kept;
+}
+
 /* Of the rows so far those stay that somebody holds: few, where the tape is long. */
 static onv_status keep_start(onv_pricing *p, onv_error *err)
 {
     onv_simulation *s = &p->sim;
     size_t kept = 0;
     uint32_t *number = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, s->refs.count);
-    p->was = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->refs.count);
-    if (number == NULL || p->was == NULL) return onv_fail_memory(err);
+    if (number == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < s->refs.count; i++) {
         number[i] = s->refs.at[i] > 0 ? (uint32_t)kept : ONV_NO_ROW;
         if (s->refs.at[i] == 0) continue;
-        p->was[kept] = i;
         p->meter.rows.at[kept] = p->meter.rows.at[i];
         s->refs.at[kept++] = s->refs.at[i];
     }
+    number_before(p, number, (uint32_t)kept);
     p->meter.rows.count = s->refs.count = kept;
     renumber(s->row_of, s->eager->storages.count, number);
     if (!note_held(s, &p->start)) return onv_fail_memory(err);
@@ -421,134 +440,69 @@ static bool leaves_as_found(const onv_metered *rows, const held_rows *found, con
     return are_alike;
 }
 
-/* Requests of an iteration: own rows come behind those that are there before it. */
-typedef struct iteration {
-    onv_requests asks;
-    uint32_t *next; /* as of leaves_as_found */
-    uint32_t *
-        stays_as; /* by row that is found: its id in all iterations, ONV_NO_ROW where it is one of the iteration's before */
-    uint32_t first_own, n_own;
-} iteration;
-
-/* What the first iteration makes and all others find: rows with these numbers in it. */
-static bool make_lasting(const onv_pricing *p, const iteration *it, unsigned which,
-                         onv_requests *to)
-{
-    const uint32_t *states = p->sim.states;
-    bool is_state = which == ONV_N_LASTING, fits = true;
-    uint32_t first = is_state ? states[0] : p->was[p->sim.lasting_row[which]];
-    uint32_t end = is_state ? states[1] : first + 1;
-    for (uint32_t row = 0; row < it->first_own; row++) {
-        const onv_alloc_request request = {.bytes = p->meter.rows.at[row].bytes,
-                                           .id = it->stays_as[row],
-                                           .kind = ONV_REQUEST_ALLOC};
-        if (p->was[row] >= first && p->was[row] < end) fits &= onv_vec_push(&to->at, request);
-    }
-    return fits;
-}
-
-/* ONV_NO_ROW: the first iteration has none of them yet. `base`: the id of its first own row. */
-static uint32_t id_of(const iteration *it, uint32_t row, bool is_first, uint32_t base)
-{
-    if (row >= it->first_own) return row - it->first_own + base;
-    if (it->stays_as[row] != ONV_NO_ROW || is_first) return it->stays_as[row];
-    return base - it->n_own + it->next[row] - it->first_own;
-}
-
-/* The rows of an iteration have ids from `base` on. There is room for its requests. */
-static bool add_iteration(const onv_pricing *p, const iteration *it, bool is_first, uint32_t base,
-                          onv_requests *to)
-{
-    bool fits = onv_requests_mark(to, base);
-    for (size_t i = 0; i < it->asks.at.count && fits; i++) {
-        onv_alloc_request at = it->asks.at.at[i];
-        if (at.kind == ONV_REQUEST_LASTING) {
-            if (is_first) fits = make_lasting(p, it, at.id, to);
-            continue;
-        }
-        if (at.kind != ONV_REQUEST_PASS) at.id = id_of(it, at.id, is_first, base);
-        if (at.id != ONV_NO_ROW) to->at.at[to->at.count++] = at;
-    }
-    return fits;
-}
-
-/* Of what is found all that stays was there before the first iteration, or is asked for in it. */
-static bool find_staying(const onv_pricing *p, iteration *it)
+/* Of what is found all that stays was there before the first iteration, or is asked for in it; all else has a new row in its
+ * place. */
+static bool list_renames(const onv_pricing *p, const uint32_t *next, onv_requests *to)
 {
     const onv_simulation *s = &p->sim;
-    uint32_t n_lasting = 0, n_asked = 0, n_states = s->states[1] - s->states[0];
-    for (uint32_t i = 0; i < it->first_own; i++) {
-        bool was_there = p->was[i] < p->before.n_ids;
-        it->stays_as[i] = was_there          ? p->was[i]
-                          : it->next[i] == i ? p->before.n_ids + n_lasting++
-                                             : ONV_NO_ROW;
-        if (was_there && it->next[i] != i) return false;
+    uint32_t n_lasting = 0, n_asked = 0, n_live = 0;
+    for (size_t i = 0; i < p->before.at.count; i++)
+        n_live += p->before.at.at[i].kind == ONV_REQUEST_ALLOC ? 1 : -1u;
+    for (uint32_t i = 0; i < p->start.refs.count; i++) {
+        if (i >= p->n_before) n_lasting += next[i] == i;
+        if (next[i] == i) continue;
+        if (i < p->n_before || !onv_vec_push(&to->renames, ((onv_rename){next[i], i})))
+            return false;
     }
     for (unsigned i = 0; i <= ONV_N_LASTING; i++)
-        if ((s->asked >> i & 1) != 0) n_asked += i < ONV_N_LASTING ? 1 : n_states;
-    it->n_own = (uint32_t)s->refs.count - it->first_own;
-    return n_lasting == n_asked && p->before.passing.count == 0;
+        if ((s->asked >> i & 1) != 0)
+            n_asked += i < ONV_N_LASTING ? 1 : s->states[1] - s->states[0];
+    return n_lasting == n_asked && n_live == p->n_before && p->before.passing.count == 0;
 }
 
-/* Two iterations: all others are like the second one. */
-static bool put_together(const onv_pricing *p, const iteration *it, uint32_t iterations,
-                         onv_requests *to)
+/* What comes before the iteration that is recorded. */
+static bool begin_record(const onv_pricing *p, bool plays, uint32_t iterations, onv_requests *to)
 {
-    const onv_requests *before = &p->before;
-    uint32_t first = before->n_ids + it->first_own; /* behind all that stays */
-    to->n_ids = first + 2 * it->n_own;
-    to->more = iterations - 2;
-    bool fits = onv_vec_reserve(&to->at, before->at.count + it->first_own + 2 * it->asks.at.count);
-    for (size_t i = 0; i < before->at.count && fits; i++)
-        to->at.at[to->at.count++] = before->at.at[i];
-    for (uint32_t i = 0; i < 2 && fits; i++)
-        fits = add_iteration(p, it, i == 0, first + i * it->n_own, to);
-    return fits;
-}
-
-static bool copy_passing(const onv_requests *from, onv_requests *to)
-{
-    if (!onv_vec_reserve(&to->passing, from->passing.count)) return false;
-    for (size_t i = 0; i < from->passing.count; i++) to->passing.at[i] = from->passing.at[i];
-    to->passing.count = from->passing.count;
+    const onv_requests *before = &p->before, *plain = &p->plain.requests;
+    size_t n = before->at.count, n_passing = plays ? plain->passing.count : 0;
+    *to = (onv_requests){.is_pass = true, .begin = n, .more = iterations - 1};
+    if (!onv_vec_reserve(&to->at, n + plain->at.count) || !onv_vec_reserve(&to->passing, n_passing))
+        return false;
+    for (size_t i = 0; i < n; i++) to->at.at[to->at.count++] = before->at.at[i];
+    for (size_t i = 0; i < n_passing; i++)
+        to->passing.at[to->passing.count++] = plain->passing.at[i];
     return true;
 }
 
-/* The first iteration asks for what the second one does, but for what it finds: it has nothing to free of one before, and makes
- * what stays. *is_made: the second one leaves what it found, so that this tells all. */
+/* *is_made: an iteration of the plan leaves what it found, so that the first one is like all others, but for what it does not find
+ * and what it makes. */
 static onv_status record_shared(onv_pricing *p, uint32_t iterations, onv_train_record *made,
                                 bool *is_made, onv_error *err)
 {
     onv_simulation *s = &p->sim;
+    onv_requests *to = &made->requests;
     bool plays = is_played(p, &p->options);
-    ONV_TRY(start_plan(p, err));
-    iteration it = {.first_own = (uint32_t)s->refs.count};
-    it.next = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, it.first_own);
-    it.stays_as = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, it.first_own);
-    if (s->plan_arena.failed) return onv_fail_memory(err);
     uint64_t found[ONV_N_SUMS] = {0};
+    ONV_TRY(start_plan(p, err));
+    uint32_t *next = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, s->refs.count);
+    if (next == NULL || !begin_record(p, plays, iterations, to)) return onv_fail_memory(err);
     p->meter.limit = 0;
     onv_sim_repeats(s, found);
     s->asked = 0;
-    s->requests = &it.asks;
-    bool fits = !plays || copy_passing(&p->plain.requests, &it.asks);
-    if (fits) run_plan(p, plays);
+    s->requests = to;
+    run_plan(p, plays);
     s->requests = NULL;
-    fits = fits && !s->failed && (plays || note_held(s, &p->left));
+    to->n_ids =
+        (uint32_t)s->refs.count > p->before.n_ids ? (uint32_t)s->refs.count : p->before.n_ids;
+    bool fits = !s->failed && (plays || note_held(s, &p->left));
     *is_made =
         fits && (!plays || onv_sim_repeats(s, found)) &&
-        leaves_as_found(p->meter.rows.at, &p->start, plays ? &p->left_plain : &p->left, it.next) &&
-        find_staying(p, &it);
+        leaves_as_found(p->meter.rows.at, &p->start, plays ? &p->left_plain : &p->left, next) &&
+        list_renames(p, next, to);
     s->asked = UINT_MAX;
-    onv_status status = fits ? onv_sim_find_saved(s, err) : onv_fail_memory(err);
-    if (*is_made && status == ONV_OK) {
-        fits = put_together(p, &it, iterations, &made->requests);
-        made->requests.passing = it.asks.passing;
-        it.asks.passing.at = NULL;
-    }
-    onv_requests_cleanup(&it.asks);
+    if (!*is_made) onv_requests_cleanup(to);
     if (p->meter.overflows) return fail_overflow(err);
-    return status == ONV_OK && !fits ? onv_fail_memory(err) : status;
+    return fits ? onv_sim_find_saved(s, err) : onv_fail_memory(err);
 }
 
 static void take_sums(const onv_pricing *p, onv_train_record *made)

@@ -2,10 +2,10 @@
  *
  * All plans of a tape have much in common: what calls and names hold, the order of parameters, what is there
  * before the first iteration, and that iteration, after which the same stands whatever the plan is. It is done
- * once. A price is then one iteration of the simulation that writes programs (simulation.h), in sums. Where what
- * an iteration leaves differs from what it found (a handle that only a second run asks for), one more follows.
- * What backward and optimizer take beside activations is the same for all plans: it is noted once, operation by operation, so
- * that of a plan only activations are simulated.
+ * once. A price is then one iteration, in sums. Forward, gradients and the optimizer ask for the same whatever the plan is: an
+ * iteration that keeps nothing for backward is noted once as requests, and played for each plan with activations freed when the
+ * plan lets them go; only second runs are simulated (simulation.h). Plans that move tensors or are reentrant are simulated
+ * wholly. Where what an iteration leaves differs from what it found (a handle that only a second run asks for), one more follows.
  * Under DDP and FSDP, whose first iterations differ, both run for each plan.
  *
  * Equal to the peaks and sums of onv_train_program_build() with two iterations. Cost: linear in the tape and in

@@ -47,38 +47,46 @@ static void raise_most(onv_meter *m, unsigned which, uint64_t more)
     if (m->there[which] + more > m->most[which]) m->most[which] = m->there[which] + more;
 }
 
-static void play_alloc(onv_simulation *s, const onv_alloc_request *at)
+static void end_metered(onv_simulation *s, uint32_t row)
 {
     onv_meter *m = s->meter;
-    m->there[ALL] += at->bytes;
-    raise_most(m, ALL, 0);
-    if (m->rows.at[at->id].is_workspace) return;
-    m->there[TENSORS] += at->bytes;
-    raise_most(m, TENSORS, 0);
+    const onv_metered *at = &m->rows.at[row];
+    if (s->requests != NULL && !onv_vec_push(&m->ending, row)) s->failed = true;
+    m->going[ALL] += at->bytes;
+    if (!at->is_workspace) m->going[TENSORS] += at->bytes;
+}
+
+static void play(onv_simulation *s, const onv_alloc_request *at)
+{
+    onv_meter *m = s->meter;
+    if (at->kind == ONV_REQUEST_FREE) {
+        if (--s->refs.at[at->id] == 0) end_metered(s, at->id);
+        return;
+    }
+    if (at->kind == ONV_REQUEST_ALLOC) {
+        m->there[ALL] += at->bytes;
+        if (!m->rows.at[at->id].is_workspace) m->there[TENSORS] += at->bytes;
+    } else if (at->kind == ONV_REQUEST_PASS) {
+        raise_most(m, ALL,
+                   s->plain->requests.passing.at[at->id].bytes[s->options->lower.cuda.choice]);
+    } else if (at->kind == ONV_REQUEST_STEP) {
+        if (m->going[ALL] > 0) onv_sim_end_step(s);
+        return;
+    } else {
+        onv_sim_note_ask(s, at->id);
+        return;
+    }
+    if (s->requests != NULL && !onv_vec_push(&s->requests->at, *at)) s->failed = true;
 }
 
 void onv_plain_play(onv_simulation *s, size_t end)
 {
     onv_meter *m = s->meter;
-    const onv_requests *plain = &s->plain->requests;
-    unsigned choice = s->options->lower.cuda.choice;
     s->work += (uint32_t)(end - s->played);
-    for (; s->played < end && !s->failed; s->played++) {
-        const onv_alloc_request *at = &plain->at.at[s->played];
-        if (at->kind == ONV_REQUEST_FREE)
-            onv_sim_release(s, at->id);
-        else if (at->kind == ONV_REQUEST_ALLOC)
-            play_alloc(s, at);
-        else if (at->kind == ONV_REQUEST_PASS)
-            raise_most(m, ALL, plain->passing.at[at->id].bytes[choice]);
-        else if (at->kind == ONV_REQUEST_LASTING)
-            onv_sim_note_ask(s, at->id);
-        else if (m->going[ALL] > 0)
-            onv_sim_end_step(s);
-        bool is_asked = at->kind == ONV_REQUEST_ALLOC || at->kind == ONV_REQUEST_PASS;
-        if (is_asked && s->requests != NULL && !onv_vec_push(&s->requests->at, *at))
-            s->failed = true;
-    }
+    for (; s->played < end && !s->failed; s->played++)
+        play(s, &s->plain->requests.at.at[s->played]);
+    raise_most(m, ALL, 0);
+    raise_most(m, TENSORS, 0);
     m->is_stopped = m->limit > 0 && m->most[TENSORS] > m->limit;
     if (m->is_stopped) s->failed = true;
 }
@@ -168,10 +176,7 @@ void onv_sim_end_row(onv_simulation *s, uint32_t row)
         s->timeline->buffers.at[row].last = now(s);
         return;
     }
-    onv_metered at = s->meter->rows.at[row];
-    if (s->requests != NULL && !onv_vec_push(&s->meter->ending, row)) s->failed = true;
-    s->meter->going[ALL] += at.bytes;
-    if (!at.is_workspace) s->meter->going[TENSORS] += at.bytes;
+    end_metered(s, row);
 }
 
 /* Gone before anything else is allocated. */
@@ -200,7 +205,15 @@ void onv_sim_note_ask(onv_simulation *s, unsigned which)
 {
     if (s->requests == NULL || (s->asked >> which & 1) != 0) return;
     s->asked |= 1u << which;
-    record(s, ONV_REQUEST_LASTING, which, 0);
+    if (s->notes != NULL) {
+        record(s, ONV_REQUEST_LASTING, which, 0);
+        return;
+    }
+    bool is_row = which < ONV_N_LASTING;
+    uint32_t first = is_row ? s->lasting_row[which] : s->states[0];
+    uint32_t end = is_row ? first + 1 : s->states[1];
+    for (uint32_t row = first; row < end && row != ONV_NO_ROW; row++)
+        record(s, ONV_REQUEST_ALLOC, row, onv_sim_bytes(s, row));
 }
 
 void onv_sim_last(onv_simulation *s, onv_lasting which, uint64_t bytes, const char *label)
