@@ -26,6 +26,7 @@
 #define TEMPS_OF_EACH(first, next) MADE(.backward = (first), .of_second = (next))
 #define FORWARD_TEMPS(text)        MADE(.forward = (text))
 #define TEMPS_OF_BOTH(back, ahead) MADE(.backward = (back), .forward = (ahead))
+#define HIDDEN(text)               MADE(.hidden = (text))
 #define INDUCTOR(ahead, back)                                                                      \
     .recipe = &(const onv_aten_recipe)                                                             \
     {                                                                                              \

@@ -81,6 +81,8 @@ typedef struct onv_aten_temps {
     const char *backward;
     const char *of_second; /* backward, for the second argument, where that differs */
     const char *forward;
+    const char *
+        hidden; /* one letter: a result of the kernel that the call does not give, and autograd keeps */
 } onv_aten_temps;
 
 /* torch.compile's operations (recipes.h). */

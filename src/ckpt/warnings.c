@@ -77,6 +77,10 @@ void onv_training_warn_of_shards(onv_model *model, const onv_training *t)
 void onv_training_warn_of_locals(onv_model *model, const onv_training *result)
 {
     uint64_t peak = result->figures.peak_bytes, locals = result->most.peak_bytes;
+    if (!onv_is_news(peak, locals)) { /* another step may be the peak of tensors and workspaces */
+        peak = result->figures.requested_peak_bytes;
+        locals = result->most.requested_peak_bytes;
+    }
     if (!onv_is_news(peak, locals)) return;
     onv_model_diag(
         model, ONV_WARNING, "python-locals", NULL,

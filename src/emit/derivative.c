@@ -77,6 +77,13 @@ static uint64_t bytes_of(char letter, const operands *o)
     }
 }
 
+static operands operands_of(const onv_emitter *e)
+{
+    return (operands){.self = onv_tensor_at(e, e->in.at[0].tensor),
+                      .other = onv_tensor_at(e, e->in.at[e->in.count > 1 ? 1 : 0].tensor),
+                      .result = onv_tensor_at(e, e->out.at[0])};
+}
+
 /* The first operand is added. */
 static bool adds_product(onv_aten_id op)
 {
@@ -172,9 +179,19 @@ uint64_t onv_forward_temps(const onv_emitter *e)
     const onv_aten_temps *temps = onv_aten_ops[e->op.aten].temps;
     if (temps == NULL || temps->forward == NULL || e->in.count == 0 || e->out.count == 0) return 0;
     made m = {0};
-    operands o = {.self = onv_tensor_at(e, e->in.at[0].tensor),
-                  .other = onv_tensor_at(e, e->in.at[e->in.count > 1 ? 1 : 0].tensor),
-                  .result = onv_tensor_at(e, e->out.at[0])};
+    operands o = operands_of(e);
     run(temps->forward, &o, &m);
     return onv_backward_temps_most(m.at, m.n);
+}
+
+void onv_emit_hidden_result(onv_emitter *e)
+{
+    const onv_aten_temps *temps = onv_aten_ops[e->op.aten].temps;
+    if (temps == NULL || temps->hidden == NULL || e->in.count == 0 || e->out.count == 0) return;
+    operands o = operands_of(e);
+    uint64_t bytes = bytes_of(temps->hidden[0], &o);
+    if (e->op.has_backward)
+        onv_emit_extra(e, bytes, 1, "hidden result");
+    else
+        e->op.forward_temp_bytes = onv_u64_plus(e->op.forward_temp_bytes, bytes);
 }

@@ -395,6 +395,7 @@ void onv_emit_end(onv_emitter *e)
     if (onv_aten_ops[e->op.aten].multiplies) e->op.macs = product_macs(e);
     if (e->in.count > 0 && onv_pytorch_keeps_input(e->options, &e->op))
         onv_emit_save(e, e->in.at[0].tensor);
+    onv_emit_hidden_result(e);
     /* What only backward reads is made only where there is one. */
     for (size_t i = 0; e->op.has_backward && i < e->extra.count; i++) {
         uint32_t storage =

@@ -242,5 +242,7 @@ void onv_reach_find(onv_emitter *e);
 void onv_emit_derivative(onv_emitter *e);
 /* Bytes, the most that its forward holds beside its operands and results, as its row says. */
 uint64_t onv_forward_temps(const onv_emitter *e);
+/* The result that its row hides. */
+void onv_emit_hidden_result(onv_emitter *e);
 
 #endif

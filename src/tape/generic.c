@@ -300,6 +300,18 @@ onv_aten_id onv_tape_norm(double order)
                           : ONV_ATEN_linalg_vector_norm;
 }
 
+/* var_mean, std_mean: backward has formulas for the results whose gradients there are. */
+static onv_aten_id result_that_is_read(const onv_tape *t, const onv_program_call *call,
+                                       onv_aten_id both, onv_aten_id first)
+{
+    bool reads[2];
+    for (uint32_t k = 0; k < 2; k++) {
+        uint32_t value = onv_call_result(call, k);
+        reads[k] = value != ONV_NO_PROGRAM_VALUE && t->values[value].n_uses > 0;
+    }
+    return reads[0] == reads[1] ? both : reads[1] ? ONV_ATEN_mean : first;
+}
+
 /* What the derivative depends on, beside the operator. */
 static onv_aten_id variant_of(const onv_tape *t, const onv_program_call *call)
 {
@@ -312,6 +324,8 @@ static onv_aten_id variant_of(const onv_tape *t, const onv_program_call *call)
                 (onv_dtype)onv_tensor_at(&t->emit, t->operands.at[i].tensor).dtype);
         if (is_complex) return id == ONV_ATEN_mul ? ONV_ATEN_complex_mul : ONV_ATEN_complex_abs;
     }
+    if (id == ONV_ATEN_var_mean) return result_that_is_read(t, call, id, ONV_ATEN_var);
+    if (id == ONV_ATEN_std_mean) return result_that_is_read(t, call, id, ONV_ATEN_std);
     if (id == ONV_ATEN_add) return scales ? ONV_ATEN_add_alpha : id;
     if (id == ONV_ATEN_sub) return scales ? ONV_ATEN_sub_alpha : id;
     if (id == ONV_ATEN_clamp) {
@@ -328,11 +342,25 @@ static onv_aten_id variant_of(const onv_tape *t, const onv_program_call *call)
     return onv_tape_norm(onv_call_real(call, "p", onv_call_real(call, "ord", 2)));
 }
 
+/* prelu() sees its slopes, one for each channel, as [1, channels, 1 ...]. */
+static void reshape_slopes(onv_tape *t)
+{
+    onv_tape_operand *slopes = &t->operands.at[1];
+    int64_t dims[ONV_MAX_RANK];
+    if (t->operands.count < 2) return;
+    onv_eager_tensor x = onv_tensor_at(&t->emit, t->operands.at[0].tensor),
+                     w = onv_tensor_at(&t->emit, slopes->tensor);
+    if (w.rank != 1 || x.rank < 2) return;
+    for (uint32_t i = 0; i < x.rank; i++) dims[i] = i == 1 ? w.dims[0] : 1;
+    slopes->tensor = onv_emit_reshape(&t->emit, slopes->tensor, x.rank, dims);
+}
+
 void onv_tape_by_row(onv_tape *t, const onv_program_call *call)
 {
     onv_tape_operands(t, call, t->row);
     onv_aten_id id = variant_of(t, call);
     if (!t->overwrites) cast_operands(t, t->row->cast);
+    if (id == ONV_ATEN__prelu_kernel) reshape_slopes(t);
     kept k = kept_of(t);
     if (id == ONV_ATEN_add_alpha) k.hands_on &= 1; /* of b alone the gradient is scaled */
     bool writes = t->overwrites && t->operands.count > 0;

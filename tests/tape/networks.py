@@ -711,6 +711,45 @@ class CameraRays(nn.Module):
         return torch.linalg.inv(x * s.w)
 
 
+@net("hidden_results", lambda b: (torch.rand(b, 64, 256), torch.randint(0, 256, (b, 64, 32))))
+class HiddenResults(nn.Module):
+    """Kernels keep noise, a mask, and wrapped indices that their calls do not give."""
+
+    def __init__(s):
+        super().__init__()
+        s.l = nn.Linear(256, 256)
+
+    def forward(s, x, i):
+        x = F.rrelu(s.l(x), training=True)
+        x = torch.fake_quantize_per_tensor_affine(x, 0.1, 0, -128, 127)
+        return torch.take_along_dim(x, i, 2)
+
+
+@net("one_statistic", lambda b: (torch.rand(b, 64, 4096),))
+class OneStatistic(nn.Module):
+    """Backward of var_mean has a part for each result that has a gradient."""
+
+    def __init__(s):
+        super().__init__()
+        s.w = nn.Parameter(torch.ones(4096))
+
+    def forward(s, x):
+        variance, _ = torch.var_mean(x * s.w, -1)
+        return variance
+
+
+@net("square_slopes", lambda b: (torch.rand(b, 512, 512),))
+class SquareSlopes(nn.Module):
+    """PReLU of three dims, as many channels as elements in a row."""
+
+    def __init__(s):
+        super().__init__()
+        s.p = nn.PReLU(512)
+
+    def forward(s, x):
+        return s.p(x)
+
+
 @net("pooled_neighbours", lambda b: (torch.rand(b, 512, 3), torch.rand(b, 64, 512, 64)))
 class PooledNeighbours(nn.Module):
     """A factor's gradient has the order of the other one where the product was summed; topk by many blocks of threads."""
