@@ -120,58 +120,35 @@ static uint32_t append(uint32_t *order, uint32_t at, const uint32_t *dims, uint3
     return at;
 }
 
-static uint32_t emit_permuted(onv_emitter *e, uint32_t x, const uint32_t *order,
-                              const int64_t *shape)
-{
-    onv_eager_tensor t = onv_tensor_at(e, x);
-    int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
-    for (uint32_t i = 0; i < t.rank; i++) {
-        dims[i] = t.dims[order[i]];
-        strides[i] = t.strides[order[i]];
-    }
-    x = onv_emit_view(e, "permute", x, t.rank, dims, strides, ONV_GRAD_ALIAS);
-    return onv_emit_reshape(e, x, 3, shape);
-}
-
 static uint32_t emit_pair(onv_emitter *e, uint32_t a, uint32_t b, const bool *summed)
 {
     onv_eager_tensor x = onv_tensor_at(e, a), y = onv_tensor_at(e, b);
     if (e->status != ONV_OK) return ONV_NO_TENSOR;
     split s = classify(&x, &y, summed);
     if (s.n_sum == 0) return emit_mul(e, a, b);
-    uint32_t order[ONV_MAX_RANK] = {0}, n;
-    n = append(order, 0, s.both, s.n_both);
-    n = append(order, n, s.left, s.n_left);
-    n = append(order, n, s.sum, s.n_sum);
-    append(order, n, s.right, s.n_right);
+    uint32_t of_a[ONV_MAX_RANK] = {0}, of_b[ONV_MAX_RANK] = {0}, back[ONV_MAX_RANK], n;
+    n = append(of_a, 0, s.both, s.n_both);
+    const uint32_t first_sum = n = append(of_a, n, s.left, s.n_left);
+    const uint32_t first_right = n = append(of_a, n, s.sum, s.n_sum);
+    append(of_a, n, s.right, s.n_right);
+    n = append(of_b, 0, s.both, s.n_both);
+    n = append(of_b, n, s.sum, s.n_sum);
+    n = append(of_b, n, s.right, s.n_right);
+    append(of_b, n, s.left, s.n_left);
     const int64_t both = size_of(&x, s.both, s.n_both), sum = size_of(&x, s.sum, s.n_sum);
     const int64_t left = size_of(&x, s.left, s.n_left), right = size_of(&y, s.right, s.n_right);
-    a = emit_permuted(e, a, order, (const int64_t[]){both, left, sum});
-    n = append(order, 0, s.both, s.n_both);
-    n = append(order, n, s.sum, s.n_sum);
-    n = append(order, n, s.right, s.n_right);
-    append(order, n, s.left, s.n_left);
-    b = emit_permuted(e, b, order, (const int64_t[]){both, sum, right});
-    uint32_t product = onv_emit_bmm(e, a, b);
-    /* Back: the dims of the product in its order, then in that of the labels. */
-    int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
-    n = append(order, 0, s.both, s.n_both);
-    n = append(order, n, s.left, s.n_left);
-    n = append(order, n, s.sum, s.n_sum);
-    append(order, n, s.right, s.n_right);
+    a = onv_emit_permuted(e, "permute", a, of_a);
+    a = onv_emit_reshape(e, a, 3, (const int64_t[]){both, left, sum});
+    b = onv_emit_permuted(e, "permute", b, of_b);
+    b = onv_emit_reshape(e, b, 3, (const int64_t[]){both, sum, right});
+    /* Back: the dims of the product are in the order of a's, then in that of the labels. */
+    int64_t dims[ONV_MAX_RANK];
     for (uint32_t i = 0; i < x.rank; i++) {
-        bool gone = i >= s.n_both + s.n_left && i < s.n_both + s.n_left + s.n_sum;
-        const onv_eager_tensor *from = i < s.n_both + s.n_left ? &x : &y;
-        dims[i] = gone ? 1 : from->dims[order[i]];
+        dims[i] = i < first_sum ? x.dims[of_a[i]] : i < first_right ? 1 : y.dims[of_a[i]];
+        back[of_a[i]] = i;
     }
-    product = onv_emit_reshape(e, product, x.rank, dims);
-    onv_eager_tensor t = onv_tensor_at(e, product);
-    if (product == ONV_NO_TENSOR) return product;
-    for (uint32_t i = 0; i < t.rank; i++) {
-        dims[order[i]] = t.dims[i];
-        strides[order[i]] = t.strides[i];
-    }
-    return onv_emit_view(e, "permute", product, t.rank, dims, strides, ONV_GRAD_ALIAS);
+    uint32_t product = onv_emit_reshape(e, onv_emit_bmm(e, a, b), x.rank, dims);
+    return onv_emit_permuted(e, "permute", product, back);
 }
 
 uint32_t onv_emit_einsum(onv_emitter *e, const char *equation, const uint32_t *in, uint32_t n_in)

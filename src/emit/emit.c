@@ -474,6 +474,17 @@ uint32_t onv_emit_view(onv_emitter *e, const char *name, uint32_t x, uint32_t ra
     return onv_emit_view_as(e, name, x, dtype, rank, dims, strides, grad);
 }
 
+uint32_t onv_emit_permuted(onv_emitter *e, const char *name, uint32_t x, const uint32_t *order)
+{
+    int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
+    onv_eager_tensor t = onv_tensor_at(e, x);
+    for (uint32_t i = 0; i < t.rank; i++) {
+        dims[i] = t.dims[order[i]];
+        strides[i] = t.strides[order[i]];
+    }
+    return onv_emit_view(e, name, x, t.rank, dims, strides, ONV_GRAD_ALIAS);
+}
+
 void onv_emit_release(onv_emitter *e, uint32_t x)
 {
     if (x == ONV_NO_TENSOR) return;

@@ -196,6 +196,8 @@ uint32_t onv_emit_join(onv_emitter *e, uint32_t out, const uint32_t given[2],
 /* Views and copies; each emits what PyTorch would run and returns the result. */
 uint32_t onv_emit_view(onv_emitter *e, const char *name, uint32_t x, uint32_t rank,
                        const int64_t *dims, const int64_t *strides, onv_grad grad);
+/* Dim i of the view is dim order[i] of x. */
+uint32_t onv_emit_permuted(onv_emitter *e, const char *name, uint32_t x, const uint32_t *order);
 /* Likewise, whose elements are of another dtype: view_as_real(), view(dtype). */
 uint32_t onv_emit_view_as(onv_emitter *e, const char *name, uint32_t x, uint8_t dtype,
                           uint32_t rank, const int64_t *dims, const int64_t *strides,

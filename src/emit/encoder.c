@@ -18,10 +18,8 @@ bool onv_emit_takes_fast_path(const onv_emitter *e)
 static uint32_t product(onv_emitter *e, uint32_t x, const onv_encoder_matrix *p)
 {
     uint32_t w = p->weight;
-    onv_eager_tensor t = onv_tensor_at(e, w);
-    if (w == ONV_NO_TENSOR || t.rank != 2) return ONV_NO_TENSOR;
-    const int64_t dims[] = {t.dims[1], t.dims[0]}, strides[] = {t.strides[1], t.strides[0]};
-    if (p->is_turned) w = onv_emit_view(e, "t", w, 2, dims, strides, ONV_GRAD_ALIAS);
+    if (onv_tensor_at(e, w).rank != 2) return ONV_NO_TENSOR;
+    if (p->is_turned) w = onv_emit_swapped(e, w);
     e->has_bias = true; /* one of zeros is dropped by the exporter */
     uint32_t out = onv_emit_linear(e, x, w, p->bias);
     e->has_bias = false;
@@ -131,11 +129,8 @@ static uint32_t attend(onv_emitter *e, uint32_t x, const onv_encoder_call *layer
     onv_shape shape = {.rank = 4};
     for (uint32_t i = 0; i < 4; i++) shape.dims[i] = q.dims[i];
     uint32_t y = onv_emit_attention(e, query, query, query, ONV_NO_TENSOR, &shape);
-    const onv_eager_tensor a = onv_tensor_at(e, y);
     if (y == ONV_NO_TENSOR) return y;
-    const int64_t dims[] = {a.dims[0], a.dims[2], a.dims[1], a.dims[3]};
-    const int64_t strides[] = {a.strides[0], a.strides[2], a.strides[1], a.strides[3]};
-    y = onv_emit_view(e, "transpose", y, 4, dims, strides, ONV_GRAD_ALIAS);
+    y = onv_emit_permuted(e, "transpose", y, (const uint32_t[]){0, 2, 1, 3});
     const int64_t flat[] = {t.dims[0], t.dims[1], t.dims[2] / 3};
     uint32_t out = product(e, onv_emit_reshape(e, y, 3, flat), &layer->products[1]);
     onv_emit_release(e, qkv); /* the function has a name for the projection until it returns */

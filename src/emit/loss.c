@@ -441,7 +441,7 @@ static void emit_all(onv_emitter *e, const target *targets, uint32_t n)
     onv_storage_of(e, sum)->is_output = true;
 }
 
-void onv_emit_loss(onv_emitter *e, const onv_loss_output *outputs, uint32_t n_outputs)
+static void emit_losses(onv_emitter *e, const onv_loss_output *outputs, uint32_t n_outputs)
 {
     bool has_own = false;
     target *targets = ONV_EMIT_ARRAY(e, target, n_outputs);
@@ -464,4 +464,11 @@ void onv_emit_loss(onv_emitter *e, const onv_loss_output *outputs, uint32_t n_ou
     bool asked = e->options->loss == ONV_LOSS_NONE && e->eager->loss == ONV_NO_TENSOR;
     if (e->status == ONV_OK && n_outputs > 1 && e->options->reports && !asked)
         report(e, outputs, n_outputs, targets, n);
+}
+
+void onv_emit_loss(onv_emitter *e, const onv_loss_output *outputs, uint32_t n_outputs)
+{
+    emit_losses(e, outputs, n_outputs);
+    if (e->status == ONV_OK && !e->options->inference) onv_copies_add(e);
+    if (e->status == ONV_OK && !e->options->inference) onv_reach_find(e);
 }

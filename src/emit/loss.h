@@ -18,7 +18,8 @@ uint32_t onv_emit_log_probs(onv_emitter *e, uint32_t logits);
 void onv_emit_nll(onv_emitter *e, uint32_t log_probs, uint32_t targets, uint32_t weights,
                   uint32_t loss);
 
-/* Operations so far are the network; those from now on its losses, as the options ask for them. */
+/* Operations so far are the network; those from now on its losses, as the options ask for them. Of training, then, how gradients come
+ * back: copies of them, and where backward comes to. */
 void onv_emit_loss(onv_emitter *e, const onv_loss_output *outputs, uint32_t n_outputs);
 
 #endif

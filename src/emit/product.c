@@ -223,15 +223,10 @@ static bool should_fold(onv_emitter *e, uint32_t large, uint32_t matrix)
 /* A view with the last two dims swapped. */
 uint32_t onv_emit_swapped(onv_emitter *e, uint32_t x)
 {
-    onv_eager_tensor t = onv_tensor_at(e, x);
-    int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
-    if (e->status != ONV_OK || t.rank < 2) return x;
-    for (uint32_t i = 0; i < t.rank; i++) {
-        uint32_t from = i + 2 < t.rank ? i : 2 * t.rank - 3 - i;
-        dims[i] = t.dims[from];
-        strides[i] = t.strides[from];
-    }
-    return onv_emit_view(e, "t", x, t.rank, dims, strides, ONV_GRAD_ALIAS);
+    uint32_t rank = onv_tensor_at(e, x).rank, order[ONV_MAX_RANK];
+    if (e->status != ONV_OK || rank < 2) return x;
+    for (uint32_t i = 0; i < rank; i++) order[i] = i + 2 < rank ? i : 2 * rank - 3 - i;
+    return onv_emit_permuted(e, "t", x, order);
 }
 
 /* A trained matrix times a batch: the batch turned, times the matrix turned, and the result is turned back, by a copy. */

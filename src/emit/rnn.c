@@ -89,15 +89,8 @@ uint32_t onv_emit_rnn_output(onv_emitter *e, const onv_rnn_problem *p)
 
 uint32_t onv_emit_rnn_result(onv_emitter *e, uint32_t out, bool batch_first)
 {
-    onv_eager_tensor t = onv_tensor_at(e, out);
-    if (out == ONV_NO_TENSOR) return out;
     static const uint32_t orders[2][4] = {{0, 2, 1, 3}, {1, 0, 2, 3}};
-    int64_t dims[4], strides[4];
-    for (uint32_t i = 0; i < 4; i++) {
-        dims[i] = t.dims[orders[batch_first][i]];
-        strides[i] = t.strides[orders[batch_first][i]];
-    }
-    return onv_emit_view(e, "transpose", out, 4, dims, strides, ONV_GRAD_ALIAS);
+    return onv_emit_permuted(e, "transpose", out, orders[batch_first]);
 }
 
 /* cuDNN runs all layers of a module in one call: what it takes stands at the last one, which backward

@@ -292,16 +292,6 @@ static void count_runs(onv_lowering *l)
     }
 }
 
-static void add_copies(onv_lowering *l)
-{
-    onv_copies_add(&l->emit);
-}
-
-static void find_reach(onv_lowering *l)
-{
-    onv_reach_find(&l->emit);
-}
-
 enum { ALWAYS, IN_TRAINING, FOR_REPORTS };
 
 /* In their order, and why it is that. Each reads what those before it gave, and writes its own part of the state alone. */
@@ -316,9 +306,7 @@ static const struct {
     {lower_inputs, ALWAYS},    /* inputs and parameters are there before the first call */
     {lower_main, ALWAYS},      /* calls, in the order of execution */
     {count_runs, ALWAYS},      /* of what stands in loops */
-    {lower_loss, ALWAYS},      /* of outputs, which all stand by now */
-    {add_copies, IN_TRAINING}, /* of gradients: of all operations, those of the loss, too */
-    {find_reach, IN_TRAINING}, /* where backward comes to, copies among it */
+    {lower_loss, ALWAYS},      /* of outputs, which all stand by now, and how gradients come back */
     {onv_check_patterns, IN_TRAINING}, /* --freeze and --inplace, once all parameters have names */
     {onv_parameters_complete,
      ALWAYS}, /* what --missing-parameters says is missing after all of these */

@@ -81,11 +81,9 @@ static bool describe(onv_tape *t, const onv_program_call *c, module *m)
 
 static uint32_t turned(onv_tape *t, uint32_t x)
 {
-    onv_eager_tensor s = onv_tensor_at(&t->emit, x);
-    if (x == ONV_NO_TENSOR || s.rank != 3) return x;
-    const int64_t dims[] = {s.dims[1], s.dims[0], s.dims[2]};
-    const int64_t strides[] = {s.strides[1], s.strides[0], s.strides[2]};
-    return onv_emit_view(&t->emit, "transpose", x, 3, dims, strides, ONV_GRAD_ALIAS);
+    static const uint32_t order[] = {1, 0, 2};
+    if (onv_tensor_at(&t->emit, x).rank != 3) return x;
+    return onv_emit_permuted(&t->emit, "transpose", x, order);
 }
 
 void onv_tape_recurrent(onv_tape *t, const onv_program_call *c)

@@ -347,9 +347,7 @@ static void lower(onv_tape *t)
     if (options->reports) onv_say_up_to(&t->emit, ONV_SAID_training_calls);
     t->emit.has_no_grad = false;
     if (t->emit.status == ONV_OK) emit_losses(t);
-    if (t->emit.status == ONV_OK && !options->inference) onv_copies_add(&t->emit);
     if (t->emit.status == ONV_OK && !options->inference) onv_tape_add_checkpoints(t);
-    if (t->emit.status == ONV_OK && !options->inference) onv_reach_find(&t->emit);
     if (t->emit.status == ONV_OK && !options->inference) onv_check_frozen(&t->emit);
     if (t->emit.status == ONV_OK && options->reports) report(t);
 }
