@@ -10,134 +10,114 @@
 #include "program/reader.h"
 
 /* Each reads one value, or one element of a list, into the union of an argument. `at` is the kind's name. */
-typedef onv_status reads_value(onv_program_reader *r, const char *at, const onv_doc *value,
-                               onv_argument *a);
+typedef void reads_value(onv_program_reader *r, const char *at, const onv_doc *value,
+                         onv_argument *a);
 
 /* --- Tensors ----------------------------------------------------------------------------------- */
 
-static onv_status read_tensor(onv_program_reader *r, const char *at, const onv_doc *value,
-                              onv_argument *a)
+static void read_tensor(onv_program_reader *r, const char *at, const onv_doc *value,
+                        onv_argument *a)
 {
-    const onv_doc *name;
     (void)at;
-    ONV_TRY(onv_program_member(r, value, "name", ONV_DOC_STRING, &name));
-    return onv_program_find_value(r, name, &a->value);
+    a->value = onv_program_find_value(r, onv_program_member(r, value, "name", ONV_DOC_STRING));
 }
 
 /* {"as_tensor": {"name": ...}}, or {"as_none": true}. */
-static onv_status read_optional(onv_program_reader *r, const char *at, const onv_doc *value,
-                                onv_argument *a)
+static void read_optional(onv_program_reader *r, const char *at, const onv_doc *value,
+                          onv_argument *a)
 {
     const char *kind;
-    const onv_doc *inner;
-    ONV_TRY(onv_program_variant(r, "an optional tensor", value, &kind, &inner));
+    const onv_doc *inner = onv_program_variant(r, "an optional tensor", value, &kind);
     a->value = ONV_NO_PROGRAM_VALUE;
-    return strcmp(kind, "as_tensor") == 0 ? read_tensor(r, at, inner, a) : ONV_OK;
+    if (strcmp(kind, "as_tensor") == 0) read_tensor(r, at, inner, a);
 }
 
 /* --- Numbers ----------------------------------------------------------------------------------- */
 
-static onv_status read_int(onv_program_reader *r, const char *at, const onv_doc *value,
-                           onv_argument *a)
+static void read_int(onv_program_reader *r, const char *at, const onv_doc *value, onv_argument *a)
 {
-    if (!onv_doc_is(value, ONV_DOC_INTEGER))
-        return onv_program_unexpected(r, at, "an integer", value);
+    if (!onv_doc_is(value, ONV_DOC_INTEGER)) onv_program_unexpected(r, at, "an integer", value);
     a->number = onv_dim_const(value->integer);
-    return ONV_OK;
 }
 
-static onv_status read_size(onv_program_reader *r, const char *at, const onv_doc *value,
-                            onv_argument *a)
+static void read_size(onv_program_reader *r, const char *at, const onv_doc *value, onv_argument *a)
 {
-    return onv_program_size(r, at, value, &a->number);
+    a->number = onv_program_size(r, at, value);
 }
 
 /* PyTorch writes what JSON lacks as a string: "-Infinity". NaN is any other. */
-static onv_status read_float(onv_program_reader *r, const char *at, const onv_doc *value,
-                             onv_argument *a)
+static void read_float(onv_program_reader *r, const char *at, const onv_doc *value, onv_argument *a)
 {
     a->real = NAN;
     if (onv_doc_is(value, ONV_DOC_INTEGER)) a->real = (double)value->integer;
     if (onv_doc_is(value, ONV_DOC_REAL)) a->real = value->real;
-    if (onv_doc_is(value, ONV_DOC_INTEGER) || onv_doc_is(value, ONV_DOC_REAL)) return ONV_OK;
-    if (!onv_doc_is(value, ONV_DOC_STRING)) return onv_program_unexpected(r, at, "a number", value);
+    if (onv_doc_is(value, ONV_DOC_INTEGER) || onv_doc_is(value, ONV_DOC_REAL)) return;
+    if (!onv_doc_is(value, ONV_DOC_STRING)) onv_program_unexpected(r, at, "a number", value);
     const char *text = value->text;
     bool is_negative = text[0] == '-';
     if (strncmp(text + is_negative, "Inf", 3) == 0 || strncmp(text + is_negative, "inf", 3) == 0)
         a->real = is_negative ? -INFINITY : INFINITY;
-    return ONV_OK;
 }
 
 /* A float that a size decides is not followed. */
-static onv_status read_sym_float(onv_program_reader *r, const char *at, const onv_doc *value,
-                                 onv_argument *a)
+static void read_sym_float(onv_program_reader *r, const char *at, const onv_doc *value,
+                           onv_argument *a)
 {
     const char *kind;
-    const onv_doc *inner;
-    ONV_TRY(onv_program_variant(r, at, value, &kind, &inner));
+    const onv_doc *inner = onv_program_variant(r, at, value, &kind);
     a->real = NAN;
-    return strcmp(kind, "as_float") == 0 ? read_float(r, at, inner, a) : ONV_OK;
+    if (strcmp(kind, "as_float") == 0) read_float(r, at, inner, a);
 }
 
-static onv_status read_bool(onv_program_reader *r, const char *at, const onv_doc *value,
-                            onv_argument *a)
+static void read_bool(onv_program_reader *r, const char *at, const onv_doc *value, onv_argument *a)
 {
-    if (!onv_doc_is(value, ONV_DOC_BOOL)) return onv_program_unexpected(r, at, "a boolean", value);
+    if (!onv_doc_is(value, ONV_DOC_BOOL)) onv_program_unexpected(r, at, "a boolean", value);
     a->flag = value->flag;
-    return ONV_OK;
 }
 
 /* --- Words ------------------------------------------------------------------------------------- */
 
-static onv_status read_string(onv_program_reader *r, const char *at, const onv_doc *value,
-                              onv_argument *a)
+static void read_string(onv_program_reader *r, const char *at, const onv_doc *value,
+                        onv_argument *a)
 {
-    return onv_program_name(r, at, value, &a->text);
+    a->text = onv_program_name(r, at, value);
 }
 
-static onv_status read_dtype(onv_program_reader *r, const char *at, const onv_doc *value,
-                             onv_argument *a)
+static void read_dtype(onv_program_reader *r, const char *at, const onv_doc *value, onv_argument *a)
 {
-    if (!onv_doc_is(value, ONV_DOC_INTEGER))
-        return onv_program_unexpected(r, at, "a number", value);
+    if (!onv_doc_is(value, ONV_DOC_INTEGER)) onv_program_unexpected(r, at, "a number", value);
     a->dtype = (uint8_t)onv_program_dtype(value->integer);
-    return ONV_OK;
 }
 
-static onv_status read_format(onv_program_reader *r, const char *at, const onv_doc *value,
-                              onv_argument *a)
+static void read_format(onv_program_reader *r, const char *at, const onv_doc *value,
+                        onv_argument *a)
 {
     static const char *const names[] = {"unknown", "contiguous", "channels_last",
                                         "channels_last_3d", "preserve"};
     enum { N = sizeof names / sizeof names[0] };
-    if (!onv_doc_is(value, ONV_DOC_INTEGER))
-        return onv_program_unexpected(r, at, "a number", value);
+    if (!onv_doc_is(value, ONV_DOC_INTEGER)) onv_program_unexpected(r, at, "a number", value);
     a->text = names[value->integer >= 0 && value->integer < N ? value->integer : 0];
-    return ONV_OK;
 }
 
-static onv_status read_device(onv_program_reader *r, const char *at, const onv_doc *value,
-                              onv_argument *a)
+static void read_device(onv_program_reader *r, const char *at, const onv_doc *value,
+                        onv_argument *a)
 {
-    const onv_doc *type;
-    ONV_TRY(onv_program_member(r, value, "type", ONV_DOC_STRING, &type));
-    return onv_program_name(r, at, type, &a->text);
+    a->text = onv_program_name(r, at, onv_program_member(r, value, "type", ONV_DOC_STRING));
 }
 
-static onv_status read_graph(onv_program_reader *r, const char *at, const onv_doc *value,
-                             onv_argument *a)
+static void read_graph(onv_program_reader *r, const char *at, const onv_doc *value, onv_argument *a)
 {
     onv_program_pending graph = {.call = (uint32_t)r->program->calls.count,
                                  .depth = r->pending.at[r->graph].depth + 1};
-    const onv_doc *name;
-    ONV_TRY(onv_program_member(r, value, "name", ONV_DOC_STRING, &name));
-    ONV_TRY(onv_program_member(r, value, "graph", ONV_DOC_OBJECT, &graph.graph));
-    ONV_TRY(onv_program_name(r, at, name, &graph.name));
+    const onv_doc *name = onv_program_member(r, value, "name", ONV_DOC_STRING);
+    graph.graph = onv_program_member(r, value, "graph", ONV_DOC_OBJECT);
+    graph.name = onv_program_name(r, at, name);
     if (graph.depth > r->limits->nesting)
-        return onv_fail(r->err, ONV_ERR_LIMIT, "graphs are nested more than %u levels deep",
-                        r->limits->nesting);
+        onv_program_leave(r, onv_fail(r->err, ONV_ERR_LIMIT,
+                                      "graphs are nested more than %u levels deep",
+                                      r->limits->nesting));
     a->graph = (uint32_t)r->pending.count;
-    return onv_vec_push(&r->pending, graph) ? ONV_OK : onv_fail_memory(r->err);
+    onv_program_fit(r, onv_vec_push(&r->pending, graph));
 }
 
 /* --- Kinds ------------------------------------------------------------------------------------- */
@@ -183,87 +163,68 @@ static const kind kinds[] = {
     {"as_float_lists", ONV_ARGUMENT_OTHER, 0, NULL},
 };
 
-static onv_status list_of(const onv_program_reader *r, const onv_doc *value, size_t *n)
+static size_t list_of(onv_program_reader *r, const onv_doc *value)
 {
-    *n = 0;
-    if (!onv_doc_is(value, ONV_DOC_LIST))
-        return onv_program_unexpected(r, "an argument", "a list", value);
-    *n = onv_doc_count(value);
-    if (*n > r->limits->attr_elems)
-        return onv_fail(
-            r->err, ONV_ERR_LIMIT,
-            "an argument has %zu elements, the limit is %" PRIu64 ONV_RAISE("attr-elems"), *n,
-            r->limits->attr_elems);
-    ONV_WORK(1 + *n);
-    return ONV_OK;
+    if (!onv_doc_is(value, ONV_DOC_LIST)) onv_program_unexpected(r, "an argument", "a list", value);
+    size_t n = onv_doc_count(value);
+    if (n > r->limits->attr_elems)
+        onv_program_leave(
+            r,
+            onv_fail(r->err, ONV_ERR_LIMIT,
+                     "an argument has %zu elements, the limit is %" PRIu64 ONV_RAISE("attr-elems"),
+                     n, r->limits->attr_elems));
+    onv_program_work(r, 1 + n);
+    return n;
 }
 
 /* Lists of lists are one list. */
-static onv_status count_all(const onv_program_reader *r, const onv_doc *value, bool is_nested,
-                            size_t *count)
-{
-    size_t n, inner;
-    ONV_TRY(list_of(r, value, &n));
-    *count = is_nested ? 0 : n;
-    for (size_t i = 0; is_nested && i < n; i++) {
-        ONV_TRY(list_of(r, &value->items[i], &inner));
-        *count += inner;
-    }
-    return ONV_OK;
-}
-
-static onv_status read_list(onv_program_reader *r, const kind *k, const onv_doc *value,
-                            onv_argument *a)
+static void read_list(onv_program_reader *r, const kind *k, const onv_doc *value, onv_argument *a)
 {
     const bool is_nested = strcmp(k->name, "as_nested_tensors") == 0;
-    size_t n;
-    ONV_TRY(count_all(r, value, is_nested, &n));
-    char *to = onv_arena_alloc(&r->model->arena, n * k->element);
-    if (to == NULL) return onv_fail_memory(r->err);
+    size_t n = list_of(r, value), count = is_nested ? 0 : n;
+    for (size_t i = 0; is_nested && i < n; i++) count += list_of(r, &value->items[i]);
+    char *to = onv_program_made(r, onv_arena_alloc(&r->model->arena, count * k->element));
     a->values = (const uint32_t *)(const void *)to; /* or what else the union has */
-    a->count = (uint32_t)n;
-    for (uint32_t i = 0; i < value->count; i++) {
+    a->count = (uint32_t)count;
+    for (size_t i = 0; i < n; i++) {
         const onv_doc *items = is_nested ? value->items[i].items : &value->items[i];
         uint32_t n_items = is_nested ? value->items[i].count : 1;
         for (uint32_t j = 0; j < n_items; j++, to += k->element) {
             onv_argument element;
-            ONV_TRY(k->read(r, k->name, &items[j], &element));
+            k->read(r, k->name, &items[j], &element);
             memcpy(to, (const char *)&element + offsetof(onv_argument, value), k->element);
         }
     }
-    return ONV_OK;
 }
 
-static onv_status read_argument(onv_program_reader *r, const onv_doc *input, onv_argument *a)
+static void read_argument(onv_program_reader *r, const onv_doc *input, onv_argument *a)
 {
-    const onv_doc *name, *arg, *value;
     const char *word;
-    *a = (onv_argument){0};
-    ONV_TRY(onv_program_member(r, input, "name", ONV_DOC_STRING, &name));
-    ONV_TRY(onv_program_member(r, input, "arg", ONV_DOC_OBJECT, &arg));
-    ONV_TRY(onv_program_name(r, "an argument", name, &a->name));
-    ONV_TRY(onv_program_variant(r, "an argument", arg, &word, &value));
-    for (const kind *k = kinds; k < kinds + sizeof kinds / sizeof kinds[0]; k++) {
-        if (strcmp(word, k->name) != 0) continue;
-        a->kind = k->kind;
-        if (k->element > 0) return read_list(r, k, value, a);
-        if (k->read != NULL) ONV_TRY(k->read(r, k->name, value, a));
-        bool is_none = k->read == read_optional && a->value == ONV_NO_PROGRAM_VALUE;
-        if (is_none) a->kind = ONV_ARGUMENT_NONE;
-        return ONV_OK;
-    }
-    return onv_fail(r->err, ONV_ERR_FORMAT, "argument '%.100s' is of the unknown kind '%.100s'",
-                    a->name, word);
+    const onv_doc *name = onv_program_member(r, input, "name", ONV_DOC_STRING);
+    const onv_doc *arg = onv_program_member(r, input, "arg", ONV_DOC_OBJECT);
+    *a = (onv_argument){.name = onv_program_name(r, "an argument", name)};
+    const onv_doc *value = onv_program_variant(r, "an argument", arg, &word);
+    const kind *k = kinds, *end = kinds + sizeof kinds / sizeof kinds[0];
+    while (k < end && strcmp(word, k->name) != 0) k++;
+    if (k == end)
+        onv_program_leave(r, onv_fail(r->err, ONV_ERR_FORMAT,
+                                      "argument '%.100s' is of the unknown kind '%.100s'", a->name,
+                                      word));
+    a->kind = k->kind;
+    if (k->element > 0)
+        read_list(r, k, value, a);
+    else if (k->read != NULL)
+        k->read(r, k->name, value, a);
+    bool is_none = k->read == read_optional && k->element == 0 && a->value == ONV_NO_PROGRAM_VALUE;
+    if (is_none) a->kind = ONV_ARGUMENT_NONE;
 }
 
-onv_status onv_program_arguments(onv_program_reader *r, const onv_doc *inputs, onv_program_call *to)
+void onv_program_arguments(onv_program_reader *r, const onv_doc *inputs, onv_program_call *to)
 {
-    size_t n;
-    ONV_TRY(list_of(r, inputs, &n));
-    onv_argument *arguments = ONV_ARENA_ARRAY(&r->model->arena, onv_argument, n);
-    if (arguments == NULL) return onv_fail_memory(r->err);
-    for (size_t i = 0; i < n; i++) ONV_TRY(read_argument(r, &inputs->items[i], &arguments[i]));
+    size_t n = list_of(r, inputs);
+    onv_argument *arguments =
+        onv_program_made(r, ONV_ARENA_ARRAY(&r->model->arena, onv_argument, n));
+    for (size_t i = 0; i < n; i++) read_argument(r, &inputs->items[i], &arguments[i]);
     to->arguments = arguments;
     to->n_arguments = (uint32_t)n;
-    return ONV_OK;
 }

@@ -22,57 +22,83 @@ static const char *const type_names[] = {
     [ONV_DOC_REAL] = "a number",   [ONV_DOC_STRING] = "a string", [ONV_DOC_LIST] = "a list",
     [ONV_DOC_OBJECT] = "an object"};
 
-onv_status onv_program_unexpected(const onv_program_reader *r, const char *at, const char *expected,
-                                  const onv_doc *found)
+void onv_program_leave(onv_program_reader *r, onv_status status)
 {
-    return onv_fail(r->err, ONV_ERR_FORMAT, "%.100s: expected %s, found %s", at, expected,
-                    found != NULL ? type_names[found->type] : "nothing");
+    r->status = status;
+    if (r->call != NULL) onv_error_at(r->err, r->call->name, r->call->op_name);
+    longjmp(r->wrong, 1);
 }
 
-onv_status onv_program_optional(const onv_program_reader *r, const onv_doc *object, const char *key,
-                                onv_doc_type type, const onv_doc **member)
+void onv_program_unexpected(onv_program_reader *r, const char *at, const char *expected,
+                            const onv_doc *found)
 {
-    *member = onv_doc_get(object, key);
-    if (*member == NULL || onv_doc_is(*member, ONV_DOC_NULL)) {
-        *member = NULL;
-        return ONV_OK;
-    }
-    if (onv_doc_is(*member, type)) return ONV_OK;
-    return onv_program_unexpected(r, key, type_names[type], *member);
+    onv_program_leave(r, onv_fail(r->err, ONV_ERR_FORMAT, "%.100s: expected %s, found %s", at,
+                                  expected, found != NULL ? type_names[found->type] : "nothing"));
 }
 
-onv_status onv_program_member(const onv_program_reader *r, const onv_doc *object, const char *key,
-                              onv_doc_type type, const onv_doc **member)
+void onv_program_fit(onv_program_reader *r, bool has_room)
 {
-    ONV_TRY(onv_program_optional(r, object, key, type, member));
-    if (*member != NULL) return ONV_OK;
-    return onv_fail(r->err, ONV_ERR_FORMAT, "expected a member '%s', found none", key);
+    if (!has_room) onv_program_leave(r, onv_fail_memory(r->err));
 }
 
-onv_status onv_program_name(const onv_program_reader *r, const char *at, const onv_doc *text,
-                            const char **name)
+void *onv_program_made(onv_program_reader *r, void *memory)
 {
-    if (!onv_doc_is(text, ONV_DOC_STRING)) return onv_program_unexpected(r, at, "a string", text);
+    onv_program_fit(r, memory != NULL);
+    return memory;
+}
+
+const char *onv_program_intern(onv_program_reader *r, const char *text, size_t length)
+{
+    const char *interned = onv_intern_n(&r->model->strings, text, length);
+    onv_program_fit(r, interned != NULL);
+    return interned;
+}
+
+void onv_program_work(onv_program_reader *r, uint64_t units)
+{
+    if (!onv_work(units)) onv_program_leave(r, ONV_ERR_CANCELLED);
+}
+
+const onv_doc *onv_program_optional(onv_program_reader *r, const onv_doc *object, const char *key,
+                                    onv_doc_type type)
+{
+    const onv_doc *member = onv_doc_get(object, key);
+    if (member == NULL || onv_doc_is(member, ONV_DOC_NULL)) return NULL;
+    if (!onv_doc_is(member, type)) onv_program_unexpected(r, key, type_names[type], member);
+    return member;
+}
+
+const onv_doc *onv_program_member(onv_program_reader *r, const onv_doc *object, const char *key,
+                                  onv_doc_type type)
+{
+    const onv_doc *member = onv_program_optional(r, object, key, type);
+    if (member != NULL) return member;
+    onv_program_leave(r,
+                      onv_fail(r->err, ONV_ERR_FORMAT, "expected a member '%s', found none", key));
+}
+
+const char *onv_program_name(onv_program_reader *r, const char *at, const onv_doc *text)
+{
+    if (!onv_doc_is(text, ONV_DOC_STRING)) onv_program_unexpected(r, at, "a string", text);
     size_t length = text->count;
     if (length > r->limits->name_bytes)
-        return onv_fail(r->err, ONV_ERR_LIMIT,
+        onv_program_leave(
+            r, onv_fail(r->err, ONV_ERR_LIMIT,
                         "a name has %zu bytes; the limit is %" PRIu64 ONV_RAISE("name-bytes"),
-                        length, r->limits->name_bytes);
-    *name = onv_intern_n(&r->model->strings, text->text, length);
-    return *name != NULL ? ONV_OK : onv_fail_memory(r->err);
+                        length, r->limits->name_bytes));
+    return onv_program_intern(r, text->text, length);
 }
 
-onv_status onv_program_variant(const onv_program_reader *r, const char *at, const onv_doc *object,
-                               const char **kind, const onv_doc **value)
+const onv_doc *onv_program_variant(onv_program_reader *r, const char *at, const onv_doc *object,
+                                   const char **kind)
 {
     uint32_t n = onv_doc_is(object, ONV_DOC_OBJECT) ? object->count : 0;
     for (uint32_t i = 0; i < n && i < MOST_MEMBERS; i++) {
         if (onv_doc_is(&object->items[i], ONV_DOC_NULL)) continue;
         *kind = object->items[i].key;
-        *value = &object->items[i];
-        return ONV_OK;
+        return &object->items[i];
     }
-    return onv_program_unexpected(r, at, "an object with one member", object);
+    onv_program_unexpected(r, at, "an object with one member", object);
 }
 
 void *onv_program_take(onv_arena *arena, const void *all, size_t size, size_t *count, size_t first)
@@ -86,55 +112,44 @@ void *onv_program_take(onv_arena *arena, const void *all, size_t size, size_t *c
 /* --- Sizes --------------------------------------------------------------------------------------- */
 
 /* Sizes recur: each text is read once. */
-static onv_status read_expression(onv_program_reader *r, const onv_doc *expression, onv_dim *dim)
+static onv_dim read_expression(onv_program_reader *r, const onv_doc *expression)
 {
-    const onv_doc *text;
-    const char *known, *unread;
+    const onv_doc *text = onv_program_member(r, expression, "expr_str", ONV_DOC_STRING);
+    const char *known = onv_program_name(r, "expr_str", text), *unread;
     uint32_t at;
-    ONV_TRY(onv_program_member(r, expression, "expr_str", ONV_DOC_STRING, &text));
-    ONV_TRY(onv_program_name(r, "expr_str", text, &known));
-    if (onv_ptr_map_get(&r->dims, known, &at)) {
-        *dim = r->dim_list.at[at];
-        return ONV_OK;
-    }
-    ONV_TRY(onv_dim_read(known, &r->model->dims, &r->model->strings, dim, &unread, r->err));
-    if (!onv_dim_is_known(*dim))
+    onv_dim dim;
+    if (onv_ptr_map_get(&r->dims, known, &at)) return r->dim_list.at[at];
+    onv_status status =
+        onv_dim_read(known, &r->model->dims, &r->model->strings, &dim, &unread, r->err);
+    if (status != ONV_OK) onv_program_leave(r, status);
+    if (!onv_dim_is_known(dim))
         onv_model_diag(r->model, ONV_WARNING, "program-size", NULL,
                        "the size '%.200s' of the program is not known: %.60s cannot be computed",
                        known, unread);
     at = (uint32_t)r->dim_list.count;
-    if (!onv_vec_push(&r->dim_list, *dim) || !onv_ptr_map_set(&r->dims, known, at))
-        return onv_fail_memory(r->err);
-    return ONV_OK;
+    onv_program_fit(r, onv_vec_push(&r->dim_list, dim) && onv_ptr_map_set(&r->dims, known, at));
+    return dim;
 }
 
-onv_status onv_program_size(onv_program_reader *r, const char *at, const onv_doc *size,
-                            onv_dim *dim)
+onv_dim onv_program_size(onv_program_reader *r, const char *at, const onv_doc *size)
 {
     const char *kind;
-    const onv_doc *value;
-    if (onv_doc_is(size, ONV_DOC_INTEGER)) {
-        *dim = onv_dim_const(size->integer);
-        return ONV_OK;
-    }
-    ONV_TRY(onv_program_variant(r, at, size, &kind, &value));
-    if (strcmp(kind, "as_int") == 0 && onv_doc_is(value, ONV_DOC_INTEGER)) {
-        *dim = onv_dim_const(value->integer);
-        return ONV_OK;
-    }
-    if (strcmp(kind, "as_expr") == 0) return read_expression(r, value, dim);
+    if (onv_doc_is(size, ONV_DOC_INTEGER)) return onv_dim_const(size->integer);
+    const onv_doc *value = onv_program_variant(r, at, size, &kind);
+    if (strcmp(kind, "as_int") == 0 && onv_doc_is(value, ONV_DOC_INTEGER))
+        return onv_dim_const(value->integer);
+    if (strcmp(kind, "as_expr") == 0) return read_expression(r, value);
     if (strcmp(kind, "as_name") != 0 || !onv_doc_is(value, ONV_DOC_STRING))
-        return onv_program_unexpected(r, at, "as_int, as_expr or as_name", value);
+        onv_program_unexpected(r, at, "as_int, as_expr or as_name", value);
     uint32_t place;
     const char *known = onv_interned(&r->model->strings, value->text);
     if (known == NULL || !onv_ptr_map_get(&r->size_at, known, &place))
-        return onv_fail(r->err, ONV_ERR_FORMAT, "the size '%.100s' is not in sym_int_values",
-                        value->text);
+        onv_program_leave(r, onv_fail(r->err, ONV_ERR_FORMAT,
+                                      "the size '%.100s' is not in sym_int_values", value->text));
     const onv_doc *named = &r->sizes->items[place];
-    ONV_TRY(onv_program_variant(r, at, named, &kind, &value));
-    if (strcmp(kind, "as_name") == 0)
-        return onv_program_unexpected(r, at, "as_int or as_expr", value);
-    return onv_program_size(r, at, named, dim);
+    value = onv_program_variant(r, at, named, &kind);
+    if (strcmp(kind, "as_name") == 0) onv_program_unexpected(r, at, "as_int or as_expr", value);
+    return onv_program_size(r, at, named);
 }
 
 onv_dtype onv_program_dtype(int64_t scalar_type)
@@ -157,23 +172,21 @@ onv_dtype onv_program_dtype(int64_t scalar_type)
 
 /* --- Values -------------------------------------------------------------------------------------- */
 
-onv_status onv_program_find_value(const onv_program_reader *r, const onv_doc *name, uint32_t *id)
+uint32_t onv_program_find_value(onv_program_reader *r, const onv_doc *name)
 {
     const char *known = onv_interned(&r->model->strings, name->text);
-    if (known != NULL && onv_ptr_map_get(&r->values, known, id)) return ONV_OK;
-    return onv_fail(r->err, ONV_ERR_FORMAT, "the tensor '%.100s' is read before it is made",
-                    name->text);
+    uint32_t id;
+    if (known != NULL && onv_ptr_map_get(&r->values, known, &id)) return id;
+    onv_program_leave(r, onv_fail(r->err, ONV_ERR_FORMAT,
+                                  "the tensor '%.100s' is read before it is made", name->text));
 }
 
-static onv_status read_sizes(onv_program_reader *r, const onv_doc *list, const char *at,
-                             const onv_dim **dims)
+static const onv_dim *read_sizes(onv_program_reader *r, const onv_doc *list, const char *at)
 {
     size_t n = onv_doc_count(list);
-    onv_dim *made = ONV_ARENA_ARRAY(&r->model->arena, onv_dim, n);
-    if (made == NULL) return onv_fail_memory(r->err);
-    for (size_t i = 0; i < n; i++) ONV_TRY(onv_program_size(r, at, &list->items[i], &made[i]));
-    *dims = made;
-    return ONV_OK;
+    onv_dim *made = onv_program_made(r, ONV_ARENA_ARRAY(&r->model->arena, onv_dim, n));
+    for (size_t i = 0; i < n; i++) made[i] = onv_program_size(r, at, &list->items[i]);
+    return made;
 }
 
 static bool is_size(onv_dim d)
@@ -181,22 +194,22 @@ static bool is_size(onv_dim d)
     return !onv_dim_is_infinite(d) && (!onv_dim_is_const(d) || d.raw >= 0);
 }
 
-static onv_status describe(onv_program_reader *r, onv_program_value *value)
+static void describe(onv_program_reader *r, onv_program_value *value)
 {
-    const onv_doc *meta, *dtype, *sizes, *strides, *grad, *device;
     uint32_t place;
     if (!onv_ptr_map_get(&r->tensor_at, value->name, &place))
-        return onv_fail(r->err, ONV_ERR_FORMAT, "the tensor '%.100s' is not in tensor_values",
-                        value->name);
-    meta = &r->tensors->items[place];
-    ONV_TRY(onv_program_member(r, meta, "dtype", ONV_DOC_INTEGER, &dtype));
-    ONV_TRY(onv_program_member(r, meta, "sizes", ONV_DOC_LIST, &sizes));
-    ONV_TRY(onv_program_optional(r, meta, "strides", ONV_DOC_LIST, &strides));
-    ONV_TRY(onv_program_optional(r, meta, "requires_grad", ONV_DOC_BOOL, &grad));
+        onv_program_leave(r, onv_fail(r->err, ONV_ERR_FORMAT,
+                                      "the tensor '%.100s' is not in tensor_values", value->name));
+    const onv_doc *meta = &r->tensors->items[place];
+    const onv_doc *dtype = onv_program_member(r, meta, "dtype", ONV_DOC_INTEGER);
+    const onv_doc *sizes = onv_program_member(r, meta, "sizes", ONV_DOC_LIST);
+    const onv_doc *strides = onv_program_optional(r, meta, "strides", ONV_DOC_LIST);
+    const onv_doc *grad = onv_program_optional(r, meta, "requires_grad", ONV_DOC_BOOL);
     size_t rank = onv_doc_count(sizes);
     if (rank > ONV_MAX_RANK)
-        return onv_fail(r->err, ONV_ERR_LIMIT, "the tensor '%.100s' has rank %zu, beyond %d",
-                        value->name, rank, ONV_MAX_RANK);
+        onv_program_leave(r, onv_fail(r->err, ONV_ERR_LIMIT,
+                                      "the tensor '%.100s' has rank %zu, beyond %d", value->name,
+                                      rank, ONV_MAX_RANK));
     value->dtype = (uint8_t)onv_program_dtype(dtype->integer);
     if (value->dtype == ONV_UNDEFINED)
         onv_model_diag(r->model, ONV_WARNING, "program-dtype", value->name,
@@ -204,44 +217,47 @@ static onv_status describe(onv_program_reader *r, onv_program_value *value)
                        " of PyTorch is not known: the tensor has no size",
                        dtype->integer);
     value->rank = (uint32_t)rank;
-    ONV_TRY(onv_program_optional(r, meta, "device", ONV_DOC_OBJECT, &device));
+    const onv_doc *device = onv_program_optional(r, meta, "device", ONV_DOC_OBJECT);
     const onv_doc *type = onv_doc_get(device, "type");
     value->on_host = onv_program_is_recorded(r->program) && onv_doc_is(type, ONV_DOC_STRING) &&
                      strcmp(type->text, "cpu") == 0;
     value->requires_grad = grad != NULL && grad->flag;
     const onv_doc *offset = onv_doc_get(meta, "storage_offset");
     if (offset != NULL && !onv_doc_is(offset, ONV_DOC_NULL))
-        ONV_TRY(onv_program_size(r, "storage_offset", offset, &value->offset));
-    ONV_TRY(read_sizes(r, sizes, "sizes", &value->dims));
+        value->offset = onv_program_size(r, "storage_offset", offset);
+    value->dims = read_sizes(r, sizes, "sizes");
     bool is_sized = is_size(value->offset);
     for (size_t i = 0; i < rank; i++) is_sized &= is_size(value->dims[i]);
     if (!is_sized)
-        return onv_fail(r->err, ONV_ERR_MODEL, "the tensor '%.100s' has no size", value->name);
-    if (strides == NULL || onv_doc_count(strides) != rank) return ONV_OK;
-    return read_sizes(r, strides, "strides", &value->strides);
+        onv_program_leave(
+            r, onv_fail(r->err, ONV_ERR_MODEL, "the tensor '%.100s' has no size", value->name));
+    if (strides != NULL && onv_doc_count(strides) == rank)
+        value->strides = read_sizes(r, strides, "strides");
 }
 
-onv_status onv_program_add_value(onv_program_reader *r, const onv_doc *name,
-                                 onv_program_value_kind kind, uint32_t call, uint32_t *id)
+uint32_t onv_program_add_value(onv_program_reader *r, const onv_doc *name,
+                               onv_program_value_kind kind, uint32_t call)
 {
-    onv_program_value value = {.kind = (uint8_t)kind,
+    uint32_t id = (uint32_t)r->program->values.count;
+    onv_program_value value = {.name = onv_program_name(r, "a tensor", name),
+                               .kind = (uint8_t)kind,
                                .graph = r->graph,
                                .call = call,
                                .same_as = ONV_NO_PROGRAM_VALUE,
                                .storage = ONV_NO_STORAGE,
                                .freed_after = ONV_NO_CALL_INDEX};
-    ONV_TRY(onv_program_name(r, "a tensor", name, &value.name));
-    if (onv_ptr_map_get(&r->values, value.name, id))
-        return onv_fail(r->err, ONV_ERR_FORMAT, "the tensor '%.100s' is made twice", value.name);
-    ONV_TRY(describe(r, &value));
-    *id = (uint32_t)r->program->values.count;
-    if (*id >= r->limits->values)
-        return onv_fail(r->err, ONV_ERR_LIMIT,
-                        "the program has more than %" PRIu64 " tensors" ONV_RAISE("values"),
-                        r->limits->values);
-    if (!onv_vec_push(&r->program->values, value) || !onv_ptr_map_set(&r->values, value.name, *id))
-        return onv_fail_memory(r->err);
-    return ONV_OK;
+    if (onv_ptr_map_get(&r->values, value.name, NULL))
+        onv_program_leave(
+            r, onv_fail(r->err, ONV_ERR_FORMAT, "the tensor '%.100s' is made twice", value.name));
+    describe(r, &value);
+    if (id >= r->limits->values)
+        onv_program_leave(r, onv_fail(r->err, ONV_ERR_LIMIT,
+                                      "the program has more than %" PRIu64
+                                      " tensors" ONV_RAISE("values"),
+                                      r->limits->values));
+    onv_program_fit(r, onv_vec_push(&r->program->values, value) &&
+                           onv_ptr_map_set(&r->values, value.name, id));
+    return id;
 }
 
 /* --- Symbols ------------------------------------------------------------------------------------- */
@@ -253,7 +269,7 @@ static int64_t bound_of(const onv_doc *range, const char *key, int64_t fallback)
 }
 
 /* Every symbol of the pool, in its order: the expressions brought them. */
-static onv_status list_symbols(onv_program_reader *r, const onv_doc *ranges)
+static void list_symbols(onv_program_reader *r, const onv_doc *ranges)
 {
     const onv_dims *pool = &r->model->dims;
     for (uint32_t i = 0; i < pool->n_symbols; i++) {
@@ -261,21 +277,20 @@ static onv_status list_symbols(onv_program_reader *r, const onv_doc *ranges)
                                      .high = INT64_MAX,
                                      .input = UINT32_MAX,
                                      .axis = UINT32_MAX};
-        ONV_WORK(1);
+        onv_program_work(r, 1);
         symbol.name = onv_dim_symbol_name(pool, symbol.dim);
         symbol.is_made = symbol.name[0] == 'u' && symbol.name[1] >= '0' && symbol.name[1] <= '9';
-        if (!onv_vec_push(&r->program->symbols, symbol)) return onv_fail_memory(r->err);
+        onv_program_fit(r, onv_vec_push(&r->program->symbols, symbol));
     }
     for (uint32_t i = 0; i < onv_doc_count(ranges); i++) {
         const char *name = onv_interned(&r->model->strings, ranges->items[i].key);
         onv_dim d = name != NULL ? onv_dim_symbol_named(pool, name) : ONV_DIM_UNKNOWN;
-        ONV_WORK(1);
+        onv_program_work(r, 1);
         if (!onv_dim_is_known(d)) continue;
         onv_program_symbol *symbol = &r->program->symbols.at[onv_dim_symbol_index(pool, d)];
         symbol->low = bound_of(&ranges->items[i], "min_val", 0);
         symbol->high = bound_of(&ranges->items[i], "max_val", INT64_MAX);
     }
-    return ONV_OK;
 }
 
 /* The first input that has each symbol as a dim. */
@@ -302,12 +317,11 @@ static void place_symbols(const onv_program_reader *r)
  * which file has the data of each says what is what. Two tensors of one storage have equal types there as well, but calls read
  * both. */
 
-/* By value: whether a call reads it, or a graph returns it. NULL without memory. */
-static bool *find_read(const onv_program_reader *r)
+/* By value: whether a call reads it, or a graph returns it. */
+static const bool *find_read(onv_program_reader *r)
 {
     const onv_program *p = r->program;
-    bool *is_read = ONV_ARENA_ARRAY(&r->model->arena, bool, p->values.count);
-    if (is_read == NULL) return NULL;
+    bool *is_read = onv_program_made(r, ONV_ARENA_ARRAY(&r->model->arena, bool, p->values.count));
     for (size_t i = 0; i < p->calls.count; i++) {
         onv_values_in given = onv_values_of(&p->calls.at[i]);
         for (uint32_t value; onv_next_value(&given, &value);) is_read[value] = true;
@@ -323,129 +337,114 @@ static bool is_alike(const onv_program_value *a, const onv_program_value *b)
 }
 
 /* The file of a parameter's data, as an interned text; NULL: none is told. */
-static onv_status data_of(onv_program_reader *r, const onv_doc *config, const onv_ptr_map *places,
-                          const onv_program_value *v, const char **data)
+static const char *data_of(onv_program_reader *r, const onv_doc *config, const onv_program_value *v)
 {
-    const onv_doc *path;
     uint32_t at;
-    *data = NULL;
-    if (v->kind != ONV_PROGRAM_PARAMETER || !onv_ptr_map_get(places, v->fqn, &at)) return ONV_OK;
-    if (!onv_doc_is(&config->items[at], ONV_DOC_OBJECT))
-        return onv_program_unexpected(r, v->fqn, "an object", &config->items[at]);
-    ONV_TRY(onv_program_member(r, &config->items[at], "path_name", ONV_DOC_STRING, &path));
-    return onv_program_name(r, "path_name", path, data);
+    if (v->kind != ONV_PROGRAM_PARAMETER || !onv_ptr_map_get(&r->files, v->fqn, &at)) return NULL;
+    const onv_doc *file = &config->items[at];
+    if (!onv_doc_is(file, ONV_DOC_OBJECT)) onv_program_unexpected(r, v->fqn, "an object", file);
+    return onv_program_name(r, "path_name",
+                            onv_program_member(r, file, "path_name", ONV_DOC_STRING));
 }
 
 /* Parameters that calls read come first, so that those that no call reads are names of them. */
-static onv_status find_same(onv_program_reader *r, const onv_doc *config, const bool *is_read,
-                            onv_ptr_map *places, onv_ptr_map *owners)
+static void find_same(onv_program_reader *r, const onv_doc *config, const bool *is_read)
 {
     uint32_t n = (uint32_t)r->program->values.count;
-    ONV_TRY(onv_program_map_members(r, config, places));
+    onv_program_map_members(r, config, &r->files);
     for (uint32_t k = 0; k < 2 * n; k++) {
         onv_program_value *v = &r->program->values.at[k % n];
         uint32_t owner;
-        const char *data;
-        ONV_WORK(1);
+        onv_program_work(r, 1);
         if (is_read[k % n] != (k < n)) continue;
-        ONV_TRY(data_of(r, config, places, v, &data));
+        const char *data = data_of(r, config, v);
         if (data == NULL) continue;
-        bool is_known = onv_ptr_map_get(owners, data, &owner);
+        bool is_known = onv_ptr_map_get(&r->owners, data, &owner);
         if (is_known && k >= n && is_alike(v, &r->program->values.at[owner]))
             v->same_as = owner;
-        else if (!is_known && !onv_ptr_map_set(owners, data, k % n))
-            return onv_fail_memory(r->err);
+        else if (!is_known)
+            onv_program_fit(r, onv_ptr_map_set(&r->owners, data, k % n));
     }
-    return ONV_OK;
 }
 
-static onv_status share(onv_program_reader *r, const onv_doc *root)
+static void share(onv_program_reader *r, const onv_doc *root)
 {
-    const onv_doc *weights, *config;
-    onv_ptr_map places = {0}, owners = {0};
-    ONV_TRY(onv_program_optional(r, root, ONV_PROGRAM_WEIGHTS, ONV_DOC_OBJECT, &weights));
-    if (weights == NULL) return ONV_OK;
-    ONV_TRY(onv_program_member(r, weights, "config", ONV_DOC_OBJECT, &config));
-    ONV_WORK(1 + r->program->calls.count);
-    const bool *is_read = find_read(r);
-    if (is_read == NULL) return onv_fail_memory(r->err);
-    onv_status status = find_same(r, config, is_read, &places, &owners);
-    onv_ptr_map_cleanup(&places);
-    onv_ptr_map_cleanup(&owners);
+    const onv_doc *weights = onv_program_optional(r, root, ONV_PROGRAM_WEIGHTS, ONV_DOC_OBJECT);
+    if (weights == NULL) return;
+    const onv_doc *config = onv_program_member(r, weights, "config", ONV_DOC_OBJECT);
+    onv_program_work(r, 1 + r->program->calls.count);
+    find_same(r, config, find_read(r));
     r->program->knows_shared = true;
-    return status;
 }
 
 /* --- Files --------------------------------------------------------------------------------------- */
 
-static onv_status check_schema(const onv_program_reader *r, const onv_doc *root)
+static void check_schema(onv_program_reader *r, const onv_doc *root)
 {
     const onv_doc *version = onv_doc_get(root, "schema_version");
     const onv_doc *major =
         onv_doc_is(version, ONV_DOC_OBJECT) ? onv_doc_get(version, "major") : version;
     if (!onv_doc_is(major, ONV_DOC_INTEGER))
-        return onv_fail(r->err, ONV_ERR_FORMAT,
-                        "is JSON, but not a program of torch.export: it has no schema_version");
+        onv_program_leave(
+            r, onv_fail(r->err, ONV_ERR_FORMAT,
+                        "is JSON, but not a program of torch.export: it has no schema_version"));
     int64_t number = major->integer;
-    if (number >= FIRST_MAJOR && number <= LAST_MAJOR) return ONV_OK;
-    return onv_fail(r->err, ONV_ERR_FORMAT,
-                    "expected a program of schema %d to %d (PyTorch 2.4 to 2.15), found schema "
-                    "%" PRId64 ": export with one of these releases",
-                    FIRST_MAJOR, LAST_MAJOR, number);
+    if (number < FIRST_MAJOR || number > LAST_MAJOR)
+        onv_program_leave(
+            r, onv_fail(r->err, ONV_ERR_FORMAT,
+                        "expected a program of schema %d to %d (PyTorch 2.4 to 2.15), found schema "
+                        "%" PRId64 ": export with one of these releases",
+                        FIRST_MAJOR, LAST_MAJOR, number));
 }
 
-/* *program is the one of that mode, else the other one. */
-static onv_status choose(const onv_program_reader *r, const onv_doc *root, onv_program_mode mode,
-                         const onv_doc **program)
+/* The program of that mode, else the other one. */
+static const onv_doc *choose(onv_program_reader *r, const onv_doc *root, onv_program_mode mode)
 {
     static const char *const names[] = {"inference", "training"};
-    const onv_doc *version, *programs;
-    ONV_TRY(onv_program_member(r, root, "version", ONV_DOC_INTEGER, &version));
+    const onv_doc *version = onv_program_member(r, root, "version", ONV_DOC_INTEGER);
     if (version->integer != RECORDING_VERSION)
-        return onv_fail(r->err, ONV_ERR_FORMAT,
-                        "expected a recording of version %d, found version %" PRId64
-                        ": record it with the onnxvram.record of this release",
-                        RECORDING_VERSION, version->integer);
-    ONV_TRY(onv_program_member(r, root, "programs", ONV_DOC_OBJECT, &programs));
+        onv_program_leave(r, onv_fail(r->err, ONV_ERR_FORMAT,
+                                      "expected a recording of version %d, found version %" PRId64
+                                      ": record it with the onnxvram.record of this release",
+                                      RECORDING_VERSION, version->integer));
+    const onv_doc *programs = onv_program_member(r, root, "programs", ONV_DOC_OBJECT);
     for (int i = 0; i < 2; i++) {
         uint8_t at = (uint8_t)(mode ^ i);
-        ONV_TRY(onv_program_optional(r, programs, names[at], ONV_DOC_OBJECT, program));
-        if (*program == NULL) continue;
+        const onv_doc *program = onv_program_optional(r, programs, names[at], ONV_DOC_OBJECT);
+        if (program == NULL) continue;
         r->program->is_training = at == ONV_PROGRAM_TRAINING;
-        return ONV_OK;
+        return program;
     }
-    return onv_fail(r->err, ONV_ERR_FORMAT, "the recording has no program");
+    onv_program_leave(r, onv_fail(r->err, ONV_ERR_FORMAT, "the recording has no program"));
 }
 
-static onv_status read_torch_version(const onv_program_reader *r, const onv_doc *root)
+static void read_document(onv_program_reader *r, const onv_doc *root, onv_program_mode mode)
 {
-    const onv_doc *version;
-    r->program->torch_version = "";
-    ONV_TRY(onv_program_optional(r, root, "torch_version", ONV_DOC_STRING, &version));
-    return version == NULL
-               ? ONV_OK
-               : onv_program_name(r, "torch_version", version, &r->program->torch_version);
-}
-
-static onv_status read_document(onv_program_reader *r, const onv_doc *root, onv_program_mode mode)
-{
-    const onv_doc *of = root, *graph_module, *ranges, *lifetimes = NULL;
+    const onv_doc *of = root, *lifetimes = NULL;
     const onv_doc *format = onv_doc_get(root, "format");
     if (onv_doc_is(format, ONV_DOC_STRING) && strcmp(format->text, "onnxvram.program") == 0) {
         r->program->source = ONV_PROGRAM_RECORDING;
         r->program->knows_shared = true;
-        ONV_TRY(choose(r, root, mode, &of));
-        ONV_TRY(onv_program_optional(r, of, "lifetimes", ONV_DOC_OBJECT, &lifetimes));
+        of = choose(r, root, mode);
+        lifetimes = onv_program_optional(r, of, "lifetimes", ONV_DOC_OBJECT);
     } else {
-        ONV_TRY(check_schema(r, root));
+        check_schema(r, root);
     }
-    ONV_TRY(read_torch_version(r, root));
-    ONV_TRY(onv_program_member(r, of, "graph_module", ONV_DOC_OBJECT, &graph_module));
-    ONV_TRY(onv_program_optional(r, of, "range_constraints", ONV_DOC_OBJECT, &ranges));
-    ONV_TRY(onv_program_graphs(r, graph_module, lifetimes));
-    ONV_TRY(share(r, root));
-    ONV_TRY(list_symbols(r, ranges));
+    const onv_doc *version = onv_program_optional(r, root, "torch_version", ONV_DOC_STRING);
+    r->program->torch_version =
+        version != NULL ? onv_program_name(r, "torch_version", version) : "";
+    const onv_doc *module = onv_program_member(r, of, "graph_module", ONV_DOC_OBJECT);
+    const onv_doc *ranges = onv_program_optional(r, of, "range_constraints", ONV_DOC_OBJECT);
+    onv_program_graphs(r, module, lifetimes);
+    share(r, root);
+    list_symbols(r, ranges);
     place_symbols(r);
+}
+
+static onv_status read_or_leave(onv_program_reader *r, const onv_doc *root, onv_program_mode mode)
+{
+    if (setjmp(r->wrong) != 0) return r->status;
+    read_document(r, root, mode);
     return ONV_OK;
 }
 
@@ -478,6 +477,8 @@ static void clean_up(onv_program_reader *r)
     onv_ptr_map_cleanup(&r->calls);
     onv_ptr_map_cleanup(&r->dims);
     onv_ptr_map_cleanup(&r->stacks);
+    onv_ptr_map_cleanup(&r->files);
+    onv_ptr_map_cleanup(&r->owners);
     onv_vec_cleanup(&r->pending);
     onv_vec_cleanup(&r->dim_list);
     onv_vec_cleanup(&r->ids);
@@ -491,7 +492,7 @@ static onv_status read_root(const onv_doc *root, const char *path, const onv_lim
     r.program = ONV_ARENA_ARRAY(&model->arena, onv_program, 1);
     if (r.program == NULL) return onv_fail_memory(err);
     r.program->path = path;
-    onv_status status = read_document(&r, root, mode);
+    onv_status status = read_or_leave(&r, root, mode);
     onv_status kept = keep(&r); /* also what is to be given back after a failure */
     clean_up(&r);
     ONV_TRY(status);
