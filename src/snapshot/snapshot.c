@@ -42,6 +42,19 @@ typedef struct event {
     uint8_t action;
 } event;
 
+/* A segment of the snapshot. */
+typedef struct segment {
+    uint64_t address, bytes;
+    bool grows;
+} segment;
+
+/* A block of the snapshot that is used. */
+typedef struct block {
+    uint64_t address, bytes, counted;
+    const onv_pickled *frames;
+    bool is_used, is_allocated;
+} block;
+
 /* What lies at an address. */
 typedef struct place {
     uint64_t bytes, counted;
@@ -57,7 +70,9 @@ typedef struct place {
 typedef struct world {
     onv_arena *arena; /* scratch */
     event *events;
-    uint32_t n_events;
+    segment *segments;
+    block *blocks;
+    uint32_t n_events, n_segments, n_blocks;
     uint64_t *addresses;
     uint32_t n_addresses;
     place *places;
@@ -127,10 +142,10 @@ static int compare_addresses(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static bool is_of(const onv_pickled *segment, uint32_t device)
+static bool is_of(const onv_pickled *from, uint32_t device)
 {
     uint64_t of;
-    return onv_pickled_u64(onv_pickled_get(segment, "device"), &of) && of == device;
+    return onv_pickled_u64(onv_pickled_get(from, "device"), &of) && of == device;
 }
 
 static void add_address(world *w, uint64_t address)
@@ -151,31 +166,17 @@ static uint32_t find_address(const world *w, uint64_t address)
     return low;
 }
 
-/* A segment of the snapshot: where it is, and its blocks. */
-typedef struct segment {
-    uint64_t address, bytes;
-    const onv_pickled *blocks;
-    bool grows;
-} segment;
-
 static onv_status read_segment(const world *w, const onv_pickled *from, segment *s)
 {
     const onv_pickled *grows = onv_pickled_get(from, "is_expandable");
     bool good = onv_pickled_u64(onv_pickled_get(from, "address"), &s->address) &&
                 onv_pickled_u64(onv_pickled_get(from, "total_size"), &s->bytes) &&
                 s->bytes <= MOST_BYTES;
-    s->blocks = onv_pickled_get(from, "blocks");
     s->grows = grows != NULL && grows->type == ONV_PICKLED_BOOL && grows->integer != 0;
     if (good) return ONV_OK;
     return onv_fail(w->err, ONV_ERR_FORMAT,
                     "a segment of the snapshot lacks its address or its size");
 }
-
-typedef struct block {
-    uint64_t address, bytes, counted;
-    const onv_pickled *frames;
-    bool is_used, is_allocated;
-} block;
 
 static onv_status read_block(const world *w, const onv_pickled *from, uint64_t *next, block *b)
 {
@@ -195,50 +196,45 @@ static onv_status read_block(const world *w, const onv_pickled *from, uint64_t *
     return ONV_OK;
 }
 
-/* Calls for each used block of the device's segments. */
-static onv_status each_block(world *w, const onv_pickled *segments, uint32_t device,
-                             void (*open)(world *w, const segment *s),
-                             void (*visit)(world *w, const block *b))
+/* What the snapshot has of the device. */
+static onv_status read_segments(world *w, const onv_pickled *segments, uint32_t device)
 {
-    for (uint32_t i = 0; i < onv_pickled_count(segments); i++) {
-        segment s;
-        ONV_TRY(see(w, 1));
-        if (!is_of(&segments->items->at[i], device)) continue;
-        ONV_TRY(read_segment(w, &segments->items->at[i], &s));
-        open(w, &s);
-        uint32_t n = onv_pickled_count(s.blocks);
-        uint64_t next = s.address;
-        ONV_TRY(see(w, n));
-        for (uint32_t k = 0; k < n; k++) {
-            block b;
-            ONV_TRY(read_block(w, &s.blocks->items->at[k], &next, &b));
-            if (b.is_used) visit(w, &b);
+    uint64_t most = 0;
+    const uint32_t n = onv_pickled_count(segments);
+    for (uint32_t i = 0; i < n; i++)
+        if (is_of(&segments->items->at[i], device))
+            most += 2 + onv_pickled_count(onv_pickled_get(&segments->items->at[i], "blocks"));
+    if (most > MOST_ADDRESSES / 4) return too_many(w);
+    ONV_TRY(see(w, n + most));
+    w->segments = ONV_ARENA_ARRAY(w->arena, segment, n);
+    w->blocks = ONV_ARENA_ARRAY(w->arena, block, (size_t)most);
+    if (w->segments == NULL || w->blocks == NULL) return onv_fail_memory(w->err);
+    for (uint32_t i = 0; i < n; i++) {
+        const onv_pickled *from = &segments->items->at[i];
+        if (!is_of(from, device)) continue;
+        segment *s = &w->segments[w->n_segments++];
+        ONV_TRY(read_segment(w, from, s));
+        const onv_pickled *blocks = onv_pickled_get(from, "blocks");
+        uint64_t next = s->address;
+        for (uint32_t k = 0; k < onv_pickled_count(blocks); k++) {
+            block *b = &w->blocks[w->n_blocks];
+            ONV_TRY(read_block(w, &blocks->items->at[k], &next, b));
+            w->n_blocks += b->is_used;
         }
     }
     return ONV_OK;
 }
 
-static void list_segment(world *w, const segment *s)
+static onv_status list_addresses(world *w)
 {
-    add_address(w, s->address);
-    add_address(w, s->address + s->bytes);
-}
-
-static void list_block(world *w, const block *b)
-{
-    add_address(w, b->address);
-}
-
-static onv_status list_addresses(world *w, const onv_pickled *segments, uint32_t device)
-{
-    uint64_t most = 0; /* of segments and blocks */
-    for (uint32_t i = 0; i < onv_pickled_count(segments); i++)
-        if (is_of(&segments->items->at[i], device))
-            most += 2 + onv_pickled_count(onv_pickled_get(&segments->items->at[i], "blocks"));
-    if (most > MOST_ADDRESSES / 4) return too_many(w);
-    w->addresses = ONV_ARENA_ARRAY(w->arena, uint64_t, (size_t)most + 2 * (size_t)w->n_events + 1);
+    w->addresses = ONV_ARENA_ARRAY(w->arena, uint64_t,
+                                   2 * ((size_t)w->n_segments + w->n_events) + w->n_blocks + 1);
     if (w->addresses == NULL) return onv_fail_memory(w->err);
-    ONV_TRY(each_block(w, segments, device, list_segment, list_block));
+    for (uint32_t i = 0; i < w->n_segments; i++) {
+        add_address(w, w->segments[i].address);
+        add_address(w, w->segments[i].address + w->segments[i].bytes);
+    }
+    for (uint32_t i = 0; i < w->n_blocks; i++) add_address(w, w->blocks[i].address);
     for (uint32_t i = 0; i < w->n_events; i++) {
         add_address(w, w->events[i].address);
         if (w->events[i].action >= SEGMENT_ALLOC)
@@ -255,10 +251,6 @@ static onv_status list_addresses(world *w, const onv_pickled *segments, uint32_t
         e->at = find_address(w, e->address);
         if (e->action >= SEGMENT_ALLOC) e->end = find_address(w, e->address + e->bytes);
     }
-    w->places = ONV_ARENA_ARRAY(w->arena, place, n);
-    if (w->places == NULL || !onv_address_set_init(&w->used, n, w->arena) ||
-        !onv_address_set_init(&w->edges, n, w->arena))
-        return onv_fail_memory(w->err);
     return ONV_OK;
 }
 
@@ -336,12 +328,6 @@ static void begin_block(world *w, uint32_t at, uint64_t bytes, const onv_pickled
 
 /* --- Backwards --------------------------------------------------------------------------------- */
 
-static void keep_segment(world *w, const segment *s)
-{
-    change_segment(w, find_address(w, s->address), find_address(w, s->address + s->bytes), s->bytes,
-                   s->grows, true);
-}
-
 static void keep_block(world *w, const block *b)
 {
     uint32_t at = find_address(w, b->address);
@@ -378,9 +364,18 @@ static void undo(world *w, const event *e)
 }
 
 /* From the moment of the snapshot to the beginning of the history; then what is there is counted. */
-static onv_status go_back(world *w, const onv_pickled *segments, uint32_t device)
+static onv_status go_back(world *w)
 {
-    ONV_TRY(each_block(w, segments, device, keep_segment, keep_block));
+    w->places = ONV_ARENA_ARRAY(w->arena, place, w->n_addresses);
+    if (w->places == NULL || !onv_address_set_init(&w->used, w->n_addresses, w->arena) ||
+        !onv_address_set_init(&w->edges, w->n_addresses, w->arena))
+        return onv_fail_memory(w->err);
+    for (uint32_t i = 0; i < w->n_segments; i++) {
+        const segment *s = &w->segments[i];
+        change_segment(w, find_address(w, s->address), find_address(w, s->address + s->bytes),
+                       s->bytes, s->grows, true);
+    }
+    for (uint32_t i = 0; i < w->n_blocks; i++) keep_block(w, &w->blocks[i]);
     for (uint32_t i = w->n_events; i-- > 0;) undo(w, &w->events[i]);
     for (uint32_t at = 0; at < w->n_addresses; at++) {
         place *p = &w->places[at];
@@ -419,15 +414,11 @@ static void note_peaks(world *w, uint32_t index)
 
 /* --- The whole --------------------------------------------------------------------------------- */
 
-static onv_status build(world *w, const onv_pickled *root, uint32_t device)
+static onv_status read_world(world *w, const onv_pickled *root, uint32_t device)
 {
-    const onv_pickled *segments = onv_pickled_get(root, "segments");
     ONV_TRY(read_events(w, onv_pickled_get(root, "device_traces"), device));
-    ONV_TRY(list_addresses(w, segments, device));
-    ONV_TRY(go_back(w, segments, device));
-    w->peak_event = NO_EVENT;
-    note_peaks(w, NO_EVENT);
-    return ONV_OK;
+    ONV_TRY(read_segments(w, onv_pickled_get(root, "segments"), device));
+    return list_addresses(w);
 }
 
 static int compare_blocks(const void *a, const void *b)
@@ -449,10 +440,13 @@ static onv_status list_live(const world *w, onv_snapshot *s)
     return ONV_OK;
 }
 
-/* Lists what happens, and counts. */
+/* From the beginning of the history on: lists what happens, and counts. */
 static onv_status go_forward(world *w, onv_snapshot *s)
 {
     ONV_WORK(w->n_events);
+    ONV_TRY(go_back(w));
+    w->peak_event = NO_EVENT;
+    note_peaks(w, NO_EVENT);
     for (uint32_t i = 0; i < w->n_events; i++) {
         const event *e = &w->events[i];
         uint32_t request = w->places[e->at].request; /* whose end it may be */
@@ -471,14 +465,15 @@ static onv_status go_forward(world *w, onv_snapshot *s)
 static onv_status read_device(onv_snapshot *s, const onv_pickled *root, onv_arena *scratch,
                               onv_error *err)
 {
-    world w = {.arena = scratch, .err = err}, again = w;
-    ONV_TRY(build(&w, root, s->device));
+    world w = {.arena = scratch, .err = err};
+    ONV_TRY(read_world(&w, root, s->device));
+    world again = w;
     ONV_TRY(go_forward(&w, s));
     s->has_history = w.n_events > 0;
     s->requested_peak = w.requested_peak;
     s->allocated_peak = w.allocated_peak;
     s->reserved_peak = w.reserved_peak;
-    ONV_TRY(build(&again, root, s->device));
+    ONV_TRY(go_back(&again));
     for (uint32_t i = 0; w.peak_event != NO_EVENT && i <= w.peak_event; i++)
         apply(&again, &again.events[i]);
     s->peak_requests = again.n_requests;
@@ -506,7 +501,7 @@ static onv_status choose_device(onv_snapshot *s, const onv_pickled *root, onv_ar
     s->n_devices = count_devices(root);
     for (uint32_t device = 0; s->n_devices > 1 && device < s->n_devices; device++) {
         world w = {.arena = scratch, .n_seen = n_seen, .err = err};
-        ONV_TRY(build(&w, root, device));
+        ONV_TRY(read_world(&w, root, device));
         ONV_TRY(go_forward(&w, NULL));
         if (w.allocated_peak > most) s->device = device;
         if (w.allocated_peak > most) most = w.allocated_peak;
