@@ -76,11 +76,9 @@ onv_status onv_replay_all(onv_replays *replays, const onv_options *options, onv_
                           void *context, onv_error *err)
 {
     onv_device device;
-    onv_device_options where = {0};
     onv_replay_options how = {.cancelled = options->cancelled,
                               .cancel_context = options->cancel_context};
-    if (at != NULL) where.limit_bytes = options->budget;
-    ONV_TRY(onv_device_open(&device, replays->kind, &where, err));
+    ONV_TRY(onv_device_open(&device, replays->kind, at != NULL ? options->budget : 0, err));
     onv_status status = at == NULL ? check_host(replays, &device, err) : ONV_OK;
     if (status == ONV_OK) status = onv_replays_run(replays, &device, &how, err);
     if (status == ONV_OK && at != NULL)

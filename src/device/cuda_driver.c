@@ -64,19 +64,16 @@ void onv_cuda_driver_unload(onv_cuda_driver *driver)
     *driver = (onv_cuda_driver){0};
 }
 
+#define IS_THERE(name, parameters) &&driver->name != NULL
+
 bool onv_cuda_has_pools(const onv_cuda_driver *driver)
 {
-    return driver->cuStreamCreate != NULL && driver->cuStreamDestroy_v2 != NULL &&
-           driver->cuStreamSynchronize != NULL && driver->cuMemPoolCreate != NULL &&
-           driver->cuMemPoolDestroy != NULL && driver->cuMemPoolTrimTo != NULL &&
-           driver->cuMemPoolSetAttribute != NULL && driver->cuMemPoolGetAttribute != NULL &&
-           driver->cuMemAllocFromPoolAsync != NULL && driver->cuMemFreeAsync != NULL;
+    return true ONV_CUDA_POOL_FUNCTIONS(IS_THERE);
 }
 
 bool onv_cuda_has_kernels(const onv_cuda_driver *driver)
 {
-    return driver->cuModuleLoadData != NULL && driver->cuModuleUnload != NULL &&
-           driver->cuModuleGetFunction != NULL && driver->cuLaunchKernel != NULL;
+    return true ONV_CUDA_KERNEL_FUNCTIONS(IS_THERE);
 }
 
 onv_status onv_cuda_failed(const onv_cuda_driver *driver, const char *function,
@@ -91,10 +88,8 @@ bool onv_cuda_used_bytes(const onv_cuda_driver *driver, const char *pci_id, uint
 {
     onv_cu_handle device;
     onv_nvml_memory memory;
-    if (driver->nvmlInit_v2 == NULL || driver->nvmlShutdown == NULL ||
-        driver->nvmlDeviceGetHandleByPciBusId_v2 == NULL ||
-        driver->nvmlDeviceGetMemoryInfo == NULL || driver->nvmlInit_v2() != 0)
-        return false;
+    const bool is_there = true ONV_NVML_FUNCTIONS(IS_THERE);
+    if (!is_there || driver->nvmlInit_v2() != 0) return false;
     bool good = driver->nvmlDeviceGetHandleByPciBusId_v2(pci_id, &device) == 0 &&
                 driver->nvmlDeviceGetMemoryInfo(device, &memory) == 0;
     (void)driver->nvmlShutdown();

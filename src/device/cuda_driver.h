@@ -57,6 +57,32 @@ typedef struct onv_cu_memory_props {
     unsigned char flags[8];
 } onv_cu_memory_props;
 
+/* What pools take, and what kernels take: all of it is there, or neither is used. */
+#define ONV_CUDA_POOL_FUNCTIONS(OPTIONAL)                                                          \
+    OPTIONAL(cuStreamCreate, (onv_cu_handle * stream, unsigned flags))                             \
+    OPTIONAL(cuStreamDestroy_v2, (onv_cu_handle stream))                                           \
+    OPTIONAL(cuStreamSynchronize, (onv_cu_handle stream))                                          \
+    OPTIONAL(cuMemPoolCreate, (onv_cu_handle * pool, const onv_cu_pool_props *props))              \
+    OPTIONAL(cuMemPoolDestroy, (onv_cu_handle pool))                                               \
+    OPTIONAL(cuMemPoolTrimTo, (onv_cu_handle pool, size_t keep_bytes))                             \
+    OPTIONAL(cuMemPoolSetAttribute, (onv_cu_handle pool, int attribute, void *value))              \
+    OPTIONAL(cuMemPoolGetAttribute, (onv_cu_handle pool, int attribute, void *value))              \
+    OPTIONAL(cuMemAllocFromPoolAsync,                                                              \
+             (onv_cu_address * address, size_t bytes, onv_cu_handle pool, onv_cu_handle stream))   \
+    OPTIONAL(cuMemFreeAsync, (onv_cu_address address, onv_cu_handle stream))                       \
+    OPTIONAL(cuMemGetAllocationGranularity,                                                        \
+             (size_t * bytes, const onv_cu_memory_props *props, int which))
+
+#define ONV_CUDA_KERNEL_FUNCTIONS(OPTIONAL)                                                        \
+    OPTIONAL(cuModuleLoadData, (onv_cu_handle * module, const void *image))                        \
+    OPTIONAL(cuModuleUnload, (onv_cu_handle module))                                               \
+    OPTIONAL(cuModuleGetFunction,                                                                  \
+             (onv_cu_handle * function, onv_cu_handle module, const char *name))                   \
+    OPTIONAL(cuLaunchKernel,                                                                       \
+             (onv_cu_handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z,           \
+              unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,         \
+              onv_cu_handle stream, void **parameters, void **extra))
+
 /* REQUIRED(name, parameters), OPTIONAL likewise; all return onv_cu_result. */
 #define ONV_CUDA_FUNCTIONS(REQUIRED, OPTIONAL)                                                     \
     REQUIRED(cuInit, (unsigned flags))                                                             \
@@ -76,27 +102,8 @@ typedef struct onv_cu_memory_props {
     REQUIRED(cuMemcpyHtoD_v2, (onv_cu_address to, const void *from, size_t bytes))                 \
     REQUIRED(cuMemcpyDtoH_v2, (void *to, onv_cu_address from, size_t bytes))                       \
     OPTIONAL(cuDeviceGetPCIBusId, (char *id, int length, onv_cu_device device))                    \
-    OPTIONAL(cuStreamCreate, (onv_cu_handle * stream, unsigned flags))                             \
-    OPTIONAL(cuStreamDestroy_v2, (onv_cu_handle stream))                                           \
-    OPTIONAL(cuStreamSynchronize, (onv_cu_handle stream))                                          \
-    OPTIONAL(cuMemPoolCreate, (onv_cu_handle * pool, const onv_cu_pool_props *props))              \
-    OPTIONAL(cuMemPoolDestroy, (onv_cu_handle pool))                                               \
-    OPTIONAL(cuMemPoolTrimTo, (onv_cu_handle pool, size_t keep_bytes))                             \
-    OPTIONAL(cuMemPoolSetAttribute, (onv_cu_handle pool, int attribute, void *value))              \
-    OPTIONAL(cuMemPoolGetAttribute, (onv_cu_handle pool, int attribute, void *value))              \
-    OPTIONAL(cuMemAllocFromPoolAsync,                                                              \
-             (onv_cu_address * address, size_t bytes, onv_cu_handle pool, onv_cu_handle stream))   \
-    OPTIONAL(cuMemFreeAsync, (onv_cu_address address, onv_cu_handle stream))                       \
-    OPTIONAL(cuMemGetAllocationGranularity,                                                        \
-             (size_t * bytes, const onv_cu_memory_props *props, int which))                        \
-    OPTIONAL(cuModuleLoadData, (onv_cu_handle * module, const void *image))                        \
-    OPTIONAL(cuModuleUnload, (onv_cu_handle module))                                               \
-    OPTIONAL(cuModuleGetFunction,                                                                  \
-             (onv_cu_handle * function, onv_cu_handle module, const char *name))                   \
-    OPTIONAL(cuLaunchKernel,                                                                       \
-             (onv_cu_handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z,           \
-              unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,         \
-              onv_cu_handle stream, void **parameters, void **extra))
+    ONV_CUDA_POOL_FUNCTIONS(OPTIONAL)                                                              \
+    ONV_CUDA_KERNEL_FUNCTIONS(OPTIONAL)
 
 typedef struct onv_nvml_memory {
     unsigned long long total, free, used;

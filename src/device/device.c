@@ -21,11 +21,10 @@ const onv_device_kind *onv_device_kind_find(const char *name)
     return NULL;
 }
 
-onv_status onv_device_open(onv_device *d, const onv_device_kind *kind,
-                           const onv_device_options *options, onv_error *err)
+onv_status onv_device_open(onv_device *d, const onv_device_kind *kind, uint64_t limit_bytes,
+                           onv_error *err)
 {
-    *d = (onv_device){.kind = kind, .limit_bytes = UINT64_MAX};
-    if (options != NULL && options->limit_bytes > 0) d->limit_bytes = options->limit_bytes;
+    *d = (onv_device){.kind = kind, .limit_bytes = limit_bytes > 0 ? limit_bytes : UINT64_MAX};
     d->state = onv_heap_calloc(1, kind->state_bytes);
     if (d->state == NULL) return onv_fail_memory(err);
     onv_status status = kind->open(d, err);
@@ -37,7 +36,7 @@ onv_status onv_device_open(onv_device *d, const onv_device_kind *kind,
 void onv_device_close(onv_device *d)
 {
     if (d->state == NULL) return;
-    d->kind->close(d);
+    if (d->kind->close != NULL) d->kind->close(d);
     onv_heap_free(d->state);
     d->state = NULL;
 }

@@ -36,10 +36,6 @@ typedef struct onv_device_pool {
     uint64_t used_peak, reserved_peak; /* since the last reset */
 } onv_device_pool;
 
-typedef struct onv_device_options {
-    uint64_t limit_bytes; /* pretend that there is no more; 0: as it is */
-} onv_device_options;
-
 typedef struct onv_device_kind onv_device_kind;
 
 typedef struct onv_device {
@@ -53,7 +49,7 @@ struct onv_device_kind {
     const char *name;
     const char *summary;
     size_t state_bytes;
-    /* `close` is called after a failure as well. */
+    /* `close` is called after a failure as well; NULL: nothing is held elsewhere. */
     onv_status (*open)(onv_device *d, onv_error *err);
     void (*close)(onv_device *d);
     onv_status (*memory)(onv_device *d, uint64_t *free_bytes, uint64_t *total_bytes,
@@ -71,7 +67,8 @@ struct onv_device_kind {
                        uint64_t bytes, onv_error *err);
     onv_status (*check)(onv_device *d, onv_device_address at, uint64_t seed, uint64_t first,
                         uint64_t bytes, uint64_t *wrong, onv_error *err);
-    onv_status (*sync)(onv_device *d, onv_error *err);
+    onv_status (*sync)(onv_device *d,
+                       onv_error *err); /* NULL: nothing runs behind the caller's back */
 };
 
 extern const onv_device_kind *const onv_device_kinds[];
@@ -80,9 +77,14 @@ extern const size_t onv_n_device_kinds;
 /* By name; NULL if there is none. */
 const onv_device_kind *onv_device_kind_find(const char *name);
 
-/* `options` may be NULL. On failure there is nothing to close. */
-onv_status onv_device_open(onv_device *d, const onv_device_kind *kind,
-                           const onv_device_options *options, onv_error *err);
+/* It pretends that there is no more than `limit_bytes`; 0: as it is. On failure there is nothing to close. */
+onv_status onv_device_open(onv_device *d, const onv_device_kind *kind, uint64_t limit_bytes,
+                           onv_error *err);
 void onv_device_close(onv_device *d);
+
+static inline onv_status onv_device_sync(onv_device *d, onv_error *err)
+{
+    return d->kind->sync != NULL ? d->kind->sync(d, err) : ONV_OK;
+}
 
 #endif

@@ -95,11 +95,6 @@ static onv_status host_open(onv_device *d, onv_error *err)
     return ONV_OK;
 }
 
-static void host_close(onv_device *d)
-{
-    (void)d; /* whoever allocated has freed: nothing is held elsewhere */
-}
-
 static onv_status host_memory(onv_device *d, uint64_t *free_bytes, uint64_t *total_bytes,
                               onv_error *err)
 {
@@ -184,19 +179,11 @@ static onv_status host_check(onv_device *d, onv_device_address at, uint64_t seed
     return ONV_OK;
 }
 
-static onv_status host_sync(onv_device *d, onv_error *err)
-{
-    (void)d;
-    (void)err;
-    return ONV_OK;
-}
-
 const onv_device_kind onv_device_host = {
     .name = "host",
     .summary = "memory of this machine; no GPU takes part",
     .state_bytes = sizeof(host_state),
     .open = host_open,
-    .close = host_close,
     .memory = host_memory,
     .alloc = host_alloc,
     .free = host_free,
@@ -204,5 +191,4 @@ const onv_device_kind onv_device_host = {
     .pool = host_pool,
     .fill = host_fill,
     .check = host_check,
-    .sync = host_sync,
 };

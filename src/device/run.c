@@ -309,7 +309,7 @@ static onv_status walk(onv_runner *r, bool *complete, onv_error *err)
     r->result->oom.step = r->step;
     if (!refused && r->result->n_steps > 0) advance(r, r->result->n_steps - 1);
     if (!refused) ONV_TRY(change_segments(r, n, &refused, err));
-    return r->device->kind->sync(r->device, err);
+    return onv_device_sync(r->device, err);
 }
 
 /* What is still held goes back; the first failure is kept, the rest goes on. */
@@ -456,7 +456,7 @@ static onv_status run(onv_runner *r, uint64_t figure, onv_error *err)
     onv_status released = release_all(r, complete, status == ONV_OK ? err : NULL);
     ONV_TRY(status);
     ONV_TRY(released);
-    ONV_TRY(d->kind->sync(d, err));
+    ONV_TRY(onv_device_sync(d, err));
     if (r->result->has_pool) ONV_TRY(d->kind->pool_reset(d, err));
     uint64_t total;
     ONV_TRY(d->kind->memory(d, &r->result->device_free.after, &total, err));

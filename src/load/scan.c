@@ -72,22 +72,6 @@ static onv_status put_field_from(onv_walk *w, onv_bytes *out, uint32_t number, u
 
 /* --- Strings ----------------------------------------------------------------------------------- */
 
-/* Bytes of the UTF-8 sequence at `p`, 0 if it is not one (overlong forms and surrogates are not). */
-static size_t utf8_sequence(const unsigned char *p, const unsigned char *end)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-    if (n == 0 || p[0] > 0xf4 || (size_t)(end - p) < n) return 0;
-    if (n == 1) return p[0] != 0;
-    uint32_t code = p[0] & (0xffu >> (n + 1));
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80) return 0;
-        code = code << 6 | (p[i] & 0x3f);
-    }
-    if (code < least[n] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return 0;
-    return n;
-}
-
 /* How many bytes from `p` on are ASCII without NUL; eight at a time, as most names are no more. */
 static size_t plain_text(const unsigned char *p, const unsigned char *end)
 {
@@ -108,8 +92,9 @@ static bool is_text(const unsigned char *p, size_t bytes)
     while (p < end) {
         p += plain_text(p, end);
         if (p == end) break;
-        size_t n = utf8_sequence(p, end);
-        if (n == 0) return false;
+        uint32_t code = 0;
+        size_t n = onv_utf8_decode(p, (size_t)(end - p), &code);
+        if (code == 0) return false;
         p += n;
     }
     return true;

@@ -83,4 +83,9 @@ typedef struct onv_trace_frame {
 
 bool onv_next_frame(onv_text *rest, onv_trace_frame *frame);
 
+/* The length of the well-formed UTF-8 sequence at `text`, which has `room` bytes, 1 or more, or ends with NUL and has
+ * ONV_UTF8_MOST; 0 if there is none. `*code` is its character. */
+enum { ONV_UTF8_MOST = 4 };
+size_t onv_utf8_decode(const void *text, size_t room, uint32_t *code);
+
 #endif

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "load/text.h"
+
 typedef struct range {
     uint32_t first, last;
 } range;
@@ -40,23 +42,6 @@ static bool in_ranges(uint32_t code, const range *ranges, size_t count)
 
 #define IN(code, ranges) in_ranges((code), (ranges), sizeof(ranges) / sizeof(ranges)[0])
 
-size_t onv_utf8_decode(const char *text, uint32_t *code)
-{
-    const unsigned char *s = (const unsigned char *)text;
-    size_t length = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    if (length == 0 || s[0] > 0xf4) return 0;
-    uint32_t c = length == 1 ? s[0] : s[0] & (0x7fu >> length);
-    for (size_t i = 1; i < length; i++) {
-        /* A NUL ends the text and is no continuation byte, so this never reads past it. */
-        if ((s[i] & 0xc0) != 0x80) return 0;
-        c = c << 6 | (s[i] & 0x3f);
-    }
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (c < least[length] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff)) return 0;
-    *code = c;
-    return length;
-}
-
 static bool is_shown(uint32_t code, onv_clean_mode mode)
 {
     if (code < 0x20)
@@ -74,7 +59,7 @@ onv_unit onv_clean_next(const char **text, onv_clean_mode mode)
 {
     onv_unit unit;
     uint32_t code;
-    size_t length = onv_utf8_decode(*text, &code);
+    size_t length = onv_utf8_decode(*text, ONV_UTF8_MOST, &code);
     if (mode == ONV_CLEAN_MARKDOWN && length == 1 && acts_in_markdown(code)) {
         unit.bytes = (uint8_t)snprintf(unit.text, sizeof unit.text, "&#%u;", (unsigned)code);
         unit.columns = 1;

@@ -29,10 +29,6 @@ typedef struct onv_unit {
 /* The unit at *text (not at its end), which moves past it. */
 onv_unit onv_clean_next(const char **text, onv_clean_mode mode);
 
-/* The length of the well-formed UTF-8 sequence at `text`, 0 if there is none. `*code` is its
- * character. */
-size_t onv_utf8_decode(const char *text, uint32_t *code);
-
 size_t onv_clean_columns(const char *text, onv_clean_mode mode);
 
 void onv_write_clean(onv_writer *writer, const char *text, onv_clean_mode mode);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "load/text.h"
 #include "report/clean.h"
 
 void onv_json_init(onv_json *json, onv_writer *out, onv_arena *scratch)
@@ -80,7 +81,7 @@ static void write_escape(onv_writer *out, const char **text)
     static const char letters[] = "\"\\bfnrt", of[] = "\"\\\b\f\n\r\t";
     const char *letter = strchr(of, **text);
     uint32_t code;
-    size_t length = onv_utf8_decode(*text, &code);
+    size_t length = onv_utf8_decode(*text, ONV_UTF8_MOST, &code);
     if (letter != NULL)
         onv_write_format(out, "\\%c", letters[letter - of]);
     else if (length == 0)

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "load/text.h"
 #include "report/clean.h"
 
 /* --- CSV --------------------------------------------------------------------------------------- */
@@ -23,7 +24,7 @@ static bool is_formula(const char *text)
     if (text[0] == '\t' || text[0] == '\r' || text[0] == '\n') return true;
     for (size_t length; *text != '\0'; text += length) {
         uint32_t code;
-        length = onv_utf8_decode(text, &code);
+        length = onv_utf8_decode(text, ONV_UTF8_MOST, &code);
         if (length == 0) return false;
         if (is_blank(code)) continue;
         for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++)

@@ -50,7 +50,7 @@ static onv_status replay(const char *runtime, onv_device_info *info, onv_replay_
     onv_device device;
     *r = (onv_replay_result){0};
     make_small(runtime, &made, &f);
-    onv_status status = onv_device_open(&device, onv_device_kind_find("cuda"), NULL, err);
+    onv_status status = onv_device_open(&device, onv_device_kind_find("cuda"), 0, err);
     if (status == ONV_OK) {
         status = onv_replay_run(&made, &device, NULL, r, err);
         onv_replay_result_cleanup(r);
@@ -110,7 +110,7 @@ TEST_WITH(without_the_variable_it_is_the_real_driver, reset, NULL)
     onv_error err = {0};
     onv_device device;
     setenv("ONNXVRAM_CUDA_DRIVER", "", 1);
-    onv_status status = onv_device_open(&device, onv_device_kind_find("cuda"), NULL, &err);
+    onv_status status = onv_device_open(&device, onv_device_kind_find("cuda"), 0, &err);
     if (status == ONV_OK) {
         assert_true(device.info.is_gpu);
         onv_device_close(&device);
@@ -229,9 +229,8 @@ TEST_WITH(no_memory_where_it_should_suffice_is_a_fault, reset, NULL)
     onv_device device;
     onv_error err = {0};
     onv_replay_result r;
-    onv_device_options half = {.limit_bytes = 300000};
     make_small("ideal", &made, &f);
-    assert_int_equal(onv_device_open(&device, onv_device_kind_find("cuda"), &half, &err), ONV_OK);
+    assert_int_equal(onv_device_open(&device, onv_device_kind_find("cuda"), 300000, &err), ONV_OK);
     assert_int_equal(onv_replay_run(&made, &device, NULL, &r, &err), ONV_OK);
     assert_true(r.out_of_memory);
     assert_false(r.agrees);
@@ -327,7 +326,7 @@ TEST_WITH(without_host_memory_nothing_stays_behind, reset, NULL)
         onv_replay_result r;
         assert_true(n < 1000);
         onv_heap_fail_after(n);
-        status = onv_device_open(&device, onv_device_kind_find("cuda"), NULL, &err);
+        status = onv_device_open(&device, onv_device_kind_find("cuda"), 0, &err);
         if (status == ONV_OK) {
             status = onv_replay_run(&made, &device, NULL, &r, &err);
             onv_replay_result_cleanup(&r);
@@ -383,8 +382,7 @@ TEST_WITH(a_request_to_stop_leaves_nothing_behind, reset, NULL)
         onv_device device;
         onv_replay_result r;
         onv_replay_options options = {.cancelled = count_down, .cancel_context = &left};
-        assert_int_equal(onv_device_open(&device, onv_device_kind_find("cuda"), NULL, &err),
-                         ONV_OK);
+        assert_int_equal(onv_device_open(&device, onv_device_kind_find("cuda"), 0, &err), ONV_OK);
         status = onv_replay_run(&made, &device, &options, &r, &err);
         assert_true(status == ONV_OK || status == ONV_ERR_CANCELLED);
         assert_true(status == ONV_OK || n < (int)made.placement.events.count);

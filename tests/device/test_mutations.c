@@ -404,7 +404,7 @@ TEST(a_fault_far_inside_is_found)
 static int setup(void **state)
 {
     onv_error err = {0};
-    return onv_device_open(&device, onv_device_kind_find("host"), NULL, &err) != ONV_OK;
+    return onv_device_open(&device, onv_device_kind_find("host"), 0, &err) != ONV_OK;
 }
 
 static int teardown(void **state)

@@ -36,7 +36,7 @@ static void try_all(each_what what, const char *kind, uint64_t most_mib, uint64_
 {
     onv_error err = {0};
     onv_device device;
-    if (onv_device_open(&device, onv_device_kind_find(kind), NULL, &err) != ONV_OK)
+    if (onv_device_open(&device, onv_device_kind_find(kind), 0, &err) != ONV_OK)
         fail_msg("%s", err.message);
     int samples = each_sample(what, most_mib << 20, limit_mib << 20, try_one, &device);
     if (samples < least) fail_msg("only %d samples were replayed", samples);
