@@ -94,17 +94,6 @@ static void forget_dims(folder *f)
     f->n_dims = 0;
 }
 
-static bool is_cache(const onv_genai_decoder *g, const char *name)
-{
-    for (int i = 0; i < 2; i++) {
-        size_t before = strlen(g->caches[i][0]);
-        if (strncmp(name, g->caches[i][0], before) != 0) continue;
-        const char *rest = name + before + strspn(name + before, "0123456789");
-        if (rest > name + before && strcmp(rest, g->caches[i][1]) == 0) return true;
-    }
-    return false;
-}
-
 /* What --dim says of requests, whatever the models call it. */
 static bool is_request(const char *name)
 {
@@ -113,15 +102,13 @@ static bool is_request(const char *name)
 
 static void take_request(const onv_cli *cli, request *r)
 {
+    r->prompt = INT64_MAX;
     for (size_t i = 0; i < cli->analysis.n_dims; i++) {
         const onv_dim_binding *dim = &cli->analysis.dims[i];
         if (strcmp(dim->name, "context") == 0) r->context = dim->size;
+        if (strcmp(dim->name, "prompt") == 0) r->prompt = dim->size;
     }
-    r->prompt = r->context;
-    for (size_t i = 0; i < cli->analysis.n_dims; i++) {
-        const onv_dim_binding *dim = &cli->analysis.dims[i];
-        if (strcmp(dim->name, "prompt") == 0 && dim->size < r->context) r->prompt = dim->size;
-    }
+    if (r->prompt > r->context) r->prompt = r->context;
 }
 
 /* A size of a cache that the configuration tells: the model and --dim tell no other one. */
@@ -158,7 +145,7 @@ static bool bind_inputs(folder *f, const onv_analysis *of, const onv_genai_decod
         if (n > 1 && (is_read || strcmp(info.name, g->mask) == 0)) {
             bind(f, words[0].text, batch);
             bind(f, words[1].text, is_read ? read : total);
-        } else if (n == 4 && is_cache(g, info.name)) {
+        } else if (n == 4 && onv_genai_is_cache(g, info.name)) {
             bind(f, words[0].text, batch);
             bind(f, words[2].text, past);
             agree = agree &&
@@ -200,20 +187,16 @@ static onv_analysis *analyse(folder *f, const char *path, const char *runtime, o
     return analysis;
 }
 
-static bool unsized(const char *role, onv_error *error)
-{
-    return onv_cli_fail(
-        error, ONV_ERR_USAGE,
-        "the %s has dimensions without a size: its own report names them; bind each with --dim",
-        role);
-}
-
 static onv_analysis *run_session(folder *f, const onv_genai_model *model,
                                  onv_answer_runtime_info *session, onv_error *error)
 {
     onv_analysis *a = analyse(f, model->path, f->g.is_cpu ? "cpu" : "ort", error);
     if (a != NULL && onv_analysis_answer_runtime(a, 0, session)) return a;
-    if (a != NULL) unsized(model->role, error);
+    if (a != NULL)
+        onv_cli_fail(error, ONV_ERR_USAGE,
+                     "the %s has dimensions without a size: its own report names them; bind each "
+                     "with --dim",
+                     model->role);
     onv_analysis_destroy(a);
     return NULL;
 }
@@ -257,7 +240,7 @@ static uint64_t keep_tensors(folder *f, const onv_genai_decoder *g, const onv_an
     uint64_t before = f->kept;
     for (size_t i = 0; onv_analysis_tensor(a, i, &info); i++) {
         bool is_one = kind == ONV_TENSOR_INPUT
-                          ? is_cache(g, info.name)
+                          ? onv_genai_is_cache(g, info.name)
                           : strncmp(info.name, "present", strlen("present")) == 0;
         if (info.kind == kind && is_one == of_cache && info.bytes < ONV_SIZE_UNKNOWN)
             keep(f, of_cache ? bytes_of_cache(g, &info) : info.bytes);
@@ -446,7 +429,6 @@ static bool find_all(folder *f, request r, need *n, onv_error *error)
     return true;
 }
 
-/* And whether it fits a device of so many bytes, where a word follows the prompt; 0: that is not asked. */
 static void warn_once(folder *f)
 {
     for (size_t i = 0; i < f->g.n_models && !f->has_warned; i++)
@@ -455,6 +437,7 @@ static void warn_once(folder *f)
     f->has_warned = true;
 }
 
+/* And whether it fits a device of so many bytes, where a word follows the prompt; 0: that is not asked. */
 static bool find_need(folder *f, request r, uint64_t bytes, need *n, onv_error *error)
 {
     *n = (need){0};
@@ -598,6 +581,12 @@ bool onv_cli_answer_genai(onv_cli_deployment *d, onv_error *error)
     f->to = d;
     snprintf(d->path, sizeof d->path, "%s/genai_config.json", d->cli->genai);
     bool good = onv_genai_read(d->cli->genai, &f->g, error);
+    const char *gpu = d->cli->analysis.n_budgets > 0 ? d->cli->budgets[0].name : NULL;
+    if (good && f->g.is_cpu && gpu != NULL)
+        good = onv_cli_fail(error, ONV_ERR_USAGE,
+                            "it runs on the CPU, with the host's memory, and '%s' is a GPU: give a "
+                            "size, as in --budget 64GiB, or add a provider",
+                            gpu);
     if (good) {
         snprintf(d->path, sizeof d->path, "%s", f->g.models[0].path);
         good = answer(f, error);

@@ -224,6 +224,17 @@ void onv_genai_cleanup(onv_genai *g)
     json_decref(g->json);
 }
 
+bool onv_genai_is_cache(const onv_genai_decoder *g, const char *name)
+{
+    for (int i = 0; i < 2; i++) {
+        size_t before = strlen(g->caches[i][0]);
+        if (strncmp(name, g->caches[i][0], before) != 0) continue;
+        const char *rest = name + before + strspn(name + before, "0123456789");
+        if (rest > name + before && strcmp(rest, g->caches[i][1]) == 0) return true;
+    }
+    return false;
+}
+
 bool onv_genai_is_windowed(const onv_genai_decoder *g, const char *cache)
 {
     unsigned long layer = strtoul(cache + strcspn(cache, "0123456789"), NULL, 10);

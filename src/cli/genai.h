@@ -54,6 +54,9 @@ bool onv_genai_parse(const char *text, size_t bytes, const char *folder, onv_gen
                      onv_error *error);
 void onv_genai_cleanup(onv_genai *g);
 
+/* Whether an input of that name is a cache, by the patterns of the configuration. */
+bool onv_genai_is_cache(const onv_genai_decoder *g, const char *name);
+
 /* Whether the layer whose cache has that name has a sliding window. */
 bool onv_genai_is_windowed(const onv_genai_decoder *g, const char *cache);
 

@@ -245,6 +245,9 @@ TEST(the_cpu_has_no_context)
     EXPECT("--genai llm -q -d context=128", 0, ", on the CPU");
     assert_null(strstr(text, "context  "));
     assert_null(strstr(text, "libraries"));
+    EXPECT("--genai llm -q -d context=128 --budget T4", 2, "genai_config.json: it runs on the CPU",
+           "'T4' is a GPU", "--budget 64GiB");
+    EXPECT("--genai llm -q -d context=128 --budget 64GiB", 0, "fits");
 }
 
 TEST(broken_folders_are_named)
