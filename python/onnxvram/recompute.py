@@ -297,7 +297,7 @@ class Recompute(TorchDispatchMode):
         missing = self.ends[-1:] or [begin for begin, _ in self.segments[self.at:]] or sorted(self.missing)
         missing = missing or [self.offload] * (self.moves and self.offload is not True)
         if missing:
-            raise RuntimeError(f"this network never came to '{missing[0]}': the plan is for another one, or another way")
+            raise RuntimeError(f"this network never came to '{missing[0]}': the plan is for another one, another way, or another device's attention")
         self.numbers = self.fresh = self.kept = self.moved = None
         self.moves = False
         return out
@@ -373,8 +373,7 @@ class Recompute(TorchDispatchMode):
             return tensor
         if number not in self.moved:
             self.moving = True  # these operations are not the network's
-            with torch.no_grad():
-                self.moved[number] = Moved(tensor)
+            self.moved[number] = Moved(tensor)
             self.moving = False
         return self.moved[number]
 
@@ -393,8 +392,15 @@ class Recompute(TorchDispatchMode):
         number = self.numbers.get(key_of(tensor))
         number = self.named(tensor) if number is None else number
         if self.maker(number) is None:
-            self.outermost().inputs.setdefault(number, tensor)
+            self.outermost().inputs.setdefault(number, self.without_graph(tensor))
         return Ref(number)
+
+    def without_graph(self, tensor):
+        """The graph holds what is saved, which would hold the graph: for ever, where no backward pass comes."""
+        self.moving = True  # this operation is not the network's
+        tensor = tensor.detach()
+        self.moving = False
+        return tensor
 
     def pass_by(self, func, args, kwargs):
         """An operation outside of segments."""
@@ -454,7 +460,7 @@ class Recompute(TorchDispatchMode):
                 del self.numbers[key]
                 continue
             if number in inputs and not isinstance(inputs[number], Moved):
-                spoiled[number] = inputs[number].detach()
+                spoiled[number] = inputs[number]
             if number in self.kept and not isinstance(self.kept[number].kept[number], Moved):
                 self.kept[number].kept[number] = self.kept[number].kept[number].clone()
             if number not in operation.overwritten:
@@ -465,6 +471,7 @@ class Recompute(TorchDispatchMode):
         inputs.update(copies(spoiled))
 
     def pack(self, tensor):
+        tensor = self.without_graph(tensor)
         if self.moves and key_of(tensor)[0] not in self.stays:
             return self.pack_moved(tensor)
         number = self.numbers.get(key_of(tensor)) if self.open is not None else None
@@ -505,25 +512,20 @@ def moves_statistics(module):
 
 
 @contextlib.contextmanager
-def statistics_stay(modules):
+def statistics_stay(modules, within=contextlib.nullcontext()):
     """Running statistics of norms moved when the modules ran first."""
     norms = [(m, m.momentum, m.num_batches_tracked) for m in modules if moves_statistics(m)]
     counts = [None if count is None else count.clone() for _, _, count in norms]
     for module, _, _ in norms:
         module.momentum = 0.0
     try:
-        yield
+        with within:
+            yield
     finally:
         for (module, momentum, count), before in zip(norms, counts):
             module.momentum = momentum
             if count is not None:
                 count.copy_(before)
-
-
-@contextlib.contextmanager
-def together(first, second):
-    with first, second:
-        yield
 
 
 def refuse_hooks(names, modules):
@@ -613,7 +615,7 @@ class Row:
                 lambda context, func, *args, **kwargs: policies.MUST_SAVE if kind_of(func) in self.save else policies.PREFER_RECOMPUTE)
         if torch.compiler.is_compiling():  # which moves statistics once by itself
             return first, cached
-        return first, together(statistics_stay(self.inside()), cached)
+        return first, statistics_stay(self.inside(), cached)
 
     def run_reentrant(self, args, kwargs):
         """It takes no keywords, and is no part of autograd's graph where nothing that comes in is."""

@@ -2,6 +2,7 @@
 Run by tests/project/python.sh."""
 import contextlib
 import copy
+import gc
 import importlib.util
 import io
 import os
@@ -195,6 +196,23 @@ class Plans(unittest.TestCase):
         plan = {"form": "operations", "keep": [], "segments": [["op . tanh 1", "op . div 1"]]}
         found = left(recompute.apply(copy.deepcopy(plain), plan), batch())
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(left(plain, batch()), found)))
+
+    def test_a_graph_without_backward_is_let_go(self):
+        """As of a step that is left out, or of results that no loss reads."""
+        class Gate(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+            def forward(self, x):
+                return self.b(self.a(x).sigmoid()).sigmoid()
+
+        for more in ({}, {"keep": ["op . sigmoid 1"]}, {"offload": "enter b 1"}):
+            model = recompute.apply(Gate(), {"form": "operations", "keep": [], "segments": [["enter . 1", "enter b 1"]], **more})
+            held = weakref.ref(model(batch().float()))
+            gc.collect()
+            self.assertIsNone(held(), more)
+            self.assertFalse([x for x in gc.get_objects() if isinstance(x, recompute.Segment)], more)
 
     def test_copies_and_files(self):
         for name, plan in PLANS.items():
