@@ -1,8 +1,51 @@
-/* Operators that PyTorch computes by others (CompositeImplicitAutograd of native_functions.yaml): aten/src/ATen/native/Loss.cpp and
- * Distance.cpp. */
+/* Operators that PyTorch computes by others (CompositeImplicitAutograd of native_functions.yaml), in the words of its source:
+ * aten/src/ATen/native/Loss.cpp, Distance.cpp, ReduceOps.cpp, UnaryOps.cpp.
+ *
+ * Statements end with ';'; "swap?" stands before one that runs where that argument is true, "swap!" where it is not. What one makes
+ * lives to its end, what has a name to the end of the call. Tensor arguments are a, b, c; numbers are left out, "_" overwrites.
+ * "sum.l" is over the last dim, "sum.r" gives what the call gives, "norm" is of its order p. */
 #include <string.h>
 
 #include "tape/state.h"
+
+#define DISTANCE(x, y) "norm.l(add(sub(" x "," y ")))"
+
+static const struct {
+    onv_aten_id id;
+    const char *text;
+} texts[] = {
+    {ONV_ATEN_cosine_embedding_loss,
+     "p=sum.l(mul(a,b));x=add(sum.l(mul(a,a)));y=add(sum.l(mul(b,b)));d=sqrt_(mul(x,y));q=div(p,d);"
+     "z=zeros_like(q);f=rsub(q);n=clamp_min_(sub(q));f=where(eq(c),f,z);n=where(eq(c),n,z);"
+     "o=add(f,n);reduced(o)"},
+    {ONV_ATEN_hinge_embedding_loss,
+     "z=zeros_like(a);m=rsub(a);m=clamp_min_(m);m=where(ne(b),m,z);s=where(ne(b),a,z);o=add(m,s);"
+     "reduced(o)"},
+    {ONV_ATEN_kl_div,
+     "log_target?o=mul(exp(b),sub(b,a));log_target!o=sub(xlogy(b,b),mul(b,a));reduced(o)"},
+    {ONV_ATEN_l1_loss, "reduced(abs(sub(a,b)))"},
+    {ONV_ATEN_ldexp, "mul(a,pow(b))"},
+    {ONV_ATEN_margin_ranking_loss, "o=add(mul(neg(c),sub(a,b)));o=clamp_min_(o);reduced(o)"},
+    {ONV_ATEN_nanmean, "f=sum.r(logical_not_(isnan(a)));div(nansum.r(a),f)"},
+    {ONV_ATEN_pairwise_distance, "norm.r(add(sub(a,b)))"},
+    {ONV_ATEN_poisson_nll_loss,
+     "log_input?o=sub(exp(a),mul(b,a));log_input!o=sub(a,mul(b,log(add(a))));"
+     "full?s=add(sub(mul(b,log(b)),b),mul(log(mul(b))));full?o=add_(o,masked_fill(s,eq(b)));"
+     "reduced(o)"},
+    {ONV_ATEN_special_ndtr, "mul(add(erf(mul(a))))"},
+    {ONV_ATEN_triplet_margin_loss,
+     "p=" DISTANCE("a", "b") ";n=" DISTANCE("a", "c") ";swap?s=" DISTANCE(
+         "b", "c") ";swap?n=minimum(n,s);reduced(clamp_min(sub(add(p),n)))"},
+};
+
+enum { LETTERS = 'z' - 'a' + 1, MOST_MADE = 12, MOST_ARGUMENTS = 3, MAX_NAME = 24 };
+
+typedef struct composite {
+    onv_tape *t;
+    const onv_program_call *call;
+    uint32_t named[LETTERS]; /* tensors */
+    uint32_t made[MOST_MADE], n_made, names[MOST_MADE], n_names;
+} composite;
 
 onv_shape onv_tape_broadcast(const onv_tape *t, uint32_t a, uint32_t b)
 {
@@ -28,68 +71,108 @@ static uint32_t reduced(onv_tape *t, const onv_program_call *c, uint32_t x)
                                ONV_NO_TENSOR, 0, &number);
 }
 
-/* norm(a - b + eps) over the last dim. */
-static uint32_t distance(onv_tape *t, const onv_program_call *c, uint32_t a, uint32_t b)
+static onv_shape shape_of(const composite *s, char kind, const uint32_t *x, uint32_t n)
 {
-    onv_shape shape = onv_tape_broadcast(t, a, b), rows = shape;
-    double p = onv_call_real(c, "p", 2);
-    uint32_t x = onv_emit_step(&t->emit, ONV_ATEN_sub, a, b, 0, &shape);
-    x = onv_emit_step(&t->emit, ONV_ATEN_add, x, ONV_NO_TENSOR, 0, &shape);
-    if (rows.rank > 0) rows.rank--;
-    if (onv_call_flag(c, "keepdim", false)) rows.dims[rows.rank++] = 1;
-    return onv_emit_step(&t->emit, onv_tape_norm(p), x, ONV_NO_TENSOR,
-                         p == 1 ? ONV_SAVE_A : ONV_SAVE_A | ONV_SAVE_OUT, &rows);
+    onv_shape shape = onv_tape_broadcast(s->t, x[n - 1], x[n > 1 ? n - 2 : 0]);
+    if (kind == 'l' && shape.rank > 0) shape.rank--;
+    if (kind == 'r') onv_tape_shape(s->t, onv_call_result(s->call, 0), &shape);
+    return shape;
 }
 
-static uint32_t divergence(onv_tape *t, const onv_program_call *c, uint32_t input, uint32_t target)
+static uint8_t dtype_of(const onv_tape *t, onv_aten_id id, const uint32_t *x, uint32_t n)
 {
-    onv_shape shape = onv_tape_broadcast(t, input, target);
-    onv_shape own = onv_tape_broadcast(t, target, target);
-    if (onv_call_flag(c, "log_target", false)) {
-        uint32_t p =
-            onv_emit_step(&t->emit, ONV_ATEN_exp, target, ONV_NO_TENSOR, ONV_SAVE_OUT, &own);
-        uint32_t differ = onv_emit_step(&t->emit, ONV_ATEN_sub, target, input, 0, &shape);
-        bool trains = onv_tensor_needs_grad(&t->emit, target);
-        return onv_emit_step(&t->emit, ONV_ATEN_mul, p, differ,
-                             trains ? ONV_SAVE_A | ONV_SAVE_B : ONV_SAVE_A, &shape);
+    uint8_t last = onv_tensor_at(&t->emit, x[n - 1]).dtype;
+    bool asks = id == ONV_ATEN_eq || id == ONV_ATEN_isnan || id == ONV_ATEN_logical_not;
+    if (asks) return ONV_BOOL;
+    if (id == ONV_ATEN_sum && last == ONV_BOOL) return ONV_INT64;
+    for (uint32_t i = n; i-- > 0;) {
+        uint8_t dtype = onv_tensor_at(&t->emit, x[i]).dtype;
+        if (onv_dtype_is_float((onv_dtype)dtype)) return dtype;
     }
-    uint32_t own_part =
-        onv_emit_step(&t->emit, ONV_ATEN_xlogy, target, target, ONV_SAVE_A | ONV_SAVE_B, &own);
-    bool trains = onv_tensor_needs_grad(&t->emit, target);
-    uint32_t cross = onv_emit_step(&t->emit, ONV_ATEN_mul, target, input,
-                                   trains ? ONV_SAVE_A | ONV_SAVE_B : ONV_SAVE_A, &shape);
-    return onv_emit_step(&t->emit, ONV_ATEN_sub, own_part, cross, 0, &shape);
+    return last;
 }
 
-static uint32_t triplet(onv_tape *t, const onv_program_call *c, uint32_t a, uint32_t p, uint32_t n)
+static uint32_t apply(composite *s, const char *name, char kind, const uint32_t *x, uint32_t n)
 {
-    uint32_t near = distance(t, c, a, p), far = distance(t, c, a, n);
-    onv_shape rows = onv_tape_broadcast(t, near, far);
-    if (onv_call_flag(c, "swap", false)) {
-        uint32_t other = distance(t, c, p, n);
-        far = onv_emit_step(&t->emit, ONV_ATEN_minimum, far, other, ONV_SAVE_A | ONV_SAVE_B, &rows);
+    onv_tape *t = s->t;
+    if (strcmp(name, "reduced") == 0) return reduced(t, s->call, x[0]);
+    bool is_norm = strcmp(name, "norm") == 0;
+    t->row = &onv_aten_ops[is_norm ? ONV_ATEN_linalg_vector_norm : onv_aten_named(name)];
+    onv_aten_id id = is_norm ? onv_tape_norm(onv_call_real(s->call, "p", 2)) : onv_aten_as(t->row);
+    onv_shape shape = shape_of(s, kind, x, n);
+    uint8_t dtype = dtype_of(t, id, x, n);
+    uint32_t out =
+        onv_tape_step(t, id, x, n,
+                      name[strlen(name) - 1] == '_'
+                          ? ONV_NO_TENSOR
+                          : onv_tensor_new(&t->emit, dtype, shape.rank, shape.dims, NULL));
+    if (s->n_made < MOST_MADE) s->made[s->n_made++] = out;
+    return out;
+}
+
+/* A name, or an operator with its arguments, from the last to the first (C++, compiled by GCC for x86-64). */
+static uint32_t expression(composite *s, const char *at, const char *end)
+{
+    char name[MAX_NAME] = "", kind = '\0';
+    uint32_t x[MOST_ARGUMENTS], n = 0, depth = 0;
+    size_t length = strcspn(at, "(.");
+    if (at + length >= end) return s->named[*at - 'a'];
+    memcpy(name, at, length < MAX_NAME ? length : MAX_NAME - 1);
+    if (at[length] == '.') kind = at[length + 1];
+    const char *open = strchr(at, '('), *last = end - 1;
+    for (const char *c = last - 1; c >= open && n < MOST_ARGUMENTS; c--) {
+        depth += *c == ')';
+        if (depth == 0 && (*c == ',' || c == open)) {
+            x[MOST_ARGUMENTS - ++n] = expression(s, c + 1, last);
+            last = c;
+        }
+        depth -= *c == '(' && c != open;
     }
-    uint32_t x = onv_emit_step(&t->emit, ONV_ATEN_add, near, ONV_NO_TENSOR, 0, &rows);
-    x = onv_emit_step(&t->emit, ONV_ATEN_sub, x, far, 0, &rows);
-    return onv_emit_step(&t->emit, ONV_ATEN_clamp_min, x, ONV_NO_TENSOR, ONV_SAVE_A, &rows);
+    return apply(s, name, kind, x + MOST_ARGUMENTS - n, n);
 }
 
-static uint32_t absolute(onv_tape *t, uint32_t a, uint32_t b)
+static void release(composite *s, const uint32_t *tensors, uint32_t n, uint32_t left)
 {
-    onv_shape shape = onv_tape_broadcast(t, a, b);
-    uint32_t x = onv_emit_step(&t->emit, ONV_ATEN_sub, a, b, 0, &shape);
-    return onv_emit_step(&t->emit, ONV_ATEN_abs, x, ONV_NO_TENSOR, ONV_SAVE_A, &shape);
+    for (uint32_t i = 0; i < n; i++)
+        if (tensors[i] != left) onv_emit_release(&s->t->emit, tensors[i]);
+}
+
+/* Whether the statement runs; `*at` moves behind its condition. */
+static bool holds(const composite *s, const char **at)
+{
+    char flag[MAX_NAME] = "";
+    size_t length = strcspn(*at, "?!;");
+    if ((*at)[length] == ';' || (*at)[length] == '\0' || length >= MAX_NAME) return true;
+    memcpy(flag, *at, length);
+    *at += length + 1;
+    return onv_call_flag(s->call, flag, false) == ((*at)[-1] == '?');
+}
+
+static uint32_t run(composite *s, const char *at)
+{
+    uint32_t result = ONV_NO_TENSOR;
+    for (const char *end; *at != '\0'; at = end + (*end == ';')) {
+        bool runs = holds(s, &at);
+        char name = at[1] == '=' ? at[0] : '\0';
+        end = at + strcspn(at, ";");
+        if (!runs) continue;
+        result = expression(s, at + (name != '\0' ? 2 : 0), end);
+        release(s, s->made, s->n_made, result);
+        s->n_made = 0;
+        if (name != '\0') s->named[name - 'a'] = result;
+        if (name != '\0' && s->n_names < MOST_MADE) s->names[s->n_names++] = result;
+    }
+    release(s, s->names, s->n_names, result);
+    return result;
 }
 
 uint32_t onv_tape_composite(onv_tape *t, const onv_program_call *c)
 {
-    uint32_t *x = t->in;
-    for (uint32_t i = 0; i < 3 && t->row->cast == ONV_CAST_FLOAT32; i++)
-        x[i] = onv_amp_fp32(&t->emit, x[i]);
-    switch (onv_aten_id_of(t->row)) {
-    case ONV_ATEN_l1_loss: return reduced(t, c, absolute(t, x[0], x[1]));
-    case ONV_ATEN_kl_div: return reduced(t, c, divergence(t, c, x[0], x[1]));
-    case ONV_ATEN_triplet_margin_loss: return reduced(t, c, triplet(t, c, x[0], x[1], x[2]));
-    default: return distance(t, c, x[0], x[1]);
-    }
+    onv_aten_id id = onv_aten_id_of(t->row);
+    size_t i = 0;
+    for (uint32_t k = 0; k < MOST_ARGUMENTS && t->row->cast == ONV_CAST_FLOAT32; k++)
+        t->in[k] = onv_amp_fp32(&t->emit, t->in[k]);
+    while (texts[i].id != id) i++;
+    composite s = {.t = t, .call = c, .named = {t->in[0], t->in[1], t->in[2]}};
+    return run(&s, texts[i].text);
 }

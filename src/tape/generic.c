@@ -8,9 +8,9 @@
 
 /* --- Operands ---------------------------------------------------------------------------------- */
 
-static void add_operand(onv_tape *t, uint32_t value, uint32_t letter)
+static void push_operand(onv_tape *t, uint32_t value, uint32_t tensor, uint32_t letter)
 {
-    onv_tape_operand o = {.value = value, .tensor = onv_tape_tensor(t, value), .letter = letter};
+    onv_tape_operand o = {.value = value, .tensor = tensor, .letter = letter};
     if (o.tensor == ONV_NO_TENSOR) return;
     if (!onv_vec_push(&t->operands, o) && t->emit.status == ONV_OK)
         t->emit.status = onv_fail_memory(t->emit.err);
@@ -19,7 +19,8 @@ static void add_operand(onv_tape *t, uint32_t value, uint32_t letter)
 static void add_argument(onv_tape *t, const onv_argument *a, uint32_t letter)
 {
     onv_values_in given = {.arguments = a, .count = a != NULL};
-    for (uint32_t value; onv_next_value(&given, &value);) add_operand(t, value, letter);
+    for (uint32_t value; onv_next_value(&given, &value);)
+        push_operand(t, value, onv_tape_tensor(t, value), letter);
 }
 
 /* Names of a row's arguments, one after the other. */
@@ -253,11 +254,11 @@ static void emit_operands(onv_tape *t, const kept *k, bool in_place, uint32_t ba
     }
 }
 
-/* Backward copies the incoming gradient of the whole, clones the view of it, and has the gradient of that. */
-static void emit_slices(onv_tape *t, uint32_t base)
+/* Backward copies the incoming gradient of the whole, clones the view of it, and has the gradient of that, which may be the clone. */
+static void emit_slices(onv_tape *t, uint32_t base, bool hands_on)
 {
     uint64_t bytes = onv_tensor_at(&t->emit, t->operands.at[0].tensor).bytes;
-    uint64_t temps = onv_u64_times(bytes, 2);
+    uint64_t temps = onv_u64_times(bytes, hands_on ? 1 : 2);
     if (!onv_tensor_needs_grad(&t->emit, base))
         temps = onv_u64_plus(temps, onv_tensor_at(&t->emit, base).bytes);
     onv_emit_temps(&t->emit, 0, temps);
@@ -370,7 +371,7 @@ void onv_tape_by_row(onv_tape *t, const onv_program_call *call)
     onv_emit_begin_op(&t->emit, id);
     t->emit.op.in_place = writes;
     t->emit.op.swaps_grads = k.second_first;
-    if (base != ONV_NO_TENSOR) emit_slices(t, base);
+    if (base != ONV_NO_TENSOR) emit_slices(t, base, (k.hands_on & 1) != 0);
     emit_operands(t, &k, writes, base, out);
     if (t->row->part != 0 && t->operands.count > 0) {
         uint32_t x = t->operands.at[0].tensor;
@@ -385,6 +386,29 @@ void onv_tape_by_row(onv_tape *t, const onv_program_call *call)
         onv_tape_set_written(t, onv_call_result(call, 0), target, out);
     else
         onv_tape_give(t, call, 0, out);
+}
+
+uint32_t onv_tape_step(onv_tape *t, onv_aten_id id, const uint32_t *tensors, uint32_t n,
+                       uint32_t out)
+{
+    bool writes = out == ONV_NO_TENSOR;
+    t->operands.count = 0;
+    for (uint32_t i = 0; i < n; i++) push_operand(t, ONV_NO_PROGRAM_VALUE, tensors[i], i);
+    if (t->operands.count == 0 || t->emit.status != ONV_OK) return ONV_NO_TENSOR;
+    onv_eager_tensor first = onv_tensor_at(&t->emit, tensors[0]);
+    if (writes)
+        out = onv_tensor_on(&t->emit, first.storage, first.dtype, first.rank, first.dims,
+                            first.strides);
+    kept k = kept_of(t);
+    onv_emit_begin_op(&t->emit, id);
+    t->emit.op.in_place = writes;
+    t->emit.op.swaps_grads = k.second_first;
+    emit_operands(t, &k, writes, ONV_NO_TENSOR, out);
+    if (t->row->part != 0) onv_emit_reduction(&t->emit, tensors[0], out, 0, t->row->part);
+    onv_emit_out(&t->emit, out);
+    if ((k.out & 1) != 0) onv_emit_save(&t->emit, out);
+    onv_emit_end(&t->emit);
+    return out;
 }
 
 onv_eager_op *onv_tape_op_by_row(onv_tape *t, const onv_program_call *call)

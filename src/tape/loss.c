@@ -18,6 +18,9 @@ static uint32_t emit_nll(onv_tape *t, const onv_program_call *c, uint32_t log_pr
  * part in the loss. */
 static uint32_t add_smooth_part(onv_tape *t, uint32_t log_probs, uint32_t loss)
 {
+    onv_shape all = onv_tape_broadcast(t, log_probs, log_probs);
+    if (t->in[2] != ONV_NO_TENSOR) /* of classes */
+        log_probs = onv_emit_step(&t->emit, ONV_ATEN_mul, log_probs, t->in[2], ONV_SAVE_B, &all);
     onv_eager_tensor p = onv_tensor_at(&t->emit, log_probs);
     int64_t rows[ONV_MAX_RANK];
     uint32_t n = p.rank > 0 ? p.rank - 1 : 0;
@@ -54,6 +57,8 @@ static uint32_t emit_of_probabilities(onv_tape *t, const onv_program_call *c, ui
     }
     unsigned saves = ONV_SAVE_B | (onv_tensor_needs_grad(&t->emit, targets) ? ONV_SAVE_A : 0);
     uint32_t loss = onv_emit_step(&t->emit, ONV_ATEN_mul, log_probs, targets, saves, &all);
+    if (t->in[2] != ONV_NO_TENSOR)
+        loss = onv_emit_step(&t->emit, ONV_ATEN_mul, loss, t->in[2], ONV_SAVE_B, &all);
     loss = onv_emit_step(&t->emit, ONV_ATEN_sum, loss, ONV_NO_TENSOR, 0, &result);
     loss = onv_emit_step(&t->emit, ONV_ATEN_neg, loss, ONV_NO_TENSOR, 0, &result);
     if (onv_call_int(t, c, "reduction", 1) == 1)

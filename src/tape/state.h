@@ -128,6 +128,9 @@ static inline uint32_t onv_call_result(const onv_program_call *call, uint32_t k)
 
 void onv_tape_by_row(onv_tape *t, const onv_program_call *call);
 /* The same, and its operation; NULL: it made none. */
+/* The row that `t` has, as the operation `id`, on tensors alone; `out` is ONV_NO_TENSOR where it overwrites the first. */
+uint32_t onv_tape_step(onv_tape *t, onv_aten_id id, const uint32_t *tensors, uint32_t n,
+                       uint32_t out);
 onv_eager_op *onv_tape_op_by_row(onv_tape *t, const onv_program_call *call);
 /* The tensor arguments of the call, by the row's names, into `operands`. */
 void onv_tape_operands(onv_tape *t, const onv_program_call *call, const onv_aten_op *op);

@@ -711,6 +711,38 @@ class CameraRays(nn.Module):
         return torch.linalg.inv(x * s.w)
 
 
+@net("paired_losses", lambda b: (torch.rand(b, 512, 64), torch.rand(b, 512, 64)))
+class PairedLosses(nn.Module):
+    """Losses that PyTorch computes by other operators."""
+
+    def __init__(s):
+        super().__init__()
+        s.l = nn.Linear(64, 64)
+
+    def forward(s, x, y):
+        x = s.l(x)
+        a = F.margin_ranking_loss(x, y, torch.ones_like(y))
+        b = F.hinge_embedding_loss(x, torch.ones_like(y))
+        c = F.poisson_nll_loss(x, y)
+        d = F.cosine_embedding_loss(x.flatten(0, 1), y.flatten(0, 1), torch.ones_like(y[..., 0]).flatten(), 0.1)
+        weight, rows, likely = torch.ones_like(y[0, 0]), x.flatten(0, 1), y.flatten(0, 1).softmax(-1)
+        e = F.cross_entropy(rows, likely.argmax(-1), weight, label_smoothing=0.1)
+        return a + b + c + d + e + F.cross_entropy(rows, likely, weight)
+
+
+@net("turned_views", lambda b: (torch.rand(b, 8, 32, 32),))
+class TurnedViews(nn.Module):
+    """affine_grid multiplies matrices: it takes cuBLAS's workspace."""
+
+    def __init__(s):
+        super().__init__()
+        s.w = nn.Parameter(torch.rand(2, 3))
+
+    def forward(s, x):
+        grid = F.affine_grid(s.w.expand(x.shape[0], 2, 3), x.shape, align_corners=False)
+        return F.grid_sample(x, grid, align_corners=False)
+
+
 @net("hidden_results", lambda b: (torch.rand(b, 64, 256), torch.randint(0, 256, (b, 64, 32))))
 class HiddenResults(nn.Module):
     """Kernels keep noise, a mask, and wrapped indices that their calls do not give."""
