@@ -164,18 +164,16 @@ onv_status onv_ort_orders_init(onv_ort_orders *o, const onv_model *model, const 
 {
     size_t n_scratch = model->values.count + 2 * model->graphs.count;
     *o = (onv_ort_orders){.n_weights = n_weights, .are_equal = true};
+    onv_arena_init(&o->memory, SIZE_MAX);
     ONV_TRY(onv_allocator_init(&o->arena, onv_alloc_model_find("bfc"), options, err));
-    o->bytes = onv_heap_alloc((n_weights + (size_t)1) * sizeof *o->bytes);
-    o->order = onv_heap_alloc((n_weights + (size_t)1) * sizeof *o->order);
-    o->number = onv_heap_alloc((2 * (size_t)n_weights + 1) * sizeof *o->number);
-    o->listed = o->number + n_weights;
-    uint32_t *scratch = onv_heap_alloc(n_scratch * sizeof *scratch);
-    bool is_there = o->bytes != NULL && o->order != NULL && o->number != NULL && scratch != NULL;
-    onv_status status = is_there ? ONV_OK : onv_fail_memory(err);
-    if (status == ONV_OK) status = list_tables(o, model, t, scratch, err);
-    onv_heap_free(scratch);
-    ONV_TRY(status);
-    o->slots = onv_heap_alloc((o->n_slots + (size_t)1) * sizeof *o->slots);
+    o->bytes = ONV_ARENA_ARRAY(&o->memory, uint64_t, n_weights);
+    o->order = ONV_ARENA_ARRAY(&o->memory, uint32_t, n_weights);
+    o->number = ONV_ARENA_ARRAY(&o->memory, uint32_t, n_weights);
+    o->listed = ONV_ARENA_ARRAY(&o->memory, uint32_t, n_weights);
+    uint32_t *scratch = ONV_ARENA_ARRAY(&o->memory, uint32_t, n_scratch);
+    if (o->memory.failed) return onv_fail_memory(err);
+    ONV_TRY(list_tables(o, model, t, scratch, err));
+    o->slots = ONV_ARENA_ARRAY(&o->memory, uint32_t, o->n_slots + (size_t)1);
     if (o->slots == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < n_weights; i++) {
         o->bytes[i] = t->buffers.at[i].bytes;
@@ -189,10 +187,7 @@ void onv_ort_orders_cleanup(onv_ort_orders *o)
 {
     for (size_t i = 0; i < o->loaded.count; i++) onv_vec_cleanup(&o->loaded.at[i].image.holes);
     onv_vec_cleanup(&o->loaded);
-    onv_heap_free(o->bytes);
-    onv_heap_free(o->order);
-    onv_heap_free(o->number);
-    onv_heap_free(o->slots);
+    onv_arena_cleanup(&o->memory);
     onv_vec_cleanup(&o->tables);
     onv_allocator_cleanup(&o->arena);
 }
@@ -408,13 +403,12 @@ onv_status onv_ort_orders_try(onv_ort_orders *o, const onv_timeline *t, onv_ort_
 
 onv_status onv_ort_orders_apply(onv_ort_orders *o, uint32_t order, onv_timeline *t, onv_error *err)
 {
-    onv_buffer *weights = onv_heap_alloc((o->n_weights + (size_t)1) * sizeof *weights);
+    onv_buffer *weights = ONV_ARENA_ARRAY(&o->memory, onv_buffer, o->n_weights);
     if (weights == NULL) return onv_fail_memory(err);
     o->n_drawn = 0;
     o->random = 0;
     while (o->n_drawn <= order) draw_next(o);
     for (uint32_t i = 0; i < o->n_weights; i++) weights[i] = t->buffers.at[o->order[i]];
     if (o->n_weights > 0) memcpy(t->buffers.at, weights, o->n_weights * sizeof *weights);
-    onv_heap_free(weights);
     return ONV_OK;
 }

@@ -30,8 +30,9 @@ typedef struct onv_ort_table {
 
 typedef struct onv_ort_orders {
     onv_allocator arena;
-    uint64_t *bytes; /* by initializer: close together, as orders at random read them */
-    uint32_t *order; /* the last one drawn */
+    onv_arena memory; /* of the lists */
+    uint64_t *bytes;  /* by initializer: close together, as orders at random read them */
+    uint32_t *order;  /* the last one drawn */
     uint32_t *number, *listed, *slots; /* of initializers; by graph; of the table that is filled */
     uint32_t n_weights, n_drawn, n_slots;
     ONV_VEC(onv_ort_table) tables;

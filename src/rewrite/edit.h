@@ -108,7 +108,7 @@ onv_node_id onv_edit_first(const onv_edit *e, onv_graph_id graph);
 onv_node_id onv_edit_next(const onv_edit *e, onv_node_id node);
 uint32_t onv_edit_n_nodes(const onv_edit *e, onv_graph_id graph);
 
-/* The nodes of a graph in ONNX Runtime's default order (graph/steps.h), to be freed; undefined after a failure. */
+/* The nodes of a graph in ONNX Runtime's default order (graph/steps.h), in the model's arena; undefined after a failure. */
 onv_node_id *onv_edit_backward_order(onv_edit *e, onv_graph_id graph);
 
 /* Whether it is there and that operator: of ai.onnx, or of another domain. */

@@ -1,7 +1,6 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
-#include "base/heap.h"
 #include "base/quota.h"
 #include "graph/steps.h"
 #include "rewrite/edit.h"
@@ -56,18 +55,15 @@ static onv_status order_nodes(ordering *o, uint32_t n)
 onv_node_id *onv_edit_backward_order(onv_edit *e, onv_graph_id graph)
 {
     uint32_t n = onv_edit_n_nodes(e, graph);
-    onv_node_id *ordered = onv_heap_alloc(n * sizeof *ordered + 1);
+    onv_arena *scratch = &e->driver.scratch, *arena = &e->model->arena;
+    onv_node_id *ordered = ONV_ARENA_ARRAY(arena, onv_node_id, n);
     ordering o = {.e = e, .graph = graph};
-    o.nodes = onv_heap_alloc(n * sizeof *o.nodes + 1);
-    o.order = onv_heap_alloc(n * sizeof *o.order + 1);
-    o.number = onv_heap_alloc(e->nodes.count * sizeof *o.number + 1);
-    bool good = ordered != NULL && o.nodes != NULL && o.order != NULL && o.number != NULL;
-    onv_edit_fail(e, good ? order_nodes(&o, n) : ONV_ERR_MEMORY);
-    for (uint32_t i = 0; good && i < n && e->status == ONV_OK; i++)
-        ordered[i] = o.nodes[o.order[i]];
-    onv_heap_free(o.nodes);
-    onv_heap_free(o.order);
-    onv_heap_free(o.number);
+    o.nodes = ONV_ARENA_ARRAY(scratch, onv_node_id, n);
+    o.order = ONV_ARENA_ARRAY(scratch, uint32_t, n);
+    o.number = ONV_ARENA_ARRAY(scratch, uint32_t, e->nodes.count);
+    onv_edit_fail(e, arena->failed || scratch->failed ? ONV_ERR_MEMORY : order_nodes(&o, n));
+    for (uint32_t i = 0; i < n && e->status == ONV_OK; i++) ordered[i] = o.nodes[o.order[i]];
+    onv_arena_reset(scratch);
     onv_vec_cleanup(&o.edges);
     return ordered;
 }

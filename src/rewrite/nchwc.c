@@ -543,7 +543,6 @@ static void block_all(blocking *b, onv_graph_id graph)
     size_t n_values = e->values.count;
     for (size_t i = n_before; i < n_values && e->status == ONV_OK; i++)
         if (onv_is_value(b->images[i].plain)) restore(b, (onv_value_id){(uint32_t)i});
-    onv_heap_free(nodes);
 }
 
 uint32_t onv_block_channels(onv_edit *e, onv_graph_id graph)

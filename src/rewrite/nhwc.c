@@ -1,6 +1,5 @@
 /* NhwcTransformer: convolutions of integers on the CPU read images with channels last; the Transposes around them move on, or
  * meet. Read in source (core/optimizer/nhwc_transformer.cc). */
-#include "base/heap.h"
 #include "rewrite/fuse.h"
 #include "rewrite/transpose.h"
 
@@ -58,6 +57,5 @@ uint32_t onv_move_channels(onv_edit *e, onv_graph_id graph)
     if (!onv_fuse_has_on_cpu(e, graph, "QLinearConv")) return 0;
     onv_node_id *nodes = onv_edit_backward_order(e, graph);
     for (uint32_t i = 0; i < n && e->status == ONV_OK; i++) n_done += move_channels(e, nodes[i]);
-    onv_heap_free(nodes);
     return n_done > 0 ? n_done + onv_move_transposes(e, graph) : 0;
 }

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/heap.h"
 #include "base/quota.h"
 #include "rewrite/fuse.h"
 #include "rewrite/rules.h"
@@ -258,7 +257,6 @@ uint32_t onv_select_quantized(onv_edit *e, onv_graph_id graph)
     if (!onv_fuse_has_on_cpu(e, graph, "DequantizeLinear")) return 0;
     onv_node_id *nodes = onv_edit_backward_order(e, graph);
     for (uint32_t i = 0; i < n && e->status == ONV_OK; i++) n_done += select_at(e, nodes[i]);
-    onv_heap_free(nodes);
     return n_done;
 }
 
