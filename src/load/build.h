@@ -22,22 +22,34 @@
 #include "load/text.h"
 #include "onnx.pb-c.h"
 
-/* From names to values, of one scope. */
+/* From names to values, of one scope. The main graph has most names of a file, so that its map is an array by name: names
+ * that are defined one after the other stand side by side. Scopes of inner graphs and calls are many, and small: they have
+ * a hash map. */
+typedef struct onv_name_map {
+    onv_ptr_map some;
+    uint32_t *all; /* 1 + the value, by name; 0: none. NULL: `some` has them */
+} onv_name_map;
+
 static inline const void *onv_key_of_name(onv_name name)
 {
     return (const void *)(uintptr_t)name; /* NOLINT(performance-no-int-to-ptr): a key of the map */
 }
 
 /* Adds or replaces; false when memory is short. A name may stand for no value. */
-static inline bool onv_name_set(onv_ptr_map *names, onv_name name, onv_value_id id)
+static inline bool onv_name_set(onv_name_map *names, onv_name name, onv_value_id id)
 {
-    return onv_ptr_map_set(names, onv_key_of_name(name), id.index);
+    if (names->all == NULL) return onv_ptr_map_set(&names->some, onv_key_of_name(name), id.index);
+    names->all[name] = id.index + 1;
+    return true;
 }
 
 /* Whether the name is there; then *id is set (NULL allowed). */
-static inline bool onv_name_get(const onv_ptr_map *names, onv_name name, onv_value_id *id)
+static inline bool onv_name_get(const onv_name_map *names, onv_name name, onv_value_id *id)
 {
-    return onv_ptr_map_get(names, onv_key_of_name(name), id != NULL ? &id->index : NULL);
+    uint32_t *index = id != NULL ? &id->index : NULL;
+    if (names->all == NULL) return onv_ptr_map_get(&names->some, onv_key_of_name(name), index);
+    if (names->all[name] != 0 && id != NULL) id->index = names->all[name] - 1;
+    return names->all[name] != 0;
 }
 
 typedef struct onv_scope onv_scope;
@@ -77,8 +89,8 @@ typedef struct onv_node_list {
 
 struct onv_scope {
     const onv_scope *outer; /* whose names are visible too */
-    onv_ptr_map names;
-    const onv_ptr_map *results;   /* function: output name to the caller's value */
+    onv_name_map names;
+    const onv_name_map *results;  /* function: output name to the caller's value */
     const onv_ptr_map *versions;  /* opset imports by domain */
     const onv_bindings *bindings; /* attributes of the call; NULL outside functions */
     const char *prefix;           /* of names: "", "If_3/then_branch/" */

@@ -171,7 +171,7 @@ typedef struct call {
     const onv_function *function;
     const char *path;
     onv_scope body;
-    onv_ptr_map results;
+    onv_name_map results;
     onv_bindings bindings;
 } call;
 
@@ -302,8 +302,8 @@ onv_status onv_build_call(onv_builder *b, const onv_scope *caller, const onv_sca
                         b->limits->function_depth);
     onv_status status = onv_build_work(b, onv_build_cost(list_items(function->record), true));
     if (status == ONV_OK) status = expand(&c);
-    onv_ptr_map_cleanup(&c.body.names);
-    onv_ptr_map_cleanup(&c.results);
+    onv_ptr_map_cleanup(&c.body.names.some);
+    onv_ptr_map_cleanup(&c.results.some);
     onv_ptr_map_cleanup(&c.bindings.index);
     onv_vec_cleanup(&c.bindings.list);
     return status;

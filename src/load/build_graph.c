@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/heap.h"
 #include "base/quota.h"
 #include "load/build.h"
 #include "load/limits.h"
@@ -232,7 +233,11 @@ static onv_status build_scope(onv_builder *b, onv_scope *scope, const onv_scan_g
     ONV_TRY(onv_build_work(b, onv_build_cost(onv_build_graph_items(record), scope->calls > 0)));
     size_t n_names =
         (size_t)record->initializers.count + record->inputs.count + record->nodes.count;
-    if (!onv_ptr_map_reserve(&scope->names, n_names)) return onv_fail_memory(b->err);
+    if (scope->outer == NULL) /* all names of the file are interned */
+        scope->names.all = onv_heap_calloc(b->model->strings.count, sizeof *scope->names.all);
+    if (scope->outer == NULL ? scope->names.all == NULL
+                             : !onv_ptr_map_reserve(&scope->names.some, n_names))
+        return onv_fail_memory(b->err);
     ONV_TRY(define_initializers(b, scope, record));
     ONV_TRY(define_inputs(b, scope, record, graph));
     ONV_TRY(onv_build_outputs(b, scope, record->nodes));
@@ -276,7 +281,8 @@ onv_status onv_build_graph(onv_builder *b, const onv_scan_graph *record, const o
     if (!onv_vec_push(&model->graphs, graph)) return onv_fail_memory(b->err);
     onv_status status = build_scope(b, &scope, record, &graph);
     if (status == ONV_OK) *onv_model_graph(model, scope.graph) = graph;
-    onv_ptr_map_cleanup(&scope.names);
+    onv_ptr_map_cleanup(&scope.names.some);
+    onv_heap_free(scope.names.all);
     onv_vec_cleanup(&nodes);
     return status;
 }
