@@ -11,7 +11,7 @@ static bool find_mixed(const onv_model *model, const onv_node *node, const onv_v
     *one = NULL;
     for (uint32_t i = 0; alike != 0 && i < node->n_inputs; i++) {
         *other = onv_node_input(model, node, i);
-        if (*other == NULL || (alike >> (i < 31 ? i : 31) & 1) == 0 ||
+        if (*other == NULL || (alike >> (i < 23 ? i : 23) & 1) == 0 ||
             (*other)->type.kind != ONV_TYPE_TENSOR || (*other)->type.dtype == ONV_UNDEFINED)
             continue;
         if (*one == NULL) *one = *other;

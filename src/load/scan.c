@@ -10,11 +10,6 @@
 #include "load/limits.h"
 #include "load/text.h"
 
-const char *onv_walk_field_name(const onv_item *it)
-{
-    return it->field->name != NULL ? it->field->name : "an unknown field";
-}
-
 onv_status onv_walk_damaged(onv_walk *w, const onv_item *it, const char *what)
 {
     return onv_fail(w->err, ONV_ERR_FORMAT, "damaged at byte %" PRIu64 ": %s.%s %s", it->tag,

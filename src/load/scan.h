@@ -255,9 +255,8 @@ typedef enum onv_field_use {
 } onv_field_use;
 
 typedef struct onv_field {
-    const char *name; /* NULL for a number that the message does not have */
-    uint8_t use;      /* onv_field_use */
-    uint8_t message;  /* onv_message, of submessages */
+    uint8_t use;     /* onv_field_use */
+    uint8_t message; /* onv_message, of submessages */
 } onv_field;
 
 const char *onv_message_name(onv_message message);

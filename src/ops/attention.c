@@ -95,9 +95,9 @@ static onv_status infer_flex_attention(onv_op_ctx *c)
 #define KEPT (ONV_BIT(Q) | ONV_BIT(K) | ONV_BIT(V))
 
 static const onv_op rows[] = {
-    ONV_OP("Attention", 23, 3, 6, 1, 4, infer_attention, .says = ATTENTION,
+    ONV_OP("Attention", 23, 3, 6, 1, 4, infer_attention, .says = true, .with = ATTENTION,
            .macs = onv_op_shapes_macs, .traits_fn = attention_traits),
-    ONV_OP("Attention", 24, 3, 7, 1, 4, infer_attention, .says = ATTENTION,
+    ONV_OP("Attention", 24, 3, 7, 1, 4, infer_attention, .says = true, .with = ATTENTION,
            .macs = onv_op_shapes_macs, .traits_fn = attention_traits),
     ONV_SAYS("LinearAttention", 27, 3, 6, 2, 2, LINEAR,
              .traits = {.save_in = KEPT | ONV_BIT(4) | ONV_BIT(5)}),
@@ -108,7 +108,7 @@ static const onv_op rows[] = {
 const onv_op_family onv_ops_attention = {"", rows, sizeof rows / sizeof rows[0]};
 
 static const onv_op preview_rows[] = {
-    ONV_OP("FlexAttention", 1, 3, 3, 1, 1, infer_flex_attention, .says = FLEX,
+    ONV_OP("FlexAttention", 1, 3, 3, 1, 1, infer_flex_attention, .says = true, .with = FLEX,
            .macs = onv_op_shapes_macs, .traits = {.save_in = KEPT, .save_out = ONV_BIT(Y)},
            .flags = ONV_OP_SUBGRAPH),
 };

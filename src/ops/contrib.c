@@ -7,7 +7,7 @@ onv_status onv_borrow_init(onv_op_ctx *c, const onv_op *row, int32_t version, co
                            uint32_t n_in, onv_borrow *b)
 {
     *b = (onv_borrow){.c = *c};
-    if (row->says != NULL) ONV_TRY(onv_op_shapes_compile(row, c->arena, &row, c->err));
+    if (row->says) ONV_TRY(onv_op_shapes_compile(row, c->arena, &row, c->err));
     b->c.op = row;
     b->c.version = version;
     b->c.n_in = map != NULL ? n_in : c->n_in;

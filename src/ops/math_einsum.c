@@ -230,7 +230,7 @@ static onv_dim macs_einsum(onv_op_ctx *c)
 
 static const onv_op rows[] = {
     ONV_OP("Einsum", 12, 1, ONV_OP_MAX_ARITY, 1, 1, infer_einsum, .macs = macs_einsum,
-           .alike = ONV_ALL),
+           ONV_ALL_ALIKE),
 };
 
 const onv_op_family onv_ops_math_einsum = {"", rows, sizeof rows / sizeof rows[0]};

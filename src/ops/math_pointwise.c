@@ -209,7 +209,7 @@ static onv_status infer_prelu(onv_op_ctx *c)
     ONV_OP(op, version, 2, 2, 1, 1, rule, .fold = fold_rule, .alike = ONV_BITS(2),                 \
            .traits = {.inplace = ONV_ALL}, .traits_fn = onv_math_broadcast_traits)
 #define VARIADIC(op, version, rule, fold_rule)                                                     \
-    ONV_OP(op, version, 1, ONV_OP_MAX_ARITY, 1, 1, rule, .fold = fold_rule, .alike = ONV_ALL,      \
+    ONV_OP(op, version, 1, ONV_OP_MAX_ARITY, 1, 1, rule, .fold = fold_rule, ONV_ALL_ALIKE,         \
            .traits = {.inplace = ONV_ALL}, .traits_fn = onv_math_broadcast_traits)
 #define POW(version, rule)                                                                         \
     ONV_OP("Pow", version, 2, 2, 1, 1, rule, .fold = fold_pow, .traits = {.inplace = ONV_BIT(0)},  \

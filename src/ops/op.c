@@ -78,7 +78,7 @@ const onv_op *onv_op_find(const onv_op_index *index, const char *domain, const c
     const onv_op **best = find_place(index->rows, domain, name, version);
     if (best == NULL) return NULL;
     /* The arena remembers that it is short of memory. */
-    if ((*best)->says != NULL && onv_op_shapes_compile(*best, index->arena, best, &err) != ONV_OK)
+    if ((*best)->says && onv_op_shapes_compile(*best, index->arena, best, &err) != ONV_OK)
         return NULL;
     return *best;
 }

@@ -37,6 +37,8 @@ typedef onv_dim (*onv_op_count)(onv_op_ctx *c);
 #define ONV_ALL    UINT32_MAX
 /* The first n of them. */
 #define ONV_BITS(n) (ONV_BIT(n) - 1)
+/* All that have one type. */
+#define ONV_ALL_ALIKE .alike = ONV_BITS(24)
 
 typedef enum onv_op_flags {
     ONV_OP_RANDOM = 1 << 0,         /* draws random numbers: recomputing gives another result */
@@ -52,18 +54,20 @@ typedef onv_traits onv_op_traits;
 struct onv_op {
     const char *name;
     int32_t since;
-    uint32_t flags;
+    /* Inputs that have one type (a type parameter of ONNX's schema), as bits; inputs beyond 23 share bit 23. */
+    uint32_t alike : 24;
+    uint32_t flags : 7;
+    /* `with` is a line of op_shapes.h, from the inputs on: the row is read when it is first found. */
+    bool says : 1;
     struct {
         int16_t min, max;
     } in, out;
     onv_op_rule infer; /* required; it may set contents, too */
-    const char *says;  /* of onv_op_shapes_infer: a line of op_shapes.h, from the inputs on */
     const void *with;  /* what its rules read of the row: of onv_alias_infer an onv_alias */
     onv_op_rule fold;  /* contents of small outputs that infer did not set */
     onv_op_count macs; /* NULL: no multiply-accumulates */
-    uint32_t alike;    /* inputs that have one type (a type parameter of ONNX's schema), as bits */
-    onv_op_traits traits;
     onv_op_traits (*traits_fn)(onv_op_ctx *c); /* where an attribute decides; overrides traits */
+    onv_op_traits traits;
 };
 
 /* A row: name, first opset, fewest and most inputs, fewest and most outputs, the rule, and what else it has. */
@@ -75,7 +79,8 @@ struct onv_op {
 
 /* A row whose line says all shapes. */
 #define ONV_SAYS(op, opset, min_in, max_in, min_out, max_out, ...)                                 \
-    ONV_OP(op, opset, min_in, max_in, min_out, max_out, onv_op_shapes_infer, .says = __VA_ARGS__)
+    ONV_OP(op, opset, min_in, max_in, min_out, max_out, onv_op_shapes_infer, .says = true,         \
+           .with = __VA_ARGS__)
 
 onv_status onv_op_shapes_infer(onv_op_ctx *c);
 

@@ -427,14 +427,15 @@ onv_status onv_op_shapes_parse(onv_op_shapes *table, onv_arena *arena, const cha
 onv_status onv_op_shapes_compile(const onv_op *row, onv_arena *arena, const onv_op **compiled,
                                  onv_error *err)
 {
-    size_t bytes = strlen(row->says);
+    const char *line = row->with;
+    size_t bytes = strlen(line);
     onv_custom_op *t = ONV_ARENA_ARRAY(arena, onv_custom_op, 1);
     onv_shape_parser p = {.arena = arena, .err = err, .path = row->name, .line = 1};
-    p.start = p.at = row->says;
+    p.start = p.at = line;
     p.end = p.at + bytes;
     if (t == NULL || !make_room(&p, bytes)) return onv_fail_memory(err);
     t->row = *row;
-    t->row.says = NULL;
+    t->row.says = false;
     onv_status status = parse_signature(&p, t);
     if (status == ONV_OK && arena->failed) status = onv_fail_memory(err);
     onv_heap_free(p.code);

@@ -176,7 +176,7 @@ static onv_status infer_split(onv_op_ctx *c)
 
 static const onv_op rows[] = {
     ONV_OP("Concat", 1, 1, ONV_OP_MAX_ARITY, 1, 1, infer_concat, .fold = fold_concat,
-           .alike = ONV_ALL),
+           ONV_ALL_ALIKE),
     ONV_OP("Split", 1, 1, 2, 1, ONV_OP_MAX_ARITY, infer_split),
     ONV_OP("Split", 2, 1, 1, 1, ONV_OP_MAX_ARITY, infer_split),
     ONV_OP("Split", 13, 1, 2, 1, ONV_OP_MAX_ARITY, infer_split),

@@ -66,7 +66,7 @@ static void rows_are_sound(void **state)
         const onv_op_family *family = onv_op_families[f];
         for (size_t i = 0; i < family->n_rows; i++) {
             const onv_op *row = &family->rows[i];
-            if (row->says != NULL) says_are_read(row);
+            if (row->says) says_are_read(row);
             if (row->infer == NULL || row->since < 1 || row->in.min > row->in.max ||
                 row->out.min > row->out.max || row->out.max < 1)
                 fail_msg("%s %d: unsound row", row->name, (int)row->since);
