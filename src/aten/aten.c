@@ -27,29 +27,24 @@
 #define FORWARD_TEMPS(text)        MADE(.forward = (text))
 #define TEMPS_OF_BOTH(back, ahead) MADE(.backward = (back), .forward = (ahead))
 #define HIDDEN(text)               MADE(.hidden = (text))
-#define INDUCTOR(ahead, back)                                                                      \
-    .recipe = &(const onv_aten_recipe)                                                             \
-    {                                                                                              \
-        ahead, back                                                                                \
-    }
-#define FUSED          .is_fused = true
-#define PART(bytes)    .part = (bytes)
-#define COUNTED_AS(id) .counted_as = ONV_ATEN_##id
-#define PRODUCT        .multiplies = true
-#define APART          .is_apart = true
-#define OVERWRITES     .runs_in_place = true
+#define INDUCTOR(ahead, back)      .recipe = ahead "\0" back
+#define FUSED                      .is_fused = true
+#define PART(bytes)                .part = (bytes)
+#define COUNTED_AS(id)             .counted_as = ONV_ATEN_##id
+#define PRODUCT                    .multiplies = true
+#define APART                      .is_apart = true
+#define OVERWRITES                 .runs_in_place = true
 
 #define OP(id, arguments, formulas, ...)                                                           \
-    [ONV_ATEN_##id] = {.name = #id, .in = (arguments), .grads = (formulas), __VA_ARGS__},
+    [ONV_ATEN_##id] = {.name = #id, .in = arguments "\0" formulas, __VA_ARGS__},
 #define OVERLOAD(id, overload, arguments, formulas, ...)                                           \
-    [ONV_ATEN_##id##__##overload] = {                                                              \
-        .name = #id "." #overload, .in = (arguments), .grads = (formulas), __VA_ARGS__},
+    [ONV_ATEN_##id##__##                                                                           \
+        overload] = {.name = #id "." #overload, .in = arguments "\0" formulas, __VA_ARGS__},
 #define SHARED(id, formulas, ...)                                                                  \
-    [ONV_ATEN_##                                                                                   \
-        id] = {.name = #id, .in = "", .grads = (formulas), .form = ONV_ATEN_SHARED, __VA_ARGS__},
+    [ONV_ATEN_##id] = {.name = #id, .in = "\0" formulas, .form = ONV_ATEN_SHARED, __VA_ARGS__},
 
 const onv_aten_op onv_aten_ops[ONV_ATEN_N_IDS] = {
-    [ONV_ATEN_NONE] = {.name = "", .in = "", .grads = "", .form = ONV_ATEN_SHARED},
+    [ONV_ATEN_NONE] = {.name = "", .in = "\0", .form = ONV_ATEN_SHARED},
 #include "aten/families.def"
 };
 
@@ -169,7 +164,7 @@ void onv_aten_saved(const onv_aten_op *op, uint32_t wants, uint32_t *in, uint32_
      * argument wants its gradient. */
     uint32_t read = 0, more = 0, wanted = 0, results = 0;
     bool is_any = false;
-    const char *text = op->grads;
+    const char *text = onv_aten_grads(op);
     onv_aten_grad grad;
     while (onv_aten_next_grad(&text, &grad)) {
         bool is_wanted = (grad.of & wants) != 0;

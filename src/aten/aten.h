@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef enum onv_aten_form {
     ONV_ATEN_KERNEL = 0, /* gives new tensors, or overwrites its first argument */
@@ -85,17 +86,13 @@ typedef struct onv_aten_temps {
         hidden; /* one letter: a result of the kernel that the call does not give, and autograd keeps */
 } onv_aten_temps;
 
-/* torch.compile's operations (recipes.h). */
-typedef struct onv_aten_recipe {
-    const char *forward, *backward;
-} onv_aten_recipe;
-
 typedef struct onv_aten_op {
-    const char *name;  /* without "aten." and "_"; with an overload where overloads differ */
-    const char *in;    /* names of tensor arguments, those of lists too, separated by spaces */
-    const char *grads; /* "": none */
-    const onv_aten_temps *temps;   /* NULL: it makes none */
-    const onv_aten_recipe *recipe; /* NULL: see `is_fused` */
+    const char *name; /* without "aten." and "_"; with an overload where overloads differ */
+    /* Names of tensor arguments, those of lists too, separated by spaces; behind their end the formulas of gradients. */
+    const char *in;
+    const onv_aten_temps *temps; /* NULL: it makes none */
+    /* torch.compile's operations (recipes.h): forward, behind its end backward. NULL: see `is_fused`. */
+    const char *recipe;
     uint16_t as; /* onv_aten_id: the row of what it is on the tape; ONV_ATEN_NONE: its own */
     uint16_t
         counted_as; /* onv_aten_id: with which operations it counts as equal work; NONE: it does not count */
@@ -131,6 +128,18 @@ static inline onv_aten_id onv_aten_id_of(const onv_aten_op *op)
 static inline bool onv_aten_is_compiled(const onv_aten_op *op)
 {
     return op->recipe != NULL || op->is_fused || op->form == ONV_ATEN_POINTWISE;
+}
+
+/* The text behind the end of one that has two. */
+static inline const char *onv_aten_next_text(const char *text)
+{
+    return text + strlen(text) + 1;
+}
+
+/* The formulas of its gradients; "": none. */
+static inline const char *onv_aten_grads(const onv_aten_op *op)
+{
+    return onv_aten_next_text(op->in);
 }
 
 /* What the operator is on the tape. */

@@ -79,8 +79,8 @@ static bool is_fused(const onv_step *step)
     const onv_aten_op *row = &onv_aten_ops[onv_aten_named(step->label)];
     if (!onv_aten_is_compiled(row)) return false;
     bool is_backward = step->phase == ONV_PHASE_BACKWARD;
-    const onv_aten_recipe *recipe = row->recipe;
-    const char *text = recipe == NULL ? NULL : is_backward ? recipe->backward : recipe->forward;
+    const char *text = row->recipe;
+    if (text != NULL && is_backward) text = onv_aten_next_text(text);
     if (!is_backward && strncmp(step->label, "dropout", 7) == 0) return true;
     for (size_t i = 0; i < sizeof apart / sizeof apart[0] && text != NULL; i++)
         if (strstr(text, apart[i]) != NULL) return false;

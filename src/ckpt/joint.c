@@ -361,18 +361,18 @@ static void add_plain(builder *b, onv_joint_kind kind)
     }
 }
 
-static void add_by_recipe(builder *b, const onv_aten_recipe *recipe)
+static void add_by_recipe(builder *b, const char *recipe)
 {
     uint32_t before = (uint32_t)b->joint->nodes.count;
     bind_inputs(b);
-    run(b, recipe->forward);
+    run(b, recipe);
     if (b->failed) return;
     uint32_t out = b->var['o'];
     set_node(b, b->op->out[0], out);
     for (uint32_t i = before; i < b->joint->nodes.count; i++)
         if (b->joint->nodes.at[i].kind == ONV_JOINT_COMPUTE)
             b->joint->nodes.at[i].macs = b->op->macs;
-    if (gives_grads(b)) run(b, recipe->backward);
+    if (gives_grads(b)) run(b, onv_aten_next_text(recipe));
 }
 
 /* Rows of a trained table are looked up by a kernel of its own, other elements by a pointwise one; the

@@ -199,7 +199,7 @@ static kept kept_of(const onv_tape *t)
 {
     kept k = {0};
     uint32_t wants = 0;
-    const char *text = t->row->grads;
+    const char *text = onv_aten_grads(t->row);
     onv_aten_grad grad;
     for (size_t i = 0; i < t->operands.count; i++)
         if (onv_tensor_needs_grad(&t->emit, t->operands.at[i].tensor))
