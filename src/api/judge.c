@@ -65,7 +65,7 @@ onv_status onv_analysis_judge_usual(const onv_request *from, const onv_options *
     if (devices == NULL) return onv_fail_memory(err);
     for (size_t i = 0; i < N_USUAL_GPUS; i++) {
         const onv_gpu *gpu = onv_gpu_find(usual_gpus[i]);
-        onv_budget budget = {gpu->name, gpu->usable_bytes, 10u * gpu->cc_major + gpu->cc_minor};
+        onv_budget budget = {gpu->name, onv_gpu_bytes(gpu), 10u * gpu->cc_major + gpu->cc_minor};
         ONV_TRY(judge_other(from, options, &budget, &devices[i], err));
         devices[i].name = devices[i].gpu = gpu->name;
     }

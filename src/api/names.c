@@ -59,8 +59,8 @@ enum { MAX_CANDIDATES = 64 };
 static onv_gpu_info info_of(const onv_gpu *gpu)
 {
     return (onv_gpu_info){.name = gpu->name,
-                          .nominal_bytes = gpu->nominal_bytes,
-                          .usable_bytes = gpu->usable_bytes,
+                          .nominal_bytes = (uint64_t)gpu->nominal_gib << 30,
+                          .usable_bytes = onv_gpu_bytes(gpu),
                           .cc_major = gpu->cc_major,
                           .cc_minor = gpu->cc_minor,
                           .source = gpu->source};

@@ -94,21 +94,21 @@ typedef enum kind { FLAG, NUMBER, TEXT, LIST, PRECISION, SHARE } kind;
 typedef struct row {
     const char *key;  /* of the report; NULL: it is not there, or below by hand */
     const char *name; /* as the program has it; NULL: it needs nothing */
-    size_t at, bytes; /* of the field */
-    kind kind;
-    need needs[2];
-    size_t n_at;          /* of a list: where its length is */
+    uint16_t at;      /* the field, and its bytes */
+    uint8_t bytes;
+    uint8_t kind : 4;
+    uint8_t usual : 2;    /* a number */
+    bool first_shows : 1; /* without the second need it has a place in the report, too */
+    uint8_t needs[2];
+    uint16_t n_at;        /* of a list: where its length is */
     const char *fallback; /* a text */
-    uint64_t usual;       /* a number */
-    const char
-        *like; /* the option without whose needs it has no place in the report; NULL: its own */
 } row;
 
 /* The release whose rules the runtime ort follows. */
 #define ORT_RELEASE "1.31"
 
-/* No number: null. */
-#define NO_NUMBER UINT64_MAX
+/* A usual one: null. */
+enum { NO_NUMBER = 3 };
 
 #define OF(field)  offsetof(onv_options, field), sizeof((onv_options *)NULL)->field
 #define NEEDS(...) .needs = {__VA_ARGS__}
@@ -161,7 +161,8 @@ static const row rows[] = {
     {"plan", "plan", OF(plan), TEXT, NEEDS(TRAINING)},
     {"compile", "compile", OF(compile), FLAG, NEEDS(TRAINING)},
     {"compile_budget", "compile budget", OF(compile_budget), SHARE, NEEDS(COMPILATION)},
-    {"world", "world", OF(world), NUMBER, NEEDS(TRAINING, SHARING), .usual = 1, .like = "loss"},
+    {"world", "world", OF(world), NUMBER, NEEDS(TRAINING, SHARING), .usual = 1,
+     .first_shows = true},
     {"zero_stage", "zero", OF(zero_stage), NUMBER, NEEDS(TRAINING, WORLD)},
     {"ddp", "ddp", OF(ddp), TEXT, NEEDS(TRAINING, WORLD)},
     {"fsdp", "fsdp", OF(fsdp), TEXT, NEEDS(TRAINING, WORLD)},
@@ -184,9 +185,9 @@ enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
 /* --- Needs ------------------------------------------------------------------------------------- */
 
-static const char *missing(const onv_options *options, const row *r)
+static const char *missing(const onv_options *options, const row *r, size_t n_needs)
 {
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < n_needs; i++)
         if (!is_met(r->needs[i], options)) return texts[r->needs[i]];
     return NULL;
 }
@@ -197,10 +198,10 @@ const char *onv_option_missing(const onv_options *given, const char *option)
     size_t i = 0;
     while (i < N_ROWS && (rows[i].name == NULL || strcmp(rows[i].name, option) != 0)) i++;
     if (i == N_ROWS || given->struct_size == sizeof options)
-        return i < N_ROWS ? missing(given, &rows[i]) : NULL;
+        return i < N_ROWS ? missing(given, &rows[i], 2) : NULL;
     options = onv_options_default();
     onv_take(&options, sizeof options, given, given->struct_size);
-    return missing(&options, &rows[i]);
+    return missing(&options, &rows[i], 2);
 }
 
 /* Zeros are defaults, too, where a struct was not filled by its initializer. */
@@ -217,7 +218,7 @@ onv_status onv_check_needs(const onv_options *options, onv_error *err)
 {
     const onv_options plain = onv_options_default();
     for (const row *r = rows; r < rows + N_ROWS; r++) {
-        const char *text = differs(options, &plain, r) ? missing(options, r) : NULL;
+        const char *text = differs(options, &plain, r) ? missing(options, r, 2) : NULL;
         if (text != NULL) return onv_fail(err, ONV_ERR_USAGE, "--%s needs %s", r->name, text);
     }
     return ONV_OK;
@@ -277,15 +278,14 @@ static void put_row(echo *e, const onv_options *options, const row *r)
     const size_t n = r->kind == LIST ? *(const size_t *)((const char *)options + r->n_at) : 0;
     const bool given = e->are_given;
     onv_json *json = &e->json;
-    const char *like = r->like != NULL ? r->like : r->name;
     if (r->key == NULL || is_given(e, field, r, n) != given ||
-        (like != NULL && onv_option_missing(options, like) != NULL))
+        missing(options, r, r->first_shows ? 1 : 2) != NULL)
         return;
     const uint64_t number =
         r->kind == NUMBER || r->kind == PRECISION ? given ? number_at(field, r) : r->usual : 0;
     double share = 0;
     if (r->kind == SHARE) memcpy(&share, field, sizeof share);
-    switch (r->kind) {
+    switch ((kind)r->kind) {
     case TEXT:
         onv_json_put_string(json, r->key, given ? *(const char *const *)field : r->fallback);
         break;
@@ -294,7 +294,7 @@ static void put_row(echo *e, const onv_options *options, const row *r)
         break;
     case LIST: onv_json_put_texts(json, r->key, *(const char *const *const *)field, n); break;
     case FLAG: onv_json_put_bool(json, r->key, given); break;
-    case NUMBER: onv_json_put_known(json, r->key, number != NO_NUMBER, number); break;
+    case NUMBER: onv_json_put_known(json, r->key, given || r->usual != NO_NUMBER, number); break;
     case SHARE:
         if (share < 0)
             onv_json_put_string(json, r->key, NULL);

@@ -194,8 +194,7 @@ static onv_status try_batch(search *s, onv_error *err)
 static int by_memory(const void *a, const void *b)
 {
     const onv_gpu *const *x = a, *const *y = b;
-    if ((*x)->usable_bytes != (*y)->usable_bytes)
-        return (*x)->usable_bytes < (*y)->usable_bytes ? -1 : 1;
+    if ((*x)->usable_mib != (*y)->usable_mib) return (*x)->usable_mib < (*y)->usable_mib ? -1 : 1;
     return (*x > *y) - (*x < *y);
 }
 
@@ -211,14 +210,14 @@ static onv_status try_gpus(search *s, onv_error *err)
         onv_options options = s->options;
         trial t;
         unsigned capability = 10 * gpus[i]->cc_major + gpus[i]->cc_minor;
-        uint64_t usable = onv_budget_usable(gpus[i]->usable_bytes, options.margin_percent);
+        uint64_t usable = onv_budget_usable(onv_gpu_bytes(gpus[i]), options.margin_percent);
         if (usable < s->largest->total.low || usable < s->largest->live.high) continue;
-        if (last != NULL && last->usable_bytes == gpus[i]->usable_bytes &&
+        if (last != NULL && last->usable_mib == gpus[i]->usable_mib &&
             last->cc_major == gpus[i]->cc_major && last->cc_minor == gpus[i]->cc_minor)
             continue;
         last = gpus[i];
         tried++;
-        options.budget = gpus[i]->usable_bytes;
+        options.budget = onv_gpu_bytes(gpus[i]);
         options.compute_capability = capability;
         options.gpu = gpus[i]->name;
         ONV_TRY(try_options(s, &options, &t, err));

@@ -60,7 +60,7 @@ static void offer_topics(const char *word)
     offer_commands(word);
     for (size_t i = 0; i < onv_cli_n_rows; i++)
         if (onv_cli_rows[i].topic != NULL)
-            offer(word, 0, onv_cli_rows[i].topic, onv_cli_rows[i].heading);
+            offer(word, 0, onv_cli_rows[i].topic, onv_cli_heading(&onv_cli_rows[i]));
     offer(word, 0, "status", "");
     offer(word, 0, "all", "");
 }

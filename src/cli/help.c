@@ -79,7 +79,7 @@ static void print_group(size_t first)
 {
     size_t end = first + 1;
     while (end < onv_cli_n_rows && onv_cli_rows[end].topic == NULL) end++;
-    printf("%s:\n", onv_cli_rows[first].heading);
+    printf("%s:\n", onv_cli_heading(&onv_cli_rows[first]));
     for (size_t i = first; i < end; i++) print_row(&onv_cli_rows[i]);
     for (size_t i = first; i < end; i++)
         if (onv_cli_rows[i].list != ONV_LIST_GPUS && onv_cli_rows[i].list != ONV_LIST_NONE)

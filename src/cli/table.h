@@ -3,6 +3,8 @@
 #ifndef ONV_CLI_TABLE_H
 #define ONV_CLI_TABLE_H
 
+#include <string.h>
+
 #include "cli/options.h"
 
 /* What an option of the program alone needs (check.c); those of analyses are the library's (onv_option_missing). */
@@ -46,30 +48,35 @@ typedef enum onv_cli_kind {
 } onv_cli_kind;
 
 typedef struct onv_cli_row {
-    char letter; /* 0: none */
     const char *name;
     const char *arg; /* as --help shows it: NULL: takes none; "[=...]": may be left out */
     const char *help;
     /* How it is read: by a function; else by its kind into the field of onv_cli at `at` (0: none). An option without a value
      * sets a flag, or `constant`. Text is appended to a list where `count` is not 0. */
     onv_cli_verdict (*read)(onv_cli *cli, const char *text);
-    uint32_t at, count;
+    uint16_t at, count;
+    uint16_t flag;   /* another field, which becomes true; 0: none */
+    char letter;     /* 0: none */
+    int8_t constant; /* of an option without a value; 0: it is a flag */
+    uint8_t kind;    /* onv_cli_kind */
+    uint8_t output;  /* 1 + the format that is written to the file */
+    uint8_t needs;   /* onv_cli_needs */
+    uint8_t list;    /* onv_cli_list: names that the value is chosen from */
     unsigned least, most;
-    uint32_t flag;             /* another field, which becomes true; 0: none */
-    int constant;              /* of an option without a value; 0: it is a flag */
-    uint8_t kind;              /* onv_cli_kind */
-    uint8_t output;            /* 1 + the format that is written to the file */
-    uint8_t needs;             /* onv_cli_needs */
-    uint8_t list;              /* onv_cli_list: names that the value is chosen from */
     const char *words;         /* the same, a list with spaces */
     const onv_format *formats; /* of a choice: what the field becomes, in place of numbers */
     const onv_format *outputs; /* written to standard output; of a choice by its place */
     const char *takes;         /* what a value is, where a message refuses another one */
     const char *fallback;      /* for text that was left out */
     const char *like;          /* the option of analyses whose needs it has, too */
-    const char *topic;         /* of help; it begins a group of options, */
-    const char *heading;       /* with this above it */
+    const char
+        *topic; /* of help; it begins a group of options, with what follows its end above it */
 } onv_cli_row;
+
+static inline const char *onv_cli_heading(const onv_cli_row *row)
+{
+    return row->topic + strlen(row->topic) + 1;
+}
 
 extern const onv_cli_row onv_cli_rows[];
 extern const size_t onv_cli_n_rows;

@@ -1,7 +1,7 @@
 /* The table of GPUs: how much memory a card has and how fast it is, by the name people call it.
  *
- * Each row has two sizes. `nominal_bytes` is the capacity as sold (NVIDIA's "80 GB" of device
- * memory are GiB). `usable_bytes` is the total that the driver reports, which is less: ECC and the
+ * Each row has two sizes. `nominal_gib` is the capacity as sold (NVIDIA's "80 GB" of device
+ * memory are GiB). `usable_mib` is the total that the driver reports, which is less: ECC and the
  * firmware take their part. Where no reading was found it is the nominal capacity; `source` says
  * which of the two it is and where it was read.
  *
@@ -31,15 +31,20 @@ typedef struct onv_gpu_speed {
 } onv_gpu_speed;
 
 typedef struct onv_gpu {
-    const char *name;  /* unique: "A100 80GB" */
-    const char *model; /* where it was sold with several sizes: "A100"; else NULL */
-    uint64_t nominal_bytes;
-    uint64_t usable_bytes;
-    unsigned char cc_major, cc_minor; /* compute capability */
-    const char *source;               /* of usable_bytes */
+    const char *
+        name; /* unique: "A100 80GB"; aliases follow its end, "" ends them; no two rows share one */
+    const char *model;  /* where it was sold with several sizes: "A100"; else NULL */
+    const char *source; /* of usable_mib */
     const onv_gpu_speed *speed;
-    const char *const *aliases; /* NULL ends the list; no two rows share one */
+    uint32_t usable_mib;
+    uint16_t nominal_gib;
+    unsigned char cc_major, cc_minor; /* compute capability */
 } onv_gpu;
+
+static inline uint64_t onv_gpu_bytes(const onv_gpu *gpu)
+{
+    return (uint64_t)gpu->usable_mib << 20;
+}
 
 extern const onv_gpu onv_gpus[];
 extern const size_t onv_n_gpus;

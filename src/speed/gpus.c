@@ -36,8 +36,9 @@
 #define TWO(fastest, slowest, pcie, source) &(const onv_gpu_speed){RATES fastest, RATES slowest, pcie, source}
 #define ONE(card, pcie, source) TWO(card, card, pcie, source)
 #define UNKNOWN &unknown
-#define GPU(name, model, nominal, usable, major, minor, source, speed, ...) \
-    {name, model, UINT64_C(nominal) << 30, UINT64_C(usable) << 20, major, minor, source, speed, (const char *const[]){__VA_ARGS__, NULL}},
+#define ALSO(alias) "\0" alias
+#define GPU(name, model, nominal, usable, major, minor, source, speed) \
+    {name "\0", model, source, speed, usable, nominal, major, minor},
 // clang-format on
 
 static const onv_gpu_speed unknown;
@@ -91,7 +92,7 @@ static bool make_key(const char *name, char key[KEY_BYTES])
 }
 
 /* Is `query` this name, alone or with the capacity behind it? */
-static bool spells(const char *query, const char *name, uint64_t nominal_bytes)
+static bool spells(const char *query, const char *name, unsigned nominal_gib)
 {
     char key[KEY_BYTES], size[24];
     if (!name || !make_key(name, key)) return false;
@@ -99,16 +100,15 @@ static bool spells(const char *query, const char *name, uint64_t nominal_bytes)
     if (strncmp(query, key, length) != 0) return false;
     const char *rest = query + length;
     if (!*rest) return true;
-    size_t digits =
-        (size_t)snprintf(size, sizeof size, "%llu", (unsigned long long)(nominal_bytes >> 30));
+    size_t digits = (size_t)snprintf(size, sizeof size, "%u", nominal_gib);
     if (strncmp(rest, size, digits) != 0) return false;
     return strcmp(rest + digits, "") == 0 || strcmp(rest + digits, "g") == 0;
 }
 
 /* Is `query` some of the words of this name, one behind the other? "5" is no word of "Thor T5000". */
-static bool contains(const char *query, const char *name, uint64_t nominal_bytes)
+static bool contains(const char *query, const char *name, unsigned nominal_gib)
 {
-    (void)nominal_bytes;
+    (void)nominal_gib;
     for (const char *word = name; word != NULL; word = strpbrk(word, " -")) {
         word += strspn(word, " -");
         char key[KEY_BYTES];
@@ -123,14 +123,13 @@ static bool contains(const char *query, const char *name, uint64_t nominal_bytes
     return false;
 }
 
-typedef bool (*match_fn)(const char *query, const char *name, uint64_t nominal_bytes);
+typedef bool (*match_fn)(const char *query, const char *name, unsigned nominal_gib);
 
 static bool row_matches(const onv_gpu *gpu, const char *query, match_fn match)
 {
-    if (match(query, gpu->name, gpu->nominal_bytes)) return true;
-    if (match(query, gpu->model, gpu->nominal_bytes)) return true;
-    for (const char *const *alias = gpu->aliases; *alias; alias++)
-        if (match(query, *alias, gpu->nominal_bytes)) return true;
+    if (match(query, gpu->model, gpu->nominal_gib)) return true;
+    for (const char *name = gpu->name; *name != '\0'; name += strlen(name) + 1)
+        if (match(query, name, gpu->nominal_gib)) return true;
     return false;
 }
 
