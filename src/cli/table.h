@@ -69,7 +69,8 @@ typedef struct onv_cli_row {
     const char *takes;         /* what a value is, where a message refuses another one */
     const char *fallback;      /* for text that was left out */
     const char *like;          /* the option of analyses whose needs it has, too */
-    const char *topic;         /* of help; begins a group of options, with what follows its end above it */
+    /* Of help: it begins a group of options, with what follows its end above it. */
+    const char *topic;
 } onv_cli_row;
 
 static inline const char *onv_cli_heading(const onv_cli_row *row)
