@@ -2,7 +2,7 @@
 
     python problems.py NETWORKS.json SET... > problems     # SET: layers=N, varied=N, near=N, designs=N, patches=N, stems=N,
                                                            # overlapping=N, tubelets=N, large=N, grouped=N, depthwise=N, video=N, dilated=N,
-                                                           # expanding=N, pointwise=N, heads=N, narrow=N, lines=N, upscaling=N, photos=N, tight=N
+                                                           # expanding=N, pointwise=N, heads=N, narrow=N, lines=N, upscaling=N, photos=N, tight=N, crowds=N
     options: --dtype fp32|fp16|bf16 --channels-last --no-tf32 --passes fdw --depthwise --seed N --batches N
 
 layers=N: each layer of networks.json at N batches drawn from 1 to 128; --batches N: to 2^N. varied=N: N layers of the fitted half with sizes,
@@ -12,7 +12,7 @@ sizes that networks are usually made of. Families of random sizes: large=N, imag
 kernels of 3 to 13; video=N, three dims, whole or factored kernels; dilated=N, backbones and heads of segmentation; expanding=N, k x k to several
 times the channels; pointwise=N, 1 x 1 of many channels and few pixels; heads=N, to or from few channels; narrow=N, few channels on both sides; lines=N, one dim;
 upscaling=N, what transposed layers have; photos=N, first layers of images that are not square, in small batches;
-tight=N, kernels of 3 to 13 on images of 4 to 24 pixels.  --depthwise: also those that PyTorch computes without cuDNN.
+tight=N, kernels of 3 to 13 on images of 4 to 24 pixels; crowds=N, small images in batches of 128 to 4,096.  --depthwise: also those that PyTorch computes without cuDNN.
 
 The first letter of an id says what the row is for: t a layer of TABLES, the networks that docs/accuracy/process.md trains, whatever the
 batch, to which nothing is fitted; f fitted to; h held out (a layer that no fitted network has); v made here, fitted to, and no layer of the two
@@ -409,13 +409,25 @@ def tight():
     return made(channels, width, 1, side, [kernel] * 2, [stride] * 2)
 
 
-FAMILIES = {"patches": patch, "overlapping": overlapping, "tubelets": tubelet, "heads": heads, "narrow": narrow, "lines": line, "columns": column, "volumes": lambda: upscaling(3), "upscaling": upscaling, "stems": stem, "photos": photo, "large": large, "grouped": grouped, "depthwise": depthwise, "video": video, "dilated": dilated,
+def crowd():
+    """Small images of which there are many: what an agent sees, crops, patches of slides, characters."""
+    side, first = random.choice([7, 8, 9, 10, 14, 16, 20, 24, 28, 28, 28, 32, 32, 36, 42, 48, 64, 64, 84, 84, 96]), random.random() < .3
+    channels = random.choice([1, 1, 3, 3, 3, 4, 4, 6, 9, 12]) if first else random.choice([16, 20, 24, 32, 32, 48, 50, 64, 64, 96, 128, 192, 256])
+    width = random.choice([16, 16, 20, 24, 32, 32, 32, 48, 50, 64, 64, 64, 96, 128, 128, 192, 256])
+    kernel, stride = random.choice([(3, 1)] * 5 + [(3, 2)] * 3 + [(8, 4)] * 2 + [(4, 2)] * 3 + [(5, 1)] * 2 + [(5, 2), (1, 1), (2, 2), (7, 1), (4, 1)])
+    rest = [[kernel] * 2, [stride] * 2, [random.choice([0, kernel // 2])] * 2, [1, 1]]
+    return [False, 2, channels, width, 1, [side] * 2, out_of([side] * 2, *rest), *rest] if kernel <= side else None
+
+
+FAMILIES = {"crowds": crowd, "patches": patch, "overlapping": overlapping, "tubelets": tubelet, "heads": heads, "narrow": narrow, "lines": line, "columns": column, "volumes": lambda: upscaling(3), "upscaling": upscaling, "stems": stem, "photos": photo, "large": large, "grouped": grouped, "depthwise": depthwise, "video": video, "dilated": dilated,
             "expanding": expanding, "pointwise": pointwise, "tight": tight}
 
 
 def batch_for(name, most):
     if most > 7:
         return batch_of(most)
+    if name == "crowds":
+        return random.choice([2 ** random.randint(7, 12), round(2 ** random.uniform(7, 12))])
     if name == "photos":
         return random.choice([1, 1, 2, 3, 4, 4, 6, 8, 8, 12, 16, 24, 32])
     if name != "large":

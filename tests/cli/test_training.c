@@ -26,7 +26,7 @@ static figures train(const char *options)
     char arguments[512], *text = malloc(JSON_BYTES);
     assert_non_null(text);
     snprintf(arguments, sizeof arguments,
-             "-b 32 --train adamw --json=r.json %s " SAMPLE
+             "-b 12 --train adamw --json=r.json %s " SAMPLE
              "; status=$?; tr -d ' \\n' < r.json > s.json; exit $status",
              options);
     figures f = {.status = program_run(arguments, text)};
@@ -55,7 +55,7 @@ static figures simulate(const char *options, const char *how)
     char arguments[512], *text = malloc(PROGRAM_TEXT);
     figures f = {0};
     assert_non_null(text);
-    snprintf(arguments, sizeof arguments, "-b 32 --train adamw --dump=trace %s " SAMPLE " > t.csv",
+    snprintf(arguments, sizeof arguments, "-b 12 --train adamw --dump=trace %s " SAMPLE " > t.csv",
              options);
     assert_int_equal(program_run(arguments, text), 0);
     snprintf(arguments, sizeof arguments, "simulate t.csv --runtime torch %s", how);

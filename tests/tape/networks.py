@@ -794,3 +794,17 @@ class PooledNeighbours(nn.Module):
         nearest = torch.cdist(points, points).topk(64, dim=-1, largest=False)[0]
         scores = (s.l(x.permute(0, 2, 3, 1)) + nearest.unsqueeze(-1)).softmax(dim=-2).permute(0, 3, 1, 2)
         return s.c(torch.sum(scores * x, dim=-1, keepdim=True))
+
+
+@net("words_and_sentences", lambda b: (torch.rand(b, 32, 64, 64),))
+class WordsAndSentences(nn.Module):
+    """The gradient of a recurrent layer's input has its order of memory: a layer before, whose batch comes first, copies it."""
+
+    def __init__(s):
+        super().__init__()
+        s.words, s.sentences = nn.GRU(64, 64, batch_first=True), nn.GRU(64, 64, batch_first=True)
+
+    def forward(s, x):
+        words, _ = s.words(x.flatten(0, 1))
+        sentences = (words * words.softmax(dim=1)).sum(dim=1).unflatten(0, (-1, 32))
+        return s.sentences(sentences)[0].mean(1)
