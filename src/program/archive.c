@@ -95,15 +95,6 @@ static uLong stream_read(voidpf opaque, voidpf file, void *to, uLong size)
     return size;
 }
 
-static uLong stream_write(voidpf opaque, voidpf file, const void *from, uLong size)
-{
-    (void)opaque;
-    (void)file;
-    (void)from;
-    (void)size;
-    return 0;
-}
-
 static ZPOS64_T stream_tell(voidpf opaque, voidpf file)
 {
     (void)opaque;
@@ -256,8 +247,13 @@ static onv_status read_zip(onv_source *source, uint64_t most, onv_program_text *
                            onv_error *err)
 {
     stream s = {.source = source};
-    zlib_filefunc64_def calls = {stream_open, stream_read,  stream_write, stream_tell,
-                                 stream_seek, stream_close, stream_error, &s};
+    zlib_filefunc64_def calls = {.zopen64_file = stream_open,
+                                 .zread_file = stream_read,
+                                 .ztell64_file = stream_tell,
+                                 .zseek64_file = stream_seek,
+                                 .zclose_file = stream_close,
+                                 .zerror_file = stream_error,
+                                 .opaque = &s};
     place places[N_ENTRIES] = {0};
     unzFile zip = unzOpen2_64("", &calls);
     if (zip == NULL)

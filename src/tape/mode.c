@@ -9,32 +9,20 @@
 /* What a value is computed of. */
 enum { OF_INPUTS = 1, OF_TRAINED = 2, OF_RANDOM = 4 };
 
-/* "randn_like" of "aten.randn_like.default". */
-static size_t name_of(const onv_program_call *call, const char **name)
-{
-    const char *dot = strchr(call->op_name, '.');
-    *name = dot != NULL ? dot + 1 : call->op_name;
-    return strcspn(*name, ".");
-}
-
-static bool draws(const onv_program_call *call)
+static bool draws(const char *name)
 {
     static const char *const begins[] = {"rand", "bernoulli", "normal", "uniform", "exponential"};
-    const char *name;
-    size_t length = name_of(call, &name);
     for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
-        if (length >= strlen(begins[i]) && memcmp(name, begins[i], strlen(begins[i])) == 0)
-            return true;
+        if (strncmp(name, begins[i], strlen(begins[i])) == 0) return true;
     return false;
 }
 
 /* Its arguments say no more than sizes. */
-static bool is_of_sizes(const onv_program_call *call)
+static bool is_of_sizes(const char *name)
 {
-    const char *name;
-    size_t length = name_of(call, &name);
+    size_t length = strlen(name);
     return (length > 4 && memcmp(name, "new_", 4) == 0) ||
-           (length > 5 && memcmp(name + length - 5, "_like", 5) == 0);
+           (length > 5 && strcmp(name + length - 5, "_like") == 0);
 }
 
 static uint8_t source_of(const onv_program_value *v)
@@ -82,8 +70,9 @@ static uint8_t *find_sources(onv_tape *t)
         for (uint32_t k = 0; k < call->n_arguments; k++)
             if (call->arguments[k].kind == ONV_ARGUMENT_TENSOR)
                 note_written(t, call->arguments[k].value, sources, written, 0);
-        uint8_t all = is_of_sizes(call) ? 0 : sources_of(call, sources);
-        if (draws(call)) all = OF_RANDOM;
+        const char *name = t->emit.model->nodes.at[i].op_type;
+        uint8_t all = is_of_sizes(name) ? 0 : sources_of(call, sources);
+        if (draws(name)) all = OF_RANDOM;
         if (t->in_place[i] && call->n_arguments > 0 &&
             call->arguments[0].kind == ONV_ARGUMENT_TENSOR)
             note_written(t, call->arguments[0].value, sources, written, all);
