@@ -1,9 +1,10 @@
 /* Operators that PyTorch computes by others (CompositeImplicitAutograd of native_functions.yaml), in the words of its source:
- * aten/src/ATen/native/Loss.cpp, Distance.cpp, ReduceOps.cpp, UnaryOps.cpp.
+ * aten/src/ATen/native/Loss.cpp, LossNLL.cpp, Distance.cpp, ReduceOps.cpp, UnaryOps.cpp.
  *
  * Statements end with ';'; "swap?" stands before one that runs where that argument is true, "swap!" where it is not. What one makes
  * lives to its end, what has a name to the end of the call. Tensor arguments are a, b, c; numbers are left out, "_" overwrites.
- * "sum.l" is over the last dim, "sum.r" gives what the call gives, "norm" is of its order p. */
+ * "sum.l" is over the last dim, "norm.k" keeps the call's dim, "sum.r" gives what the call gives; "norm" is of its order p. A letter
+ * before '?' asks whether there is that argument, "mean" whether the loss is one. */
 #include <string.h>
 
 #include "tape/state.h"
@@ -18,6 +19,11 @@ static const struct {
      "p=sum.l(mul(a,b));x=add(sum.l(mul(a,a)));y=add(sum.l(mul(b,b)));d=sqrt_(mul(x,y));q=div(p,d);"
      "z=zeros_like(q);f=rsub(q);n=clamp_min_(sub(q));f=where(eq(c),f,z);n=where(eq(c),n,z);"
      "o=add(f,n);reduced(o)"},
+    {ONV_ATEN_cosine_similarity,
+     "a=expand(a,b);b=expand(b,a);n=clone(norm.k(a));m=clone(norm.k(b));"
+     "sum.r(mul(div(a,n),div(b,m)))"},
+    {ONV_ATEN_cross_entropy_loss, /* of probabilities */
+     "label_smoothing?b=add(mul(b));c?o=mul(mul(a,b),c);c!o=mul(a,b);s=neg(sum.r(o));mean?div(s)"},
     {ONV_ATEN_hinge_embedding_loss,
      "z=zeros_like(a);m=rsub(a);m=clamp_min_(m);m=where(ne(b),m,z);s=where(ne(b),a,z);o=add(m,s);"
      "reduced(o)"},
@@ -38,6 +44,7 @@ static const struct {
          "b", "c") ";swap?n=minimum(n,s);reduced(clamp_min(sub(add(p),n)))"},
 };
 
+enum { NONE, MEAN, SUM }; /* "reduction" */
 enum { LETTERS = 'z' - 'a' + 1, MOST_MADE = 12, MOST_ARGUMENTS = 3, MAX_NAME = 24 };
 
 typedef struct composite {
@@ -62,7 +69,6 @@ onv_shape onv_tape_broadcast(const onv_tape *t, uint32_t a, uint32_t b)
 
 static uint32_t reduced(onv_tape *t, const onv_program_call *c, uint32_t x)
 {
-    enum { NONE, MEAN, SUM };
     static const onv_shape number = {0};
     int64_t reduction = onv_call_int(t, c, "reduction", MEAN);
     return reduction == NONE
@@ -75,6 +81,9 @@ static onv_shape shape_of(const composite *s, char kind, const uint32_t *x, uint
 {
     onv_shape shape = onv_tape_broadcast(s->t, x[n - 1], x[n > 1 ? n - 2 : 0]);
     if (kind == 'l' && shape.rank > 0) shape.rank--;
+    int64_t axis = onv_call_int(s->t, s->call, "dim", 1);
+    if (axis < 0) axis += shape.rank;
+    if (kind == 'k' && axis >= 0 && axis < shape.rank) shape.dims[axis] = 1;
     if (kind == 'r') onv_tape_shape(s->t, onv_call_result(s->call, 0), &shape);
     return shape;
 }
@@ -100,6 +109,10 @@ static uint32_t apply(composite *s, const char *name, char kind, const uint32_t 
     t->row = &onv_aten_ops[is_norm ? ONV_ATEN_linalg_vector_norm : onv_aten_named(name)];
     onv_aten_id id = is_norm ? onv_tape_norm(onv_call_real(s->call, "p", 2)) : onv_aten_as(t->row);
     onv_shape shape = shape_of(s, kind, x, n);
+    if (id == ONV_ATEN_expand) /* as expand_outplace() does */
+        return onv_tensor_has_dims(&t->emit, x[0], shape.rank, shape.dims)
+                   ? x[0]
+                   : onv_emit_expand(&t->emit, x[0], shape.rank, shape.dims);
     uint8_t dtype = dtype_of(t, id, x, n);
     uint32_t out =
         onv_tape_step(t, id, x, n,
@@ -145,7 +158,11 @@ static bool holds(const composite *s, const char **at)
     if ((*at)[length] == ';' || (*at)[length] == '\0' || length >= MAX_NAME) return true;
     memcpy(flag, *at, length);
     *at += length + 1;
-    return onv_call_flag(s->call, flag, false) == ((*at)[-1] == '?');
+    bool is_true = flag[1] == '\0' ? s->named[*flag - 'a'] != ONV_NO_TENSOR
+                   : strcmp(flag, "mean") == 0
+                       ? onv_call_int(s->t, s->call, "reduction", MEAN) == MEAN
+                       : onv_call_flag(s->call, flag, onv_call_real(s->call, flag, 0) > 0);
+    return is_true == ((*at)[-1] == '?');
 }
 
 static uint32_t run(composite *s, const char *at)
@@ -160,7 +177,7 @@ static uint32_t run(composite *s, const char *at)
         release(s, s->made, s->n_made, result);
         s->n_made = 0;
         if (name != '\0') s->named[name - 'a'] = result;
-        if (name != '\0' && s->n_names < MOST_MADE) s->names[s->n_names++] = result;
+        if (name > 'c' && s->n_names < MOST_MADE) s->names[s->n_names++] = result;
     }
     release(s, s->names, s->n_names, result);
     return result;

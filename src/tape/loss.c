@@ -45,32 +45,13 @@ static uint32_t add_smooth_part(onv_tape *t, uint32_t log_probs, uint32_t loss)
     return onv_emit_step(&t->emit, ONV_ATEN_add, loss, part, 0, &shape);
 }
 
-/* cross_entropy_loss_prob_target: -(log_probs * target).sum() / n, of targets that are smoothed before. */
-static uint32_t emit_of_probabilities(onv_tape *t, const onv_program_call *c, uint32_t log_probs,
-                                      uint32_t targets)
-{
-    onv_shape all = onv_tape_broadcast(t, log_probs, targets), result;
-    if (!onv_tape_shape(t, onv_call_result(c, 0), &result)) return ONV_NO_TENSOR;
-    if (onv_call_real(c, "label_smoothing", 0) > 0) {
-        targets = onv_emit_step(&t->emit, ONV_ATEN_mul, targets, ONV_NO_TENSOR, 0, &all);
-        targets = onv_emit_step(&t->emit, ONV_ATEN_add, targets, ONV_NO_TENSOR, 0, &all);
-    }
-    unsigned saves = ONV_SAVE_B | (onv_tensor_needs_grad(&t->emit, targets) ? ONV_SAVE_A : 0);
-    uint32_t loss = onv_emit_step(&t->emit, ONV_ATEN_mul, log_probs, targets, saves, &all);
-    if (t->in[2] != ONV_NO_TENSOR)
-        loss = onv_emit_step(&t->emit, ONV_ATEN_mul, loss, t->in[2], ONV_SAVE_B, &all);
-    loss = onv_emit_step(&t->emit, ONV_ATEN_sum, loss, ONV_NO_TENSOR, 0, &result);
-    loss = onv_emit_step(&t->emit, ONV_ATEN_neg, loss, ONV_NO_TENSOR, 0, &result);
-    if (onv_call_int(t, c, "reduction", 1) == 1)
-        loss = onv_emit_step(&t->emit, ONV_ATEN_div, loss, ONV_NO_TENSOR, 0, &result);
-    return loss;
-}
-
 uint32_t onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c)
 {
     uint32_t log_probs = onv_emit_log_probs(&t->emit, t->in[0]);
-    if (onv_dtype_is_float((onv_dtype)onv_tensor_at(&t->emit, t->in[1]).dtype))
-        return emit_of_probabilities(t, c, log_probs, t->in[1]);
+    if (onv_dtype_is_float((onv_dtype)onv_tensor_at(&t->emit, t->in[1]).dtype)) {
+        t->in[0] = log_probs;
+        return onv_tape_composite(t, c);
+    }
     uint32_t loss = emit_nll(t, c, onv_amp_fp32(&t->emit, log_probs));
     bool smooths = onv_call_real(c, "label_smoothing", 0) > 0;
     return smooths ? add_smooth_part(t, log_probs, loss) : loss;
