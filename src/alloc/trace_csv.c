@@ -4,17 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/csv.h"
 #include "base/fail.h"
 #include "base/heap.h"
 #include "base/strings.h"
-
-/* A field as it stands in the text, without its quotes. */
-typedef struct field {
-    const char *at;
-    size_t bytes;
-    bool doubled; /* holds "" for " */
-} field;
 
 /* --- Live ids ---------------------------------------------------------------------------------- */
 
@@ -34,16 +27,19 @@ typedef struct live_ids {
     uint32_t n_numbers;
 } live_ids;
 
-static size_t find_id(const live_ids *ids, field name, uint64_t hash)
+/* The slot of an id, or the empty one where it belongs, with its hash. The table is never full. */
+static live_id *find_id(const live_ids *ids, onv_csv_field name)
 {
+    uint64_t hash = onv_hash_bytes(name.at, name.bytes, 0);
     size_t mask = ids->n_slots - 1, slot = hash & mask;
     for (; ids->slots[slot].name != NULL; slot = (slot + 1) & mask) {
-        const live_id *id = &ids->slots[slot];
+        live_id *id = &ids->slots[slot];
         if (id->hash == hash && id->bytes == name.bytes &&
             memcmp(id->name, name.at, name.bytes) == 0)
-            break;
+            return id;
     }
-    return slot;
+    ids->slots[slot].hash = hash;
+    return &ids->slots[slot];
 }
 
 static bool grow_ids(live_ids *ids)
@@ -82,9 +78,7 @@ static void remove_slot(live_ids *ids, size_t hole)
 enum { MAX_FIELDS = 6 };
 
 typedef struct reader {
-    const char *at, *end;
-    uint64_t line; /* of the row that is being read */
-    uint64_t next_line;
+    onv_csv csv;
     live_ids ids;
     uint32_t step;
     ONV_VEC(char) label;
@@ -94,11 +88,11 @@ typedef struct reader {
 
 static onv_status bad(const reader *r, onv_error *err, const char *what)
 {
-    return onv_fail(err, ONV_ERR_FORMAT, "line %" PRIu64 ": %s", r->line, what);
+    return onv_fail(err, ONV_ERR_FORMAT, "line %zu: %s", r->csv.line, what);
 }
 
 /* Text for a message: not more of it than fits, and nothing a terminal would obey. */
-static onv_status bad_field(const reader *r, onv_error *err, const char *what, field f)
+static onv_status bad_field(const reader *r, onv_error *err, const char *what, onv_csv_field f)
 {
     char shown[41];
     size_t n = f.bytes < sizeof shown - 1 ? f.bytes : sizeof shown - 1;
@@ -108,97 +102,56 @@ static onv_status bad_field(const reader *r, onv_error *err, const char *what, f
         if (byte < 0x20 || byte >= 0x7f) shown[i] = '?';
     }
     shown[n] = '\0';
-    return onv_fail(err, ONV_ERR_FORMAT, "line %" PRIu64 ": %s '%s'%s", r->line, what, shown,
+    return onv_fail(err, ONV_ERR_FORMAT, "line %zu: %s '%s'%s", r->csv.line, what, shown,
                     n < f.bytes ? "..." : "");
 }
 
-/* Whether a field ends here: a comma, the end of the line or of the text. */
-static bool at_border(const reader *r, const char *p)
+/* A row of at most MAX_FIELDS, without their quotes; the position is then at the next line. */
+static onv_status read_row(reader *r, onv_csv_field *fields, size_t *count, onv_error *err)
 {
-    return p == r->end || *p == ',' || *p == '\n' ||
-           (*p == '\r' && p + 1 != r->end && p[1] == '\n');
-}
-
-static onv_status read_quoted(reader *r, field *f, onv_error *err)
-{
-    const char *p = r->at + 1;
-    *f = (field){.at = p};
-    for (;; p++) {
-        if (p == r->end) return bad(r, err, "a quote is not closed");
-        if (*p == '\n') r->next_line++;
-        if (*p == '\0') return bad(r, err, "a NUL byte");
-        if (*p != '"') continue;
-        if (p + 1 == r->end || p[1] != '"') break;
-        f->doubled = true;
-        p++;
-    }
-    f->bytes = (size_t)(p - f->at);
-    r->at = p + 1;
-    if (!at_border(r, r->at)) return bad(r, err, "text after a closing quote");
-    return ONV_OK;
-}
-
-static onv_status read_field(reader *r, field *f, onv_error *err)
-{
-    if (r->at != r->end && *r->at == '"') return read_quoted(r, f, err);
-    const char *p = r->at;
-    for (; !at_border(r, p); p++) {
-        if (*p == '"') return bad(r, err, "a quote inside of a field that does not start with one");
-        if (*p == '\0') return bad(r, err, "a NUL byte");
-        if (*p == '\r') return bad(r, err, "a carriage return without a line feed");
-    }
-    *f = (field){.at = r->at, .bytes = (size_t)(p - r->at)};
-    r->at = p;
-    return ONV_OK;
-}
-
-/* A row of at most MAX_FIELDS; the position is then at the next line. */
-static onv_status read_row(reader *r, field *fields, size_t *count, onv_error *err)
-{
-    r->line = r->next_line++;
-    for (*count = 0;;) {
+    static const char *const faults[ONV_CSV_N_FAULTS] = {
+        [ONV_CSV_OPEN] = "a quote is not closed",
+        [ONV_CSV_AFTER] = "text after a closing quote",
+        [ONV_CSV_INSIDE] = "a quote inside of a field that does not start with one",
+        [ONV_CSV_ZERO] = "a NUL byte",
+        [ONV_CSV_RETURN] = "a carriage return without a line feed",
+    };
+    onv_csv_field f = {0};
+    for (*count = 0; !f.last; fields[(*count)++] = f) {
         if (*count == MAX_FIELDS) return bad(r, err, "more than 6 fields");
-        ONV_TRY(read_field(r, &fields[*count], err));
-        ++*count;
-        if (r->at == r->end) return ONV_OK;
-        if (*r->at != ',') break;
-        r->at++;
+        onv_csv_fault fault = onv_csv_next(&r->csv, &f);
+        bool quoted = f.bytes > 0 && *f.at == '"'; /* of a whole field: behind it "\r" is text */
+        if (fault != ONV_CSV_GOOD) return bad(r, err, faults[quoted ? ONV_CSV_AFTER : fault]);
+        if (!quoted) continue;
+        f.at++;
+        f.bytes -= 2;
     }
-    r->at += *r->at == '\r' ? 2 : 1;
     return ONV_OK;
 }
 
-static bool field_is(field f, const char *text)
+static bool field_is(onv_csv_field f, const char *text)
 {
     return f.bytes == strlen(text) && memcmp(f.at, text, f.bytes) == 0;
 }
 
 /* Decimal digits, at most `limit`. */
-static onv_status read_number(const reader *r, field f, const char *what, uint64_t limit,
+static onv_status read_number(const reader *r, onv_csv_field f, const char *what, uint64_t limit,
                               uint64_t *number, onv_error *err)
 {
     char text[64];
-    *number = 0;
-    if (f.bytes == 0) {
-        snprintf(text, sizeof text, "%s is missing", what);
-        return bad(r, err, text);
-    }
-    for (size_t i = 0; i < f.bytes; i++) {
-        unsigned digit = (unsigned)(f.at[i] - '0');
-        if (digit > 9) {
-            snprintf(text, sizeof text, "%s is not a number without sign:", what);
-            return bad_field(r, err, text, f);
-        }
-        if (!onv_u64_mul(*number, 10, number) || !onv_u64_add(*number, digit, number) ||
-            *number > limit)
-            return onv_fail(err, ONV_ERR_LIMIT, "line %" PRIu64 ": %s is more than %" PRIu64,
-                            r->line, what, limit);
-    }
-    return ONV_OK;
+    onv_status status = onv_csv_number(f, limit, number);
+    if (status == ONV_ERR_LIMIT)
+        return onv_fail(err, status, "line %zu: %s is more than %" PRIu64, r->csv.line, what,
+                        limit);
+    if (status == ONV_OK) return ONV_OK;
+    bool missing = f.bytes == 0;
+    snprintf(text, sizeof text, "%s is %s", what,
+             missing ? "missing" : "not a number without sign:");
+    return missing ? bad(r, err, text) : bad_field(r, err, text, f);
 }
 
 /* The label as a string, in the reader's buffer. */
-static onv_status read_label(reader *r, field f, const char **label, onv_error *err)
+static onv_status read_label(reader *r, onv_csv_field f, const char **label, onv_error *err)
 {
     r->label.count = 0;
     if (!onv_vec_reserve(&r->label, f.bytes + 1)) return onv_fail_memory(err);
@@ -211,8 +164,8 @@ static onv_status read_label(reader *r, field f, const char **label, onv_error *
     return ONV_OK;
 }
 
-static onv_status read_alloc(reader *r, const field *fields, size_t count, onv_trace_event *event,
-                             onv_error *err)
+static onv_status read_alloc(reader *r, const onv_csv_field *fields, size_t count,
+                             onv_trace_event *event, onv_error *err)
 {
     if (count < 3) return bad(r, err, "expected alloc,ID,BYTES");
     uint64_t number;
@@ -228,39 +181,31 @@ static onv_status read_alloc(reader *r, const field *fields, size_t count, onv_t
     }
 
     live_ids *ids = &r->ids;
-    if (ids->count * 2 >= ids->n_slots && !grow_ids(ids)) return onv_fail_memory(err);
-    uint64_t hash = onv_hash_bytes(fields[1].at, fields[1].bytes, 0);
-    size_t slot = find_id(ids, fields[1], hash);
-    if (ids->slots[slot].name != NULL)
-        return bad_field(r, err, "allocated twice without a free: id", fields[1]);
+    live_id *id = find_id(ids, fields[1]);
+    if (id->name != NULL) return bad_field(r, err, "allocated twice without a free: id", fields[1]);
     event->id = ids->spare.count > 0 ? ids->spare.at[--ids->spare.count] : ids->n_numbers++;
-    ids->slots[slot] = (live_id){fields[1].at, fields[1].bytes, hash, event->id};
+    *id = (live_id){fields[1].at, fields[1].bytes, id->hash, event->id};
     ids->count++;
     return ONV_OK;
 }
 
-static onv_status read_free(reader *r, const field *fields, size_t count, onv_trace_event *event,
-                            onv_error *err)
+static onv_status read_free(reader *r, const onv_csv_field *fields, size_t count,
+                            onv_trace_event *event, onv_error *err)
 {
     if (count != 2) return bad(r, err, "expected free,ID");
     event->is_free = true;
     live_ids *ids = &r->ids;
-    size_t slot = 0;
-    if (ids->n_slots > 0) {
-        uint64_t hash = onv_hash_bytes(fields[1].at, fields[1].bytes, 0);
-        slot = find_id(ids, fields[1], hash);
-    }
-    if (ids->n_slots == 0 || ids->slots[slot].name == NULL)
-        return bad_field(r, err, "freed but not allocated: id", fields[1]);
-    event->id = ids->slots[slot].number;
-    remove_slot(ids, slot);
+    live_id *id = find_id(ids, fields[1]);
+    if (id->name == NULL) return bad_field(r, err, "freed but not allocated: id", fields[1]);
+    event->id = id->number;
+    remove_slot(ids, (size_t)(id - ids->slots));
     if (!onv_vec_push(&ids->spare, event->id)) return onv_fail_memory(err);
     return ONV_OK;
 }
 
 static onv_status read_event(reader *r, onv_error *err)
 {
-    field fields[MAX_FIELDS] = {0};
+    onv_csv_field fields[MAX_FIELDS] = {0};
     size_t count;
     ONV_TRY(read_row(r, fields, &count, err));
     if (count == 1 && fields[0].bytes == 0) return bad(r, err, "an empty line");
@@ -269,6 +214,7 @@ static onv_status read_event(reader *r, onv_error *err)
     if (!is_alloc && !field_is(fields[0], "free"))
         return bad_field(r, err, "expected alloc or free, not", fields[0]);
     if (count < 2 || fields[1].bytes == 0) return bad(r, err, "ID is missing");
+    if (r->ids.count * 2 >= r->ids.n_slots && !grow_ids(&r->ids)) return onv_fail_memory(err);
     if (is_alloc)
         ONV_TRY(read_alloc(r, fields, count, &event, err));
     else
@@ -281,9 +227,11 @@ onv_status onv_trace_csv_scan(const char *text, size_t bytes, onv_trace_take tak
                               uint32_t *n_ids, onv_error *err)
 {
     if (bytes == 0) text = ""; /* it may be NULL, to which not even 0 may be added */
-    reader r = {.at = text, .end = text + bytes, .next_line = 1, .take = take, .context = context};
+    reader r = {.csv = {.at = text, .end = text + bytes, .quotes = ONV_CSV_TEXT_QUOTES},
+                .take = take,
+                .context = context};
     onv_status status = ONV_OK;
-    while (r.at != r.end && status == ONV_OK) status = read_event(&r, err);
+    while (r.csv.at != r.csv.end && status == ONV_OK) status = read_event(&r, err);
     if (n_ids != NULL) *n_ids = r.ids.n_numbers;
     onv_heap_free(r.ids.slots);
     onv_vec_cleanup(&r.ids.spare);

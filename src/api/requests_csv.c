@@ -1,98 +1,64 @@
 #include "api/requests_csv.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/csv.h"
 #include "base/fail.h"
 #include "base/file.h"
 
 enum { MOST_TEXT = 1 << 24, MOST_NAMES = 64, MOST_REQUESTS = 100000 };
 
-typedef struct reader {
-    const char *at;
-    uint32_t line;
-    onv_arena *arena;
-    onv_request_table *table;
-    onv_error *err;
-} reader;
-
-static size_t field_length(const char *at)
+/* A "\r" alone ends a line too, and stays in front of the next one, which then has no sizes: there is room for as many
+ * requests as there are "\n". */
+static onv_status read_names(onv_csv *csv, onv_arena *arena, onv_request_table *t, onv_error *err)
 {
-    return strcspn(at, ",\r\n");
-}
-
-/* Behind the field: a comma, or the end of the line, which is passed. False at the end of the line. A "\r" alone ends none:
- * there is room for as many requests as there are "\n". */
-static bool next_field(reader *r)
-{
-    if (*r->at == ',') {
-        r->at++;
-        return true;
-    }
-    if (r->at[0] == '\r' && r->at[1] == '\n') r->at++;
-    if (*r->at == '\n') r->at++;
-    return false;
-}
-
-static onv_status read_names(reader *r)
-{
-    onv_request_table *t = r->table;
-    t->names = ONV_ARENA_ARRAY(r->arena, const char *, MOST_NAMES);
-    if (t->names == NULL) return onv_fail_memory(r->err);
-    do {
-        size_t length = field_length(r->at);
-        if (length == 0 || t->n_names == MOST_NAMES)
-            return onv_fail(r->err, ONV_ERR_FORMAT,
+    t->names = ONV_ARENA_ARRAY(arena, const char *, MOST_NAMES);
+    if (t->names == NULL) return onv_fail_memory(err);
+    for (onv_csv_field f = {0}; !f.last;) {
+        onv_csv_next(csv, &f);
+        if (f.bytes == 0 || t->n_names == MOST_NAMES)
+            return onv_fail(err, ONV_ERR_FORMAT,
                             "line 1 must name from 1 to %d dimensions, with commas between them",
                             MOST_NAMES);
-        char *name = ONV_ARENA_ARRAY(r->arena, char, length + 1);
-        if (name == NULL) return onv_fail_memory(r->err);
-        memcpy(name, r->at, length);
+        const char *name = onv_arena_strndup(arena, f.at, f.bytes);
+        if (name == NULL) return onv_fail_memory(err);
         t->names[t->n_names++] = name;
-        r->at += length;
-    } while (next_field(r));
+    }
     return ONV_OK;
 }
 
-static onv_status read_request(reader *r, int64_t *sizes)
+static onv_status read_request(onv_csv *csv, onv_request_table *t, onv_error *err)
 {
-    uint32_t n = 0;
-    do {
-        char *end;
-        errno = 0;
-        long long size = strtoll(r->at, &end, 10);
-        bool good = *r->at >= '0' && *r->at <= '9' && errno == 0 &&
-                    (size_t)(end - r->at) == field_length(r->at) && n < r->table->n_names;
-        if (!good)
-            return onv_fail(r->err, ONV_ERR_FORMAT,
-                            "line %u must have %u sizes, one for each name of line 1", r->line,
-                            r->table->n_names);
-        sizes[n++] = size;
-        r->at = end;
-    } while (next_field(r));
-    if (n == r->table->n_names) return ONV_OK;
-    return onv_fail(r->err, ONV_ERR_FORMAT, "line %u has %u sizes; line 1 names %u dimensions",
-                    r->line, n, r->table->n_names);
+    int64_t *sizes = t->sizes + (size_t)t->n_requests * t->n_names;
+    uint32_t n = 0, line = t->n_requests + 2;
+    for (onv_csv_field f = {0}; !f.last; n++) {
+        uint64_t size;
+        onv_csv_next(csv, &f);
+        if (onv_csv_number(f, INT64_MAX, &size) != ONV_OK || n == t->n_names)
+            return onv_fail(err, ONV_ERR_FORMAT,
+                            "line %u must have %u sizes, one for each name of line 1", line,
+                            t->n_names);
+        sizes[n] = (int64_t)size;
+    }
+    t->n_requests++;
+    if (n == t->n_names) return ONV_OK;
+    return onv_fail(err, ONV_ERR_FORMAT, "line %u has %u sizes; line 1 names %u dimensions", line,
+                    n, t->n_names);
 }
 
 onv_status onv_requests_csv_parse(const char *text, onv_arena *arena, onv_request_table *table,
                                   onv_error *err)
 {
-    reader r = {.at = text, .line = 1, .arena = arena, .table = table, .err = err};
+    onv_csv csv = {.at = text, .end = text + strlen(text), .quotes = ONV_CSV_NO_QUOTES};
     *table = (onv_request_table){0};
-    ONV_TRY(read_names(&r));
+    ONV_TRY(read_names(&csv, arena, table, err));
     size_t n_lines = 1;
-    for (const char *at = r.at; *at != '\0'; at++) n_lines += *at == '\n';
+    for (const char *at = csv.at; *at != '\0'; at++) n_lines += *at == '\n';
     if (n_lines > MOST_REQUESTS)
         return onv_fail(err, ONV_ERR_LIMIT, "more than %d requests", MOST_REQUESTS);
     table->sizes = ONV_ARENA_ARRAY(arena, int64_t, n_lines * table->n_names);
     if (table->sizes == NULL) return onv_fail_memory(err);
-    while (*r.at != '\0') {
-        r.line++;
-        ONV_TRY(read_request(&r, table->sizes + (size_t)table->n_requests * table->n_names));
-        table->n_requests++;
-    }
+    while (csv.at != csv.end) ONV_TRY(read_request(&csv, table, err));
     if (table->n_requests > 0) return ONV_OK;
     return onv_fail(err, ONV_ERR_FORMAT, "there is no request: no line of sizes follows line 1");
 }

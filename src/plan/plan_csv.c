@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/csv.h"
 #include "base/fail.h"
 #include "base/file.h"
 #include "base/heap.h"
@@ -16,20 +17,12 @@ typedef enum csv_column { ID, LOWER, UPPER, SIZE, OFFSET, COLUMNS } csv_column;
 static const char *const column_names[COLUMNS] = {"id", "lower", "upper", "size", "offset"};
 
 typedef struct parser {
-    char *at, *end;   /* *end is NUL */
-    char *line_start; /* of the current line */
-    size_t line;      /* from 1 */
+    onv_csv csv;
+    char *text; /* the NUL-terminated text that `csv` reads */
     csv_column order[COLUMNS];
     size_t n_columns;
     onv_error *err;
 } parser;
-
-/* A field of the current line, NUL-terminated in place. */
-typedef struct field {
-    char *text;
-    size_t column; /* byte of the line, from 1 */
-    bool last;     /* of its line */
-} field;
 
 __attribute__((format(printf, 3, 4))) static onv_status fail_at(parser *p, size_t column,
                                                                 const char *format, ...)
@@ -39,65 +32,39 @@ __attribute__((format(printf, 3, 4))) static onv_status fail_at(parser *p, size_
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return onv_fail(p->err, ONV_ERR_FORMAT, "line %zu, column %zu: %s", p->line, column, text);
+    return onv_fail(p->err, ONV_ERR_FORMAT, "line %zu, column %zu: %s", p->csv.line, column, text);
 }
 
 /* --- Reading ----------------------------------------------------------------------------------- */
 
-/* Moves to the end of a field; inside quotes a comma belongs to it. */
-static onv_status skip_field(parser *p, size_t column)
+/* Takes the next field of the line, and makes it a string in place. */
+static onv_status next_field(parser *p, onv_csv_field *f)
 {
-    if (*p->at == '"') {
-        for (p->at++;; p->at++) {
-            if (*p->at == '\n' || p->at == p->end)
-                return fail_at(p, column, "the quote is not closed");
-            if (*p->at != '"') continue;
-            if (p->at[1] != '"') break;
-            p->at++;
-        }
-        p->at++;
-        if (*p->at != ',' && *p->at != '\n' && *p->at != '\r' && p->at != p->end)
-            return fail_at(p, column, "text follows the closing quote");
-        return ONV_OK;
-    }
-    while (p->at < p->end && *p->at != ',' && *p->at != '\n' && *p->at != '\r') {
-        if (*p->at == '\0' || *p->at == '"')
-            return fail_at(p, (size_t)(p->at - p->line_start) + 1, "unexpected %s",
-                           *p->at == '"' ? "quote" : "zero byte");
-        p->at++;
-    }
-    return ONV_OK;
-}
-
-/* Takes the next field of the line and what ends it. */
-static onv_status next_field(parser *p, field *f)
-{
-    *f = (field){.text = p->at, .column = (size_t)(p->at - p->line_start) + 1};
-    ONV_TRY(skip_field(p, f->column));
-    char *stop = p->at;
-    if (p->at < p->end && *p->at == '\r') {
-        if (p->at[1] != '\n')
-            return fail_at(p, (size_t)(p->at - p->line_start) + 1,
-                           "a carriage return without a line feed");
-        p->at++;
-    }
-    f->last = p->at == p->end || *p->at == '\n';
-    if (p->at < p->end) p->at++;
-    *stop = '\0';
+    static const char *const faults[ONV_CSV_N_FAULTS] = {
+        [ONV_CSV_OPEN] = "the quote is not closed",
+        [ONV_CSV_AFTER] = "text follows the closing quote",
+        [ONV_CSV_INSIDE] = "unexpected quote",
+        [ONV_CSV_ZERO] = "unexpected zero byte",
+        [ONV_CSV_RETURN] = "a carriage return without a line feed",
+    };
+    onv_csv_fault fault = onv_csv_next(&p->csv, f);
+    if (fault != ONV_CSV_GOOD)
+        return fail_at(p, (size_t)(p->csv.at - p->csv.line_start) + 1, "%s", faults[fault]);
+    p->text[f->at - p->text + (ptrdiff_t)f->bytes] = '\0';
     return ONV_OK;
 }
 
 static onv_status parse_header(parser *p)
 {
     bool seen[COLUMNS] = {false};
-    field f = {0};
+    onv_csv_field f = {0};
     while (!f.last) {
         ONV_TRY(next_field(p, &f));
         size_t c = 0;
-        while (c < COLUMNS && strcmp(f.text, column_names[c]) != 0) c++;
+        while (c < COLUMNS && strcmp(f.at, column_names[c]) != 0) c++;
         if (c == COLUMNS)
             return fail_at(p, f.column, "'%.40s' is not a column of id,lower,upper,size[,offset]",
-                           f.text);
+                           f.at);
         if (seen[c]) return fail_at(p, f.column, "a second column '%s'", column_names[c]);
         seen[c] = true;
         p->order[p->n_columns++] = (csv_column)c;
@@ -107,20 +74,14 @@ static onv_status parse_header(parser *p)
     return ONV_OK;
 }
 
-static onv_status parse_number(parser *p, const field *f, csv_column c, uint64_t *value)
+static onv_status parse_number(parser *p, const onv_csv_field *f, csv_column c, uint64_t *value)
 {
-    uint64_t sum = 0;
-    const char *digit = f->text;
-    for (; *digit >= '0' && *digit <= '9'; digit++) {
-        uint64_t low = (uint64_t)(*digit - '0');
-        if (sum > (INT64_MAX - low) / 10)
-            return fail_at(p, f->column, "%s %.40s does not fit 63 bits", column_names[c], f->text);
-        sum = sum * 10 + low;
-    }
-    if (digit == f->text || *digit != '\0')
+    onv_status status = onv_csv_number(*f, INT64_MAX, value);
+    if (status == ONV_ERR_LIMIT)
+        return fail_at(p, f->column, "%s %.40s does not fit 63 bits", column_names[c], f->at);
+    if (status != ONV_OK)
         return fail_at(p, f->column, "%s '%.40s' is not a whole number of 0 or more",
-                       column_names[c], f->text);
-    *value = sum;
+                       column_names[c], f->at);
     return ONV_OK;
 }
 
@@ -138,17 +99,17 @@ static onv_status parse_row(parser *p, onv_plan_buffer *buffer, const char **id)
 {
     uint64_t values[COLUMNS] = {0};
     size_t upper_column = 1;
-    field f = {0};
+    onv_csv_field f = {0};
     for (size_t i = 0; i < p->n_columns; i++) {
         if (f.last)
             return fail_at(p, f.column, "the line ends after %zu of %zu columns", i, p->n_columns);
         ONV_TRY(next_field(p, &f));
         csv_column c = p->order[i];
         if (c == UPPER) upper_column = f.column;
-        if (c == ID && has_control(f.text))
+        if (c == ID && has_control(f.at))
             return fail_at(p, f.column, "the id has a control character");
         if (c == ID)
-            *id = f.text;
+            *id = f.at;
         else if (c != OFFSET)
             ONV_TRY(parse_number(p, &f, c, &values[c]));
     }
@@ -165,14 +126,12 @@ typedef ONV_VEC(const char *) id_vec;
 
 static onv_status parse_rows(parser *p, buffer_vec *buffers, id_vec *ids)
 {
-    while (p->at < p->end) {
-        p->line++;
-        p->line_start = p->at;
-        bool blank = *p->at == '\n' || (*p->at == '\r' && p->at[1] == '\n');
-        if (blank && p->at + (*p->at == '\r') + 1 == p->end) break; /* the last line may be */
+    while (p->csv.at < p->csv.end) {
+        const char *at = p->csv.at + (p->csv.at[0] == '\r');
+        if (*at == '\n' && at + 1 == p->csv.end) break; /* the last line may be blank */
         if (buffers->count == ONV_PLAN_MAX_BUFFERS)
-            return onv_fail(p->err, ONV_ERR_LIMIT, "line %zu: more than %d buffers", p->line,
-                            ONV_PLAN_MAX_BUFFERS);
+            return onv_fail(p->err, ONV_ERR_LIMIT, "line %zu: more than %d buffers",
+                            p->csv.n_passed + 1, ONV_PLAN_MAX_BUFFERS);
         onv_plan_buffer buffer;
         const char *id = NULL;
         ONV_TRY(parse_row(p, &buffer, &id));
@@ -184,9 +143,11 @@ static onv_status parse_rows(parser *p, buffer_vec *buffers, id_vec *ids)
 
 onv_status onv_plan_csv_parse(char *text, size_t bytes, onv_plan_table *table, onv_error *err)
 {
-    parser p = {.at = text, .end = text + bytes, .line_start = text, .line = 1, .err = err};
+    parser p = {.csv = {.at = text, .end = text + bytes, .quotes = ONV_CSV_LINE_QUOTES},
+                .text = text,
+                .err = err};
     static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, which spreadsheets put in front */
-    if (bytes >= 3 && memcmp(text, mark, 3) == 0) p.line_start = p.at += 3;
+    if (bytes >= 3 && memcmp(text, mark, 3) == 0) p.csv.at += 3;
     buffer_vec buffers = {0};
     id_vec ids = {0};
     onv_status status = parse_header(&p);
