@@ -355,7 +355,7 @@ static onv_cli_verdict read_value(char *field, const onv_cli_row *row, const cha
 static void set_flag(char *field, const onv_cli_row *row)
 {
     if (row->constant != 0)
-        *(int *)(void *)field = row->constant;
+        *(int *)(void *)field = (int)row->constant;
     else
         *(bool *)field = true;
 }

@@ -127,7 +127,7 @@ static uint32_t apply(composite *s, const char *name, char kind, const uint32_t 
 static uint32_t expression(composite *s, const char *at, const char *end)
 {
     char name[MAX_NAME] = "", kind = '\0';
-    uint32_t x[MOST_ARGUMENTS], n = 0, depth = 0;
+    uint32_t x[MOST_ARGUMENTS] = {0}, n = 0, depth = 0;
     size_t length = strcspn(at, "(.");
     if (at + length >= end) return s->named[*at - 'a'];
     memcpy(name, at, length < MAX_NAME ? length : MAX_NAME - 1);
@@ -170,7 +170,8 @@ static uint32_t run(composite *s, const char *at)
     uint32_t result = ONV_NO_TENSOR;
     for (const char *end; *at != '\0'; at = end + (*end == ';')) {
         bool runs = holds(s, &at);
-        char name = at[1] == '=' ? at[0] : '\0';
+        char name = '\0';
+        if (at[1] == '=') name = at[0];
         end = at + strcspn(at, ";");
         if (!runs) continue;
         result = expression(s, at + (name != '\0' ? 2 : 0), end);

@@ -167,9 +167,10 @@ static void add_topk(onv_tape *t, const onv_program_call *c, onv_eager_op *op)
     items = items < LEAST ? LEAST : items > MOST ? MOST : items;
     uint64_t blocks = onv_u64_times(slices, (n + items * THREADS - 1) / (items * THREADS));
     uint64_t digits = key < COUNT ? COUNT : key;
-    uint64_t bytes = onv_u64_times(slices, key + 2 * COUNT + 2 * digits + DIGITS * COUNT);
-    bytes = onv_u64_plus(bytes, onv_u64_times(blocks, DIGITS * SHORT + 2 * COUNT));
-    add_temps(op, bytes, 0);
+    uint64_t of_slice = key + (uint64_t)2 * COUNT + 2 * digits + (uint64_t)DIGITS * COUNT;
+    uint64_t of_block = (uint64_t)DIGITS * SHORT + (uint64_t)2 * COUNT;
+    add_temps(op, onv_u64_plus(onv_u64_times(slices, of_slice), onv_u64_times(blocks, of_block)),
+              0);
 }
 
 enum { FEW_LOOKUPS = 3072 }; /* which embedding_dense_backward does not sort */
