@@ -8,7 +8,7 @@ static onv_csv_fault pass_quoted(onv_csv *csv)
     for (;; p++) {
         if (p == csv->end || (*p == '\n' && csv->quotes == ONV_CSV_LINE_QUOTES))
             return ONV_CSV_OPEN;
-        if (*p == '\0' && csv->quotes == ONV_CSV_TEXT_QUOTES) return ONV_CSV_ZERO;
+        if (*p == '\0') return ONV_CSV_ZERO;
         csv->n_passed += *p == '\n';
         if (*p != '"') continue;
         if (p + 1 == csv->end || p[1] != '"') break;

@@ -99,6 +99,10 @@ TEST(errors_name_line_and_column)
     const char zero[] = HEADER "a\0b,1,2,3\n";
     assert_int_equal(parse_bytes(zero, sizeof zero - 1, &table, &err), ONV_ERR_FORMAT);
     assert_non_null(strstr(err.message, "line 2, column 2: unexpected zero byte"));
+    err = (onv_error){0};
+    const char quoted[] = HEADER "\"a\0b\",1,2,3\n";
+    assert_int_equal(parse_bytes(quoted, sizeof quoted - 1, &table, &err), ONV_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "line 2, column 1: unexpected zero byte"));
 }
 
 TEST(every_prefix_and_flipped_byte_is_survived)
