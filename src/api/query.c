@@ -296,11 +296,8 @@ onv_status onv_module_table_new(const onv_analysis *analysis, unsigned depth,
     onv_watch watch = analysis->making->watch;
     onv_watch_resume(&watch);
     *table = onv_heap_calloc(1, sizeof **table);
-    if (*table != NULL && !make(*table, analysis, depth)) {
-        onv_module_table_destroy(*table);
-        *table = NULL;
-    }
-    onv_status status = *table != NULL ? ONV_OK : onv_fail_memory(error);
+    bool is_made = *table != NULL && make(*table, analysis, depth);
+    onv_status status = is_made ? ONV_OK : onv_fail_memory(error);
     status = onv_watch_leave(&watch, status, error);
     if (status == ONV_OK) return ONV_OK;
     onv_module_table_destroy(*table);

@@ -156,6 +156,10 @@ bool onv_may_lack_dim(const onv_options *options, size_t i);
  * (rebatch_proof.c). In the end the constants themselves are replaced, so that every later stage reads the new ones.
  */
 
+/* Whether a size depends on the batch; what it is at a multiple of the old one, unknown where that does not fit. */
+bool onv_rebatch_is_in(const onv_driver *driver, onv_dim d);
+onv_dim onv_rebatch_at(const onv_driver *driver, onv_dim d, int64_t times);
+
 /* Infers the main graph under a batch other than the export's. */
 onv_status onv_rebatch_run(onv_driver *driver);
 
@@ -170,11 +174,11 @@ void onv_rebatch_cleanup(onv_rebatch *rebatch);
 
 /* --- Rewrites ---------------------------------------------------------------------------------- */
 
-onv_known *onv_rebatch_copy_known(onv_model *model, const onv_known *known);
 onv_rewrite *onv_rebatch_find(const onv_rebatch *rebatch, uint32_t node, uint32_t input);
 
-/* Adds one, which is given back to be filled in; NULL when memory is short. */
-onv_rewrite *onv_rebatch_add(onv_driver *driver, uint32_t node, uint32_t input, onv_known *known);
+/* Adds one with a copy of the contents, which is given back to be changed; NULL when memory is short. */
+onv_rewrite *onv_rebatch_add(onv_driver *driver, uint32_t node, uint32_t input,
+                             const onv_known *known);
 
 /* Replaces the contents of inputs of `c` that carry the old batch; looks for them while the rebatch
  * is active. */

@@ -10,9 +10,24 @@
 /* Reshapes are read in other ways while all attempts together infer at most so many nodes. */
 enum { MAX_WORK = 1 << 22 };
 
+/* --- Sizes ------------------------------------------------------------------------------------- */
+
+bool onv_rebatch_is_in(const onv_driver *driver, onv_dim d)
+{
+    return onv_dim_contains(&driver->model->dims, d, driver->rebatch.symbol);
+}
+
+onv_dim onv_rebatch_at(const onv_driver *driver, onv_dim d, int64_t times)
+{
+    int64_t batch;
+    if (__builtin_mul_overflow(driver->rebatch.old, times, &batch)) return ONV_DIM_UNKNOWN;
+    return onv_dim_substitute(&driver->model->dims, d, driver->rebatch.symbol,
+                              onv_dim_const(batch));
+}
+
 /* --- Rewrites ---------------------------------------------------------------------------------- */
 
-onv_known *onv_rebatch_copy_known(onv_model *model, const onv_known *known)
+static onv_known *copy_known(onv_model *model, const onv_known *known)
 {
     onv_known *copy = onv_arena_copy(&model->arena, known, sizeof *known);
     if (copy == NULL) return NULL;
@@ -28,7 +43,8 @@ onv_rewrite *onv_rebatch_find(const onv_rebatch *rebatch, uint32_t node, uint32_
     return NULL;
 }
 
-onv_rewrite *onv_rebatch_add(onv_driver *driver, uint32_t node, uint32_t input, onv_known *known)
+onv_rewrite *onv_rebatch_add(onv_driver *driver, uint32_t node, uint32_t input,
+                             const onv_known *known)
 {
     onv_rebatch *rebatch = &driver->rebatch;
     if (rebatch->first == NULL) {
@@ -37,9 +53,11 @@ onv_rewrite *onv_rebatch_add(onv_driver *driver, uint32_t node, uint32_t input, 
         if (rebatch->first == NULL) return NULL;
         for (size_t i = 0; i < n; i++) rebatch->first[i] = -1;
     }
-    onv_rewrite rewrite = {
-        .node = node, .input = input, .known = known, .next = rebatch->first[node]};
-    if (!onv_vec_push(&rebatch->rewrites, rewrite)) return NULL;
+    onv_rewrite rewrite = {.node = node,
+                           .input = input,
+                           .known = copy_known(driver->model, known),
+                           .next = rebatch->first[node]};
+    if (rewrite.known == NULL || !onv_vec_push(&rebatch->rewrites, rewrite)) return NULL;
     rebatch->first[node] = (int32_t)rebatch->rewrites.count - 1;
     return &rebatch->rewrites.at[rebatch->rewrites.count - 1];
 }
@@ -138,7 +156,7 @@ static onv_status bind_rewrites(onv_driver *driver, onv_dim batch)
     onv_rebatch *rebatch = &driver->rebatch;
     for (size_t i = 0; i < rebatch->rewrites.count; i++) {
         onv_rewrite *rewrite = &rebatch->rewrites.at[i];
-        rewrite->bound = onv_rebatch_copy_known(driver->model, rewrite->known);
+        rewrite->bound = copy_known(driver->model, rewrite->known);
         if (rewrite->bound == NULL) return onv_fail_memory(driver->err);
         for (uint32_t e = 0; e < rewrite->bound->count; e++) {
             onv_dim *entry = &rewrite->bound->elems[e].i;

@@ -12,24 +12,10 @@
 #include "base/fail.h"
 #include "infer/driver.h"
 
-/* A size at a multiple of the old batch; unknown where that does not fit. */
-static onv_dim at_times(const onv_driver *driver, onv_dim d, int64_t times)
-{
-    int64_t batch;
-    if (__builtin_mul_overflow(driver->rebatch.old, times, &batch)) return ONV_DIM_UNKNOWN;
-    return onv_dim_substitute(&driver->model->dims, d, driver->rebatch.symbol,
-                              onv_dim_const(batch));
-}
-
-static bool has_batch(const onv_driver *driver, onv_dim d)
-{
-    return onv_dim_contains(&driver->model->dims, d, driver->rebatch.symbol);
-}
-
 static bool carries(const onv_driver *driver, const onv_type *type)
 {
     for (int axis = 0; onv_type_has_rank(type) && axis < type->rank; axis++)
-        if (has_batch(driver, type->dims[axis])) return true;
+        if (onv_rebatch_is_in(driver, type->dims[axis])) return true;
     return false;
 }
 
@@ -45,7 +31,7 @@ static bool is_even(const onv_driver *driver, onv_dim d)
 {
     int64_t at[4];
     for (int64_t i = 0; i < 4; i++) {
-        onv_dim value = at_times(driver, d, i + 1);
+        onv_dim value = onv_rebatch_at(driver, d, i + 1);
         if (!onv_dim_is_const(value)) return true; /* other symbols: not told */
         at[i] = value.raw;
     }
@@ -84,8 +70,8 @@ static bool gathers_samples(const onv_driver *driver, const onv_node *node)
     const onv_type *data = input_type(driver, node, 0), *indices = input_type(driver, node, 1);
     if (node->code != ONV_OP_Gather || data == NULL || indices == NULL) return false;
     int64_t axis = onv_node_axis(node, 0, data->rank);
-    if (axis < 0 || !has_batch(driver, data->dims[axis])) return false;
-    onv_dim entries = at_times(driver, data->dims[axis], 1);
+    if (axis < 0 || !onv_rebatch_is_in(driver, data->dims[axis])) return false;
+    onv_dim entries = onv_rebatch_at(driver, data->dims[axis], 1);
     return !onv_dim_is(entries, 1) &&
            onv_dim_same(onv_type_elems(&driver->model->dims, indices), entries);
 }
@@ -98,7 +84,7 @@ static bool scatters_samples(onv_driver *driver, const onv_node *node)
         indices == NULL || data->rank != indices->rank)
         return false;
     for (int axis = 0; axis < data->rank; axis++)
-        if (has_batch(driver, data->dims[axis]) &&
+        if (onv_rebatch_is_in(driver, data->dims[axis]) &&
             onv_dim_is(indices->dims[axis], driver->rebatch.old))
             return true;
     return false;
@@ -107,14 +93,14 @@ static bool scatters_samples(onv_driver *driver, const onv_node *node)
 /* A Concat or Pad of samples, along their axis, by as many as the old batch had. */
 static bool appends_old_batch(const onv_driver *driver, onv_dim d)
 {
-    onv_dim rest = at_times(driver, d, 0);
+    onv_dim rest = onv_rebatch_at(driver, d, 0);
     return driver->rebatch.old > 1 && onv_dim_is_const(rest) && rest.raw > 0 &&
            rest.raw % driver->rebatch.old == 0;
 }
 
 static const char *doubt_size(const onv_driver *driver, const onv_node *node, onv_dim d)
 {
-    if (!has_batch(driver, d)) return NULL;
+    if (!onv_rebatch_is_in(driver, d)) return NULL;
     if (!is_even(driver, d)) return "a size of its result stops growing with the batch";
     bool appends = node->code == ONV_OP_Concat || node->code == ONV_OP_Pad;
     if (appends && appends_old_batch(driver, d))
@@ -126,7 +112,7 @@ static const char *doubt_size(const onv_driver *driver, const onv_node *node, on
 static int64_t elems_at(const onv_driver *driver, const onv_type *type, int64_t times)
 {
     if (!onv_type_has_rank(type)) return -1;
-    onv_dim elems = at_times(driver, onv_type_elems(&driver->model->dims, type), times);
+    onv_dim elems = onv_rebatch_at(driver, onv_type_elems(&driver->model->dims, type), times);
     return onv_dim_is_const(elems) ? elems.raw : -1;
 }
 
@@ -155,7 +141,7 @@ static bool splits_batch(const onv_driver *driver, const onv_node *node)
     const onv_type *data = input_type(driver, node, 0);
     if (node->code != ONV_OP_Split || data == NULL) return false;
     int64_t axis = onv_node_axis(node, 0, data->rank);
-    return axis >= 0 && has_batch(driver, data->dims[axis]);
+    return axis >= 0 && onv_rebatch_is_in(driver, data->dims[axis]);
 }
 
 static const char *doubt_node(onv_driver *driver, const onv_node *node)

@@ -25,17 +25,6 @@ typedef struct reshape {
     int64_t span;    /* its size at the old batch */
 } reshape;
 
-static onv_dim at_old(onv_driver *driver, onv_dim d)
-{
-    return onv_dim_substitute(&driver->model->dims, d, driver->rebatch.symbol,
-                              onv_dim_const(driver->rebatch.old));
-}
-
-static bool has_batch(const onv_driver *driver, onv_dim d)
-{
-    return onv_dim_contains(&driver->model->dims, d, driver->rebatch.symbol);
-}
-
 /* An entry that holds the old batch (or a multiple), for the new one. */
 static onv_dim carried(onv_driver *driver, int64_t entry)
 {
@@ -50,8 +39,8 @@ static void place_batch(onv_driver *driver, reshape *r)
     r->span = -1;
     for (r->axis = 0; r->axis < r->input->rank; r->axis++) {
         onv_dim d = r->input->dims[r->axis];
-        if (has_batch(driver, d)) {
-            onv_dim span = at_old(driver, d);
+        if (onv_rebatch_is_in(driver, d)) {
+            onv_dim span = onv_rebatch_at(driver, d, 1);
             if (onv_dim_is_const(span)) r->span = span.raw;
             return;
         }
@@ -64,10 +53,10 @@ static void place_batch(onv_driver *driver, reshape *r)
 static void size_target(onv_driver *driver, reshape *r)
 {
     int64_t rest = 1;
-    onv_dim elems = at_old(driver, r->elems);
+    onv_dim elems = onv_rebatch_at(driver, r->elems, 1);
     r->open = -1;
     for (uint32_t i = 0; i < r->count; i++) {
-        onv_dim size = at_old(driver, r->target[i]);
+        onv_dim size = onv_rebatch_at(driver, r->target[i], 1);
         r->sizes[i] = onv_dim_is_const(size) ? size.raw : -1;
         if (onv_dim_is(size, -1))
             r->open = (int)i;
@@ -164,8 +153,8 @@ static bool read_otherwise(onv_driver *driver, onv_rewrite *rewrite)
 {
     if (rewrite->tried + 1 >= rewrite->n_candidates) return false;
     onv_dim *last = &rewrite->known->elems[rewrite->candidates[rewrite->tried]].i;
-    onv_dim old = at_old(driver, *last);
-    if (has_batch(driver, *last)) *last = old;
+    onv_dim old = onv_rebatch_at(driver, *last, 1);
+    if (onv_rebatch_is_in(driver, *last)) *last = old;
     rewrite->tried++;
     apply_candidate(driver, rewrite, rewrite->known);
     return true;
@@ -176,7 +165,7 @@ static onv_status rebatch_reshape(onv_driver *driver, onv_node_id node, onv_op_c
     reshape r = {.input = onv_op_in(c, 0)};
     if (!onv_op_in_ints(c, 1, &r.count) || r.count > ONV_MAX_RANK) return ONV_OK;
     r.elems = onv_type_elems(c->dims, r.input);
-    if (!has_batch(driver, r.elems)) return ONV_OK;
+    if (!onv_rebatch_is_in(driver, r.elems)) return ONV_OK;
     onv_dim product = onv_dim_const(1);
     for (uint32_t i = 0; i < r.count; i++) {
         r.target[i] = onv_op_in_int(c, 1, i);
@@ -184,7 +173,7 @@ static onv_status rebatch_reshape(onv_driver *driver, onv_node_id node, onv_op_c
             r.target[i] = onv_op_in_dim(c, 0, (int)i);
             r.copied |= (uint32_t)1 << i;
         }
-        if (has_batch(driver, r.target[i])) return ONV_OK;
+        if (onv_rebatch_is_in(driver, r.target[i])) return ONV_OK;
         product = onv_dim_mul(c->dims, product, r.target[i]);
     }
     if (onv_dim_same(product, r.elems)) return ONV_OK;
@@ -195,14 +184,12 @@ static onv_status rebatch_reshape(onv_driver *driver, onv_node_id node, onv_op_c
     if (list.n_candidates == 0) return ONV_OK; /* the rule itself fails, with both shapes */
     if (list.n_candidates == 1 && list.candidates[0] == r.open) return ONV_OK;
     const onv_known *target = onv_op_in_known(c, 1);
-    onv_known *known = onv_rebatch_copy_known(driver->model, target);
-    if (known == NULL) return onv_fail_memory(driver->err);
-    onv_rewrite *rewrite = onv_rebatch_add(driver, node.index, 1, known);
+    onv_rewrite *rewrite = onv_rebatch_add(driver, node.index, 1, target);
     if (rewrite == NULL) return onv_fail_memory(driver->err);
     rewrite->n_candidates = list.n_candidates;
     memcpy(rewrite->candidates, list.candidates, list.n_candidates);
     apply_candidate(driver, rewrite, target);
-    c->in[1].known = known;
+    c->in[1].known = rewrite->known;
     return ONV_OK;
 }
 
@@ -216,23 +203,22 @@ static onv_status rebatch_beside(onv_driver *driver, onv_node_id node, onv_op_ct
     if (k >= c->n_in || !onv_op_in_ints(c, k, &count) || !onv_type_has_rank(input) ||
         count < (uint32_t)input->rank)
         return ONV_OK;
-    onv_known *known = NULL;
+    onv_rewrite *rewrite = NULL;
     for (int axis = 0; axis < input->rank; axis++) {
         onv_dim d = input->dims[axis];
-        if (!has_batch(driver, d)) continue;
+        if (!onv_rebatch_is_in(driver, d)) continue;
         uint32_t entry = count - (uint32_t)input->rank + (uint32_t)axis;
-        onv_dim size = at_old(driver, d);
+        onv_dim size = onv_rebatch_at(driver, d, 1);
         if (!onv_dim_is_const(size) || size.raw == 1 ||
             !onv_dim_same(onv_op_in_int(c, k, entry), size))
             continue;
-        if (known == NULL) known = onv_rebatch_copy_known(driver->model, onv_op_in_known(c, k));
-        if (known == NULL) return onv_fail_memory(driver->err);
-        known->elems[entry].i = d;
+        if (rewrite == NULL)
+            rewrite = onv_rebatch_add(driver, node.index, k, onv_op_in_known(c, k));
+        if (rewrite == NULL) return onv_fail_memory(driver->err);
+        rewrite->known->elems[entry].i = d;
     }
-    if (known == NULL) return ONV_OK;
-    c->in[k].known = known;
-    return onv_rebatch_add(driver, node.index, k, known) != NULL ? ONV_OK
-                                                                 : onv_fail_memory(driver->err);
+    if (rewrite != NULL) c->in[k].known = rewrite->known;
+    return ONV_OK;
 }
 
 /* --- All of a node ----------------------------------------------------------------------------- */
@@ -289,11 +275,9 @@ static uint32_t entry_of_batch(const onv_driver *driver, const onv_known *known)
 static onv_status change_input(onv_driver *driver, uint32_t node, uint32_t k,
                                const onv_known *known, uint32_t entry)
 {
-    onv_known *copy = onv_rebatch_copy_known(driver->model, known);
-    if (copy == NULL) return onv_fail_memory(driver->err);
-    copy->elems[entry].i = driver->rebatch.symbol;
-    onv_rewrite *rewrite = onv_rebatch_add(driver, node, k, copy);
+    onv_rewrite *rewrite = onv_rebatch_add(driver, node, k, known);
     if (rewrite == NULL) return onv_fail_memory(driver->err);
+    rewrite->known->elems[entry].i = driver->rebatch.symbol;
     rewrite->is_upstream = true;
     return ONV_OK;
 }

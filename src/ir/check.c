@@ -92,36 +92,6 @@ static onv_status store_edge(check *c, onv_node_id producer, onv_node_id user)
     return ONV_OK;
 }
 
-/* --- Definitions ------------------------------------------------------------------------------- */
-
-static onv_status fail_definition(const onv_model *model, const onv_value *value, onv_node_id id,
-                                  onv_error *err)
-{
-    const char *name = node_text(model, id);
-    if (onv_is_node(value->producer))
-        onv_fail(err, ONV_ERR_MODEL, "value '%s' is defined twice: by '%s' and by '%s'",
-                 value->name, name, node_text(model, value->producer));
-    else
-        onv_fail(err, ONV_ERR_MODEL, "value '%s' is defined twice: by '%s' and by the graph",
-                 value->name, name);
-    onv_error_at(err, name, onv_model_node(model, id)->op_type);
-    return ONV_ERR_MODEL;
-}
-
-static onv_status check_definitions(const onv_model *model, onv_error *err)
-{
-    for (uint32_t n = 0; n < model->nodes.count; n++) {
-        const onv_node *node = &model->nodes.at[n];
-        for (uint32_t i = 0; i < node->n_outputs; i++) {
-            if (!onv_is_value(node->outputs[i])) continue;
-            const onv_value *value = onv_model_value(model, node->outputs[i]);
-            if (value->producer.index != n || value->output_index != i)
-                return fail_definition(model, value, (onv_node_id){n}, err);
-        }
-    }
-    return ONV_OK;
-}
-
 /* --- Sorting ----------------------------------------------------------------------------------- */
 
 /* A heap of places in the file: the earliest is on top. */
@@ -247,7 +217,6 @@ static onv_status check_order(check *c, onv_arena *scratch)
 
 onv_status onv_graph_check(onv_model *model, onv_error *err)
 {
-    ONV_TRY(check_definitions(model, err));
     onv_arena scratch;
     onv_arena_init(&scratch, SIZE_MAX);
     check c = {.model = model, .err = err};

@@ -3,7 +3,7 @@
  * Requires: a model as `load` builds it: ids in range, every name resolved.
  * Gives: graphs whose nodes stand in a topological order. A graph that was out of order is sorted
  * (stable: the next node is always the earliest one of the file that is ready) with a diagnostic.
- * Errors, each with names: a cycle, a value that two nodes define.
+ * The error: a cycle, with names. That each value is defined once is the loader's to see to.
  * Cost: linear for ordered graphs, n log n where sorting is needed.
  */
 #ifndef ONV_IR_CHECK_H
