@@ -319,7 +319,7 @@ void onv_tape_solved(onv_tape *t, const onv_program_call *c)
     onv_eager_workspace workspace = onv_emit_cublas_product(&t->emit);
     for (uint32_t k = 0; k < made->n_in; k++) made->in[k].workspace = workspace;
     workspace.stands_within = true;
-    made->workspace = workspace;
+    if (made->aten != ONV_ATEN_addr) made->workspace = workspace; /* addr: only backward does */
 }
 
 /* Keeps its input, and the LU decomposition of that with pivots of int32, which is cuBLAS's of several small matrices, and of four or

@@ -153,7 +153,7 @@ static const row rows[] = {
     {"scatter_reduce", 3 * F + 2 * F, 11 * F + 2 * M,
      "y ScatterElements a elements b reduction='mul' @scatter_reduce.two", NULL},
     /* Bounds that are tensors. */
-    {"clamp.Tensor", 3 * F, 3 * M + F,
+    {"clamp.Tensor", 3 * F, 2 * M + F,
      "p Max a x @clamp.Tensor;"
      "y Min p b @clamp.Tensor",
      NULL},

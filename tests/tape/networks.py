@@ -808,3 +808,30 @@ class WordsAndSentences(nn.Module):
         words, _ = s.words(x.flatten(0, 1))
         sentences = (words * words.softmax(dim=1)).sum(dim=1).unflatten(0, (-1, 32))
         return s.sentences(sentences)[0].mean(1)
+
+
+@net("scans_of_views", lambda b: (torch.rand(b, 64, 256),))
+class ScansOfViews(nn.Module):
+    """Scans copy what is not contiguous; addr's kernel needs no workspace, its gradients are products with vectors."""
+
+    def __init__(s):
+        super().__init__()
+        s.w = nn.Parameter(torch.rand(64))
+
+    def forward(s, x):
+        x = x.transpose(1, 2).cumsum(-1)
+        return torch.addr(x[0], x[0, :, 0], s.w)
+
+
+@net("bounded_by_tensors", lambda b: (torch.rand(b, 64, 4096),))
+class BoundedByTensors(nn.Module):
+    """Backward of clamp() reuses its masks before it makes half of the gradient."""
+
+    def __init__(s):
+        super().__init__()
+        s.w = nn.Parameter(torch.ones(4096))
+        s.register_buffer("low", torch.zeros(4096))
+        s.register_buffer("high", torch.ones(4096))
+
+    def forward(s, x):
+        return torch.clamp(x * s.w, s.low, s.high)
