@@ -55,7 +55,7 @@ static void run_all(const char *name, const onv_plan_buffer *buffers, size_t cou
     }
     for (size_t i = 0; i < onv_n_planners; i++) {
         onv_plan_options one = *options;
-        one.strategy = onv_planners[i]->name;
+        one.strategy = onv_planners[i].name;
         run(name, buffers, count, &one);
     }
 }

@@ -32,7 +32,7 @@ const char *onv_name_at(onv_names list, size_t i, const char **summary)
     const char *name = NULL, *about = "";
     switch (list) {
         ROW(ONV_NAMES_RUNTIMES, onv_n_runtimes, onv_runtimes[i]);
-        ROW(ONV_NAMES_ORDERS, onv_n_orders, onv_orders[i]);
+        ROW(ONV_NAMES_ORDERS, onv_n_orders, &onv_orders[i]);
         ROW(ONV_NAMES_OPTIMIZERS, onv_n_optimizers, &onv_optimizers[i]);
         ROW(ONV_NAMES_WEIGHT_FORMATS, onv_n_weight_formats, &onv_weight_formats[i]);
         ROW(ONV_NAMES_ALLOCATORS, onv_n_alloc_models, onv_alloc_models[i]);

@@ -14,27 +14,24 @@ static onv_status compute_model(onv_model *model, onv_order_result *result, onv_
     return ONV_OK;
 }
 
-static const onv_order as_in_model = {
-    .name = "model", .summary = "as in the file", .compute = compute_model};
-static const onv_order of_ort = {.name = "ort",
-                                 .summary = "ONNX Runtime's default: depth first from the results",
-                                 .compute = onv_order_compute_ort};
-static const onv_order greedy = {
-    .name = "greedy",
-    .summary = "smallest memory increase first; the best of several such orders",
-    .on_dag = onv_dag_order_greedy};
-static const onv_order optimal = {.name = "optimal",
-                                  .summary =
-                                      "minimum peak (exact search); says whether that is proven",
-                                  .on_dag = onv_dag_order_optimal};
-
-const onv_order *const onv_orders[] = {&as_in_model, &of_ort, &greedy, &optimal};
+const onv_order onv_orders[] = {
+    {.name = "model", .summary = "as in the file", .compute = compute_model},
+    {.name = "ort",
+     .summary = "ONNX Runtime's default: depth first from the results",
+     .compute = onv_order_compute_ort},
+    {.name = "greedy",
+     .summary = "smallest memory increase first; the best of several such orders",
+     .on_dag = onv_dag_order_greedy},
+    {.name = "optimal",
+     .summary = "minimum peak (exact search); says whether that is proven",
+     .on_dag = onv_dag_order_optimal},
+};
 const size_t onv_n_orders = sizeof onv_orders / sizeof onv_orders[0];
 
 const onv_order *onv_order_find(const char *name)
 {
     for (size_t i = 0; i < onv_n_orders; i++)
-        if (strcmp(onv_orders[i]->name, name) == 0) return onv_orders[i];
+        if (strcmp(onv_orders[i].name, name) == 0) return &onv_orders[i];
     return NULL;
 }
 

@@ -37,7 +37,7 @@ typedef struct onv_order {
                          struct onv_dag_order *order, onv_error *err);
 } onv_order;
 
-extern const onv_order *const onv_orders[];
+extern const onv_order onv_orders[];
 extern const size_t onv_n_orders;
 
 /* By name; NULL if there is none. */

@@ -84,12 +84,16 @@ typedef struct onv_layout {
 void onv_layout_offer(onv_layout *layout, onv_effort *effort, const onv_part *part,
                       const uint64_t *offsets, const char *strategy);
 
-struct onv_planner {
+typedef struct onv_planner {
     const char *name;
     bool
         improves; /* a plan that is there, by onv_tighten_run; the others make one, by onv_greedy_run */
     int order, fit; /* of the greedy ones */
-};
+} onv_planner;
+
+/* The strategies, in the order in which they are tried. */
+extern const onv_planner onv_planners[];
+extern const size_t onv_n_planners;
 
 /* Lower the layout to its target, or as far as effort allows. */
 onv_status onv_greedy_run(const onv_planner *self, const onv_part *part, onv_layout *layout,

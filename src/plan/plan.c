@@ -26,27 +26,21 @@ enum {
 
 /* --- Strategies -------------------------------------------------------------------------------- */
 
-#define GREEDY(id, label, order_, fit_)                                                            \
-    static const onv_planner id = {                                                                \
-        .name = label, .order = ONV_ORDER_##order_, .fit = ONV_FIT_##fit_}
+#define GREEDY(label, order_, fit_)                                                                \
+    {                                                                                              \
+        .name = label, .order = ONV_ORDER_##order_, .fit = ONV_FIT_##fit_                          \
+    }
 
-/* By size, lifetime, size x lifetime, load of their steps, time, or all of these; each in the lowest gap, or in the tightest. */
-GREEDY(size_first, "size-first", SIZE, FIRST);
-GREEDY(width_first, "width-first", WIDTH, FIRST);
-GREEDY(area_first, "area-first", AREA, FIRST);
-GREEDY(load_first, "load-first", LOAD, FIRST);
-GREEDY(load_best, "load-best", LOAD, BEST);
-GREEDY(time_first, "time-first", TIME, FIRST);
-GREEDY(time_best, "time-best", TIME, BEST);
-GREEDY(pressure, "pressure", PRESSURE, FIRST);
-GREEDY(steep, "steep", STEEP, FIRST);
+enum { TIME_FIRST = 5 };
 
-/* Repairs a large plan, then proves it optimal if the effort suffices. */
-static const onv_planner exact = {.name = "exact", .improves = true};
-
-const onv_planner *const onv_planners[] = {
-    &size_first, &width_first, &area_first, &load_first, &load_best,
-    &time_first, &time_best,   &pressure,   &steep,      &exact,
+/* By size, lifetime, size x lifetime, load of their steps, time, or all of these; each in the lowest gap, or in the tightest. The
+ * last one repairs a large plan, then proves it optimal if the effort suffices. */
+const onv_planner onv_planners[] = {
+    GREEDY("size-first", SIZE, FIRST), GREEDY("width-first", WIDTH, FIRST),
+    GREEDY("area-first", AREA, FIRST), GREEDY("load-first", LOAD, FIRST),
+    GREEDY("load-best", LOAD, BEST),   [TIME_FIRST] = GREEDY("time-first", TIME, FIRST),
+    GREEDY("time-best", TIME, BEST),   GREEDY("pressure", PRESSURE, FIRST),
+    GREEDY("steep", STEEP, FIRST),     {.name = "exact", .improves = true},
 };
 const size_t onv_n_planners = sizeof onv_planners / sizeof onv_planners[0];
 
@@ -111,7 +105,7 @@ static onv_status plan_part(run *r, size_t index, bool improve)
     onv_layout *layout = &r->layouts[index];
     const char *only = r->options->strategy;
     for (size_t i = 0; i < onv_n_planners; i++) {
-        const onv_planner *planner = onv_planners[i];
+        const onv_planner *planner = &onv_planners[i];
         if (layout->height <= layout->target || layout->height == layout->lower) break;
         if (planner->improves != improve) continue;
         if (only != NULL && strcmp(only, planner->name) != 0) continue;
@@ -120,7 +114,8 @@ static onv_status plan_part(run *r, size_t index, bool improve)
     }
     /* Where only improvement was asked for, it starts from a plan that never costs much. */
     if (layout->height != UINT64_MAX) return ONV_OK;
-    return onv_greedy_run(&time_first, &r->parts.list.at[index], layout, &r->effort, r->err);
+    return onv_greedy_run(&onv_planners[TIME_FIRST], &r->parts.list.at[index], layout, &r->effort,
+                          r->err);
 }
 
 /* A part's height in bytes of the whole. */
@@ -218,7 +213,7 @@ static onv_status plan_parts(run *r, onv_arena *arena)
     if (r->parts.list.count > 0)
         plan->strategy = r->layouts[highest].strategy;
     else if (plan->height > 0)
-        plan->strategy = onv_planners[0]->name; /* everything lies at the bottom, as it would */
+        plan->strategy = onv_planners[0].name; /* everything lies at the bottom, as it would */
     for (size_t i = 0; i < r->parts.list.count; i++) {
         const onv_part *part = &r->parts.list.at[i];
         for (uint32_t row = 0; row < part->n; row++)
@@ -236,7 +231,7 @@ static onv_status check_options(const onv_plan_options *options, onv_error *err)
                         (unsigned long long)options->alignment);
     if (options->strategy == NULL) return ONV_OK;
     for (size_t i = 0; i < onv_n_planners; i++)
-        if (strcmp(options->strategy, onv_planners[i]->name) == 0) return ONV_OK;
+        if (strcmp(options->strategy, onv_planners[i].name) == 0) return ONV_OK;
     return onv_fail(err, ONV_ERR_USAGE, "no planning strategy is called '%s'", options->strategy);
 }
 

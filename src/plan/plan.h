@@ -78,11 +78,6 @@ onv_status onv_plan_timeline(const onv_timeline *t, const onv_plan_options *opti
 onv_status onv_plan_check(const onv_plan_buffer *buffers, size_t count,
                           const onv_plan_options *options, const onv_plan *plan, onv_error *err);
 
-/* The strategies, in the order in which they are tried. */
-typedef struct onv_planner onv_planner;
-extern const onv_planner *const onv_planners[];
-extern const size_t onv_n_planners;
-
 /* Intervals as CSV: `id,lower,upper,size`, half-open; the answer adds `offset`.
  *
  * The first line is the header; its columns may stand in any order, and there may be an `offset`

@@ -186,7 +186,7 @@ TEST(every_strategy_makes_valid_plans)
         assert_int_equal(all.max_load, brute_load(made.at, made.count));
         assert_true(all.height >= all.max_load);
         for (size_t i = 0; i < onv_n_planners; i++) {
-            onv_plan_options one = {.effort = 2000000, .strategy = onv_planners[i]->name};
+            onv_plan_options one = {.effort = 2000000, .strategy = onv_planners[i].name};
             onv_plan plan = plan_with(made.at, made.count, &one);
             assert_false(brute_overlap(made.at, made.count, plan.offsets));
             /* What one strategy proves holds for the others. */
