@@ -273,8 +273,8 @@ class Errors(unittest.TestCase):
 
 
 def search_long(**options):
-    """A minute and more: the largest batch for which some plan fits."""
-    return analyze("vit-small-train", batch=4, train="adam", checkpoint="all", budget="80GiB", max_batch=True, **options)
+    """Many seconds: the largest batch for which some plan fits."""
+    return analyze("densenet201", batch=4, train="adam", checkpoint="all", budget="80GiB", max_batch=True, **options)
 
 
 class Interruption(unittest.TestCase):
