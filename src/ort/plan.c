@@ -303,7 +303,7 @@ static onv_status prepare(onv_ort_planner *p, onv_error *err)
     size_t n_values = p->model->values.count, n_nodes = p->model->nodes.count;
     /* A value has a buffer at most, and three more where a Loop or Scan hands it on, copies or stacks it; a Loop has two. */
     bool has_flow = p->model->graphs.count > 1;
-    size_t each = has_flow ? 4 : 1, n_open = n_nodes + each * p->live->bounded;
+    size_t each = has_flow ? 4 : 1, n_open = n_nodes + each * (size_t)p->live->bounded;
     size_t n_buffers = each * n_values + (has_flow * 2 + ONV_ORT_MOST_SCRATCH) * n_nodes;
     p->uses = ONV_ARENA_ARRAY(arena, uint32_t, n_values);
     p->is_placed = ONV_ARENA_ARRAY(arena, bool, n_values);
