@@ -54,7 +54,7 @@ bool onv_genai_parse(const char *text, size_t bytes, const char *folder, onv_gen
                      onv_error *error);
 void onv_genai_cleanup(onv_genai *g);
 
-/* Whether an input of that name is a cache, by the patterns of the configuration. */
+/* Whether the patterns of the configuration name that input as a cache. */
 bool onv_genai_is_cache(const onv_genai_decoder *g, const char *name);
 
 /* Whether the layer whose cache has that name has a sliding window. */
