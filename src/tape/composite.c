@@ -3,8 +3,9 @@
  *
  * Statements end with ';'; "swap?" stands before one that runs where that argument is true, "swap!" where it is not. What one makes
  * lives to its end, what has a name to the end of the call. Tensor arguments are a, b, c; numbers are left out, "_" overwrites.
- * "sum.l" is over the last dim, "norm.k" keeps the call's dim, "sum.r" gives what the call gives; "norm" is of its order p. A letter
- * before '?' asks whether there is that argument, "mean" whether the loss is one. */
+ * "sum.l" is over the last dim, "sum.m" over the classes, "sum.a" over all, "norm.k" keeps the call's dim, "sum.r" gives what the call
+ * gives, "gather.i" what is like the last argument; "norm" is of its order p. A letter before '?' asks whether there is that argument,
+ * "mean" whether the loss is one, "sum" whether it is the other. */
 #include <string.h>
 
 #include "tape/state.h"
@@ -24,6 +25,10 @@ static const struct {
      "sum.r(mul(div(a,n),div(b,m)))"},
     {ONV_ATEN_cross_entropy_loss, /* of probabilities */
      "label_smoothing?b=add(mul(b));c?o=mul(mul(a,b),c);c!o=mul(a,b);s=neg(sum.r(o));mean?div(s)"},
+    {ONV_ATEN_cross_entropy_smoothed, /* a: logarithms, d: the loss without smoothing */
+     "l=a;n=d;c?s=neg(sum.m(mul(a,c)));c!s=neg(sum.m(a));i=eq(b);s=masked_fill_(s,i);"
+     "mean?c?s=div(sum.a(s),sum.a(gather.i(c,masked_select.i(b,logical_not(i)))));"
+     "mean?c!m=logical_not(i);mean?c!s=div(sum.a(s),sum.a(m));sum?s=sum.a(s);add(mul(n),mul(s))"},
     {ONV_ATEN_hinge_embedding_loss,
      "z=zeros_like(a);m=rsub(a);m=clamp_min_(m);m=where(ne(b),m,z);s=where(ne(b),a,z);o=add(m,s);"
      "reduced(o)"},
@@ -81,6 +86,10 @@ static onv_shape shape_of(const composite *s, char kind, const uint32_t *x, uint
 {
     onv_shape shape = onv_tape_broadcast(s->t, x[n - 1], x[n > 1 ? n - 2 : 0]);
     if (kind == 'l' && shape.rank > 0) shape.rank--;
+    if (kind == 'm' && shape.rank-- > 2)
+        memmove(&shape.dims[1], &shape.dims[2], (shape.rank - 1) * sizeof *shape.dims);
+    if (kind == 'a') shape.rank = 0;
+    if (kind == 'i') shape = onv_tape_broadcast(s->t, x[n - 1], x[n - 1]);
     int64_t axis = onv_call_int(s->t, s->call, "dim", 1);
     if (axis < 0) axis += shape.rank;
     if (kind == 'k' && axis >= 0 && axis < shape.rank) shape.dims[axis] = 1;
@@ -90,15 +99,17 @@ static onv_shape shape_of(const composite *s, char kind, const uint32_t *x, uint
 
 static uint8_t dtype_of(const onv_tape *t, onv_aten_id id, const uint32_t *x, uint32_t n)
 {
-    uint8_t last = onv_tensor_at(&t->emit, x[n - 1]).dtype;
+    uint8_t first = onv_tensor_at(&t->emit, x[0]).dtype;
     bool asks = id == ONV_ATEN_eq || id == ONV_ATEN_isnan || id == ONV_ATEN_logical_not;
     if (asks) return ONV_BOOL;
-    if (id == ONV_ATEN_sum && last == ONV_BOOL) return ONV_INT64;
+    if (id == ONV_ATEN_sum && first == ONV_BOOL) return ONV_INT64;
+    bool widens = t->row->cast == ONV_CAST_RESULT && t->emit.amp != ONV_UNDEFINED;
+    if (widens && onv_dtype_is_float((onv_dtype)first)) return ONV_FLOAT;
     for (uint32_t i = n; i-- > 0;) {
         uint8_t dtype = onv_tensor_at(&t->emit, x[i]).dtype;
         if (onv_dtype_is_float((onv_dtype)dtype)) return dtype;
     }
-    return last;
+    return first;
 }
 
 static uint32_t apply(composite *s, const char *name, char kind, const uint32_t *x, uint32_t n)
@@ -150,19 +161,27 @@ static void release(composite *s, const uint32_t *tensors, uint32_t n, uint32_t 
         if (tensors[i] != left) onv_emit_release(&s->t->emit, tensors[i]);
 }
 
-/* Whether the statement runs; `*at` moves behind its condition. */
+/* Whether that condition of a statement is true. */
+static bool is_true(const composite *s, const char *condition)
+{
+    int64_t reduction = onv_call_int(s->t, s->call, "reduction", MEAN);
+    if (condition[1] == '\0') return s->named[*condition - 'a'] != ONV_NO_TENSOR;
+    if (strcmp(condition, "mean") == 0) return reduction == MEAN;
+    if (strcmp(condition, "sum") == 0) return reduction == SUM;
+    return onv_call_flag(s->call, condition, onv_call_real(s->call, condition, 0) > 0);
+}
+
+/* Whether the statement runs; `*at` moves behind its conditions. */
 static bool holds(const composite *s, const char **at)
 {
-    char flag[MAX_NAME] = "";
-    size_t length = strcspn(*at, "?!;");
-    if ((*at)[length] == ';' || (*at)[length] == '\0' || length >= MAX_NAME) return true;
-    memcpy(flag, *at, length);
-    *at += length + 1;
-    bool is_true = flag[1] == '\0' ? s->named[*flag - 'a'] != ONV_NO_TENSOR
-                   : strcmp(flag, "mean") == 0
-                       ? onv_call_int(s->t, s->call, "reduction", MEAN) == MEAN
-                       : onv_call_flag(s->call, flag, onv_call_real(s->call, flag, 0) > 0);
-    return is_true == ((*at)[-1] == '?');
+    bool all = true;
+    for (size_t length; length = strcspn(*at, "?!;"), (*at)[length] == '?' || (*at)[length] == '!';
+         *at += length + 1) {
+        char condition[MAX_NAME] = "";
+        memcpy(condition, *at, length < MAX_NAME ? length : MAX_NAME - 1);
+        all &= is_true(s, condition) == ((*at)[length] == '?');
+    }
+    return all;
 }
 
 static uint32_t run(composite *s, const char *at)
@@ -184,13 +203,17 @@ static uint32_t run(composite *s, const char *at)
     return result;
 }
 
-uint32_t onv_tape_composite(onv_tape *t, const onv_program_call *c)
+uint32_t onv_tape_composite_of(onv_tape *t, const onv_program_call *c, onv_aten_id id)
 {
-    onv_aten_id id = onv_aten_id_of(t->row);
     size_t i = 0;
     for (uint32_t k = 0; k < MOST_ARGUMENTS && t->row->cast == ONV_CAST_FLOAT32; k++)
         t->in[k] = onv_amp_fp32(&t->emit, t->in[k]);
     while (texts[i].id != id) i++;
-    composite s = {.t = t, .call = c, .named = {t->in[0], t->in[1], t->in[2]}};
+    composite s = {.t = t, .call = c, .named = {t->in[0], t->in[1], t->in[2], t->in[3]}};
     return run(&s, texts[i].text);
+}
+
+uint32_t onv_tape_composite(onv_tape *t, const onv_program_call *c)
+{
+    return onv_tape_composite_of(t, c, onv_aten_id_of(t->row));
 }

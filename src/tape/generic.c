@@ -313,18 +313,31 @@ static onv_aten_id result_that_is_read(const onv_tape *t, const onv_program_call
     return reads[0] == reads[1] ? both : reads[1] ? ONV_ATEN_mean : first;
 }
 
+/* Kernels of each element copy what is a conjugate (ConjugateFallback.cpp); the conjugate of that is a view again. */
+static onv_aten_id of_complex(const onv_tape *t, onv_aten_id id)
+{
+    enum { FIRST = 1, SECOND = 2 };
+    bool is_complex = false;
+    uint32_t conjugates = 0;
+    for (size_t i = 0; i < t->operands.count; i++) {
+        const onv_tape_operand *o = &t->operands.at[i];
+        const onv_program_call *by = onv_tape_maker(t, o->value);
+        is_complex |= onv_dtype_is_complex((onv_dtype)onv_tensor_at(&t->emit, o->tensor).dtype);
+        if (by != NULL && onv_tape_is(t, by, ONV_ATEN_conj)) conjugates |= UINT32_C(1) << o->letter;
+    }
+    if (!is_complex) return id;
+    if (id == ONV_ATEN_abs) return ONV_ATEN_complex_abs;
+    return conjugates == FIRST    ? ONV_ATEN_complex_mul_of_conj
+           : conjugates == SECOND ? ONV_ATEN_complex_mul_by_conj
+                                  : ONV_ATEN_complex_mul;
+}
+
 /* What the derivative depends on, beside the operator. */
 static onv_aten_id variant_of(const onv_tape *t, const onv_program_call *call)
 {
     onv_aten_id id = onv_aten_as(t->row);
     bool scales = onv_call_real(call, "alpha", 1) != 1;
-    if (id == ONV_ATEN_mul || id == ONV_ATEN_abs) {
-        bool is_complex = false;
-        for (size_t i = 0; i < t->operands.count; i++)
-            is_complex |= onv_dtype_is_complex(
-                (onv_dtype)onv_tensor_at(&t->emit, t->operands.at[i].tensor).dtype);
-        if (is_complex) return id == ONV_ATEN_mul ? ONV_ATEN_complex_mul : ONV_ATEN_complex_abs;
-    }
+    if (id == ONV_ATEN_mul || id == ONV_ATEN_abs) return of_complex(t, id);
     if (id == ONV_ATEN_var_mean) return result_that_is_read(t, call, id, ONV_ATEN_var);
     if (id == ONV_ATEN_std_mean) return result_that_is_read(t, call, id, ONV_ATEN_std);
     if (id == ONV_ATEN_add) return scales ? ONV_ATEN_add_alpha : id;

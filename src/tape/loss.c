@@ -14,47 +14,16 @@ static uint32_t emit_nll(onv_tape *t, const onv_program_call *c, uint32_t log_pr
     return loss;
 }
 
-/* Labels are smoothed by the negative sum over the classes, in float32 under autocast, and 0 where a target is ignored, which has its
- * part in the loss. */
-static uint32_t add_smooth_part(onv_tape *t, uint32_t log_probs, uint32_t loss)
-{
-    onv_shape all = onv_tape_broadcast(t, log_probs, log_probs);
-    if (t->in[2] != ONV_NO_TENSOR) /* of classes */
-        log_probs = onv_emit_step(&t->emit, ONV_ATEN_mul, log_probs, t->in[2], ONV_SAVE_B, &all);
-    onv_eager_tensor p = onv_tensor_at(&t->emit, log_probs);
-    int64_t rows[ONV_MAX_RANK];
-    uint32_t n = p.rank > 0 ? p.rank - 1 : 0;
-    for (uint32_t i = 0; i < n; i++) rows[i] = p.dims[i == 0 ? 0 : i + 1];
-    onv_eager_tensor l = onv_tensor_at(&t->emit, loss);
-    uint8_t dtype = t->emit.amp != ONV_UNDEFINED ? (uint8_t)ONV_FLOAT : p.dtype;
-    uint32_t part = onv_tensor_new(&t->emit, dtype, n, rows, NULL);
-    onv_emit_one(&t->emit, "sum", log_probs, p.dtype == dtype ? ONV_GRAD_PART : ONV_GRAD_NEW, part);
-    part = onv_emit_of(&t->emit, "neg", part, ONV_GRAD_NEW, n, rows, NULL);
-    onv_eager_tensor s = onv_tensor_at(&t->emit, part);
-    onv_emit_begin(&t->emit, "masked_fill_");
-    t->emit.op.in_place = true;
-    onv_emit_in(&t->emit, part, ONV_GRAD_NEW);
-    onv_emit_extra(&t->emit, s.elems, 1, "ignored targets");
-    part =
-        onv_emit_out(&t->emit, onv_tensor_on(&t->emit, s.storage, s.dtype, s.rank, s.dims, NULL));
-    onv_emit_end(&t->emit);
-    if (l.rank < n) part = onv_emit_of(&t->emit, "mean", part, ONV_GRAD_NEW, l.rank, l.dims, NULL);
-    part = onv_emit_of(&t->emit, "mul", part, ONV_GRAD_NEW, l.rank, l.dims, NULL);
-    loss = onv_emit_of(&t->emit, "mul", loss, ONV_GRAD_NEW, l.rank, l.dims, NULL);
-    onv_shape shape = onv_tape_broadcast(t, loss, part);
-    return onv_emit_step(&t->emit, ONV_ATEN_add, loss, part, 0, &shape);
-}
-
 uint32_t onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c)
 {
     uint32_t log_probs = onv_emit_log_probs(&t->emit, t->in[0]);
-    if (onv_dtype_is_float((onv_dtype)onv_tensor_at(&t->emit, t->in[1]).dtype)) {
-        t->in[0] = log_probs;
-        return onv_tape_composite(t, c);
-    }
+    t->in[0] = log_probs;
+    if (onv_dtype_is_float((onv_dtype)onv_tensor_at(&t->emit, t->in[1]).dtype))
+        return onv_tape_composite_of(t, c, ONV_ATEN_cross_entropy_loss);
     uint32_t loss = emit_nll(t, c, onv_amp_fp32(&t->emit, log_probs));
-    bool smooths = onv_call_real(c, "label_smoothing", 0) > 0;
-    return smooths ? add_smooth_part(t, log_probs, loss) : loss;
+    if (onv_call_real(c, "label_smoothing", 0) <= 0) return loss;
+    t->in[3] = loss;
+    return onv_tape_composite_of(t, c, ONV_ATEN_cross_entropy_smoothed);
 }
 
 uint32_t onv_tape_nll_loss(onv_tape *t, const onv_program_call *c)

@@ -100,21 +100,22 @@ uint32_t onv_tape_adaptive_avg_pool(onv_tape *t, const onv_program_call *c)
     return out;
 }
 
-/* Both kernels make what they give like what they are given, and then change its size: im2col its gradient. */
+/* Both kernels make what they give like what they are given, and then change its size, as that of the gradient: a larger one is
+ * allocated beside the first, a smaller one keeps the first's memory. */
 uint32_t onv_tape_windows(onv_tape *t, const onv_program_call *c)
 {
     uint32_t x = t->in[0];
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
-    bool gathers = onv_aten_id_of(t->row) == ONV_ATEN_im2col;
     uint32_t out = onv_tape_new(t, onv_call_result(c, 0), from.dtype);
     if (out == ONV_NO_TENSOR) return out;
     uint64_t *bytes = &onv_storage_of(&t->emit, out)->bytes;
-    if (!gathers && *bytes < from.bytes) *bytes = from.bytes;
+    uint64_t first = *bytes > from.bytes ? from.bytes : 0;
+    uint64_t copied = onv_tensor_is_contiguous(&from) ? 0 : from.bytes;
+    if (*bytes < from.bytes) *bytes = from.bytes;
     onv_emit_begin_op(&t->emit, onv_aten_as(t->row));
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
-    if (gathers && t->emit.status == ONV_OK)
-        t->emit.in.at[0].grad_bytes = onv_tensor_at(&t->emit, out).bytes;
-    onv_emit_temps(&t->emit, gathers || !onv_tensor_is_contiguous(&from) ? from.bytes : 0, 0);
+    if (t->emit.status == ONV_OK) t->emit.in.at[0].grad_bytes = *bytes;
+    onv_emit_temps(&t->emit, onv_u64_plus(first, copied), 0);
     onv_emit_out(&t->emit, out);
     onv_emit_end(&t->emit);
     return out;

@@ -160,6 +160,8 @@ void onv_tape_give(onv_tape *t, const onv_program_call *call, uint32_t k, uint32
 
 /* The shape of both, with dims of size 1 repeated. */
 onv_shape onv_tape_broadcast(const onv_tape *t, uint32_t a, uint32_t b);
+/* The call as the text of that row, which reads `in` of the tape. */
+uint32_t onv_tape_composite_of(onv_tape *t, const onv_program_call *c, onv_aten_id id);
 
 /* --- Rules of operators ------------------------------------------------------------------------- */
 

@@ -311,15 +311,38 @@ void onv_tape_more_temps(onv_tape *t, const onv_program_call *c)
     }
 }
 
+/* cuBLAS decomposes many small matrices, else cuSOLVER does (geqrf_kernel, BatchLinearAlgebra.cpp). linalg_qr_backward: products of
+ * gradients and factors, the upper triangle of that, its sum with its adjoint, and the product of Q with that. */
+static void add_qr(onv_tape *t, onv_eager_op *op, const onv_eager_tensor *a,
+                   onv_eager_workspace workspace)
+{
+    enum { MOST = 256, LEAST = 2, ROWS_OF_EACH = 16, N = 4 };
+    if (a->rank < 2 || a->elems == 0) return;
+    uint64_t rows = (uint64_t)a->dims[a->rank - 2], columns = (uint64_t)a->dims[a->rank - 1];
+    uint64_t matrices = a->elems / rows / columns, least = rows / ROWS_OF_EACH;
+    bool is_batched = rows <= MOST && matrices >= (least < LEAST ? LEAST : least);
+    uint64_t row = a->bytes / rows, column = a->bytes / columns;
+    uint64_t square = rows > columns ? row * columns : column * rows;
+    op->forward_temp_bytes = rows > columns ? row : column; /* the scalars of the reflectors */
+    if (is_batched) op->workspace = workspace;
+    const onv_backward_temp temps[N] = {
+        {square, N, 0}, {square, N, 0}, {square, N, 0}, {a->bytes, N, 1}};
+    onv_emit_backward_temps(&t->emit, op, temps, N);
+}
+
 /* With cuBLAS's workspace, in backward, too, which solves and multiplies. */
 void onv_tape_solved(onv_tape *t, const onv_program_call *c)
 {
     onv_eager_op *made = onv_tape_op_by_row(t, c);
-    if (made == NULL) return;
+    if (made == NULL || made->n_in == 0) return;
     onv_eager_workspace workspace = onv_emit_cublas_product(&t->emit);
     for (uint32_t k = 0; k < made->n_in; k++) made->in[k].workspace = workspace;
     workspace.stands_within = true;
-    if (made->aten != ONV_ATEN_addr) made->workspace = workspace; /* addr: only backward does */
+    onv_eager_tensor a = onv_tensor_at(&t->emit, made->in[0].tensor);
+    if (made->aten == ONV_ATEN_linalg_qr)
+        add_qr(t, made, &a, workspace);
+    else if (made->aten != ONV_ATEN_addr) /* only backward does */
+        made->workspace = workspace;
 }
 
 /* Keeps its input, and the LU decomposition of that with pivots of int32, which is cuBLAS's of several small matrices, and of four or

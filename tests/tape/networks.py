@@ -835,3 +835,56 @@ class BoundedByTensors(nn.Module):
 
     def forward(s, x):
         return torch.clamp(x * s.w, s.low, s.high)
+
+
+@net("tall_bases", lambda b: (torch.rand(b, 16, 32, 24),))
+class TallBases(nn.Module):
+    """cuBLAS decomposes many small matrices; backward takes products of the factors."""
+
+    def __init__(s):
+        super().__init__()
+        s.w = nn.Parameter(torch.rand(32, 24))
+
+    def forward(s, x):
+        q, r = torch.linalg.qr(x + s.w)
+        return q * r.sum()
+
+
+@net("conjugates", lambda b: (torch.rand(b, 2, 8192),))
+class Conjugates(nn.Module):
+    """Products copy a conjugate, which is a view; its backward does not, and that of the other factor does."""
+
+    def __init__(s):
+        super().__init__()
+        s.w = nn.Parameter(torch.rand(8192))
+
+    def forward(s, x):
+        z = torch.complex(x[:, 0] * s.w, x[:, 1])
+        return torch.view_as_real(z * z.conj())
+
+
+@net("patches_of_images", lambda b: (torch.rand(b, 8, 64, 64),))
+class PatchesOfImages(nn.Module):
+    """Patches that do not overlap have the memory that was allocated like the image; windows that do are allocated beside it."""
+
+    def __init__(s):
+        super().__init__()
+        s.w = nn.Parameter(torch.rand(8, 1, 1))
+
+    def forward(s, x):
+        patches = F.unfold(x * s.w, 8, stride=8)
+        return F.fold(F.unfold(F.fold(patches, 64, 8, stride=8), 3, padding=1), 64, 3, padding=1)
+
+
+@net("smoothed_pixels", lambda b: (torch.rand(b, 4, 64, 64), torch.randint(0, 4, (b, 64, 64))))
+class SmoothedPixels(nn.Module):
+    """With few classes the integers by which pixels are counted are the most that smoothing makes."""
+
+    def __init__(s):
+        super().__init__()
+        s.w = nn.Parameter(torch.rand(4, 1, 1))
+        s.register_buffer("weight", torch.ones(4))
+
+    def forward(s, x, y):
+        each = F.cross_entropy(x * s.w, y, s.weight, reduction="none", label_smoothing=0.1)
+        return F.cross_entropy(x * s.w, y, label_smoothing=0.1) + each.mean()
