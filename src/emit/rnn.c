@@ -119,13 +119,14 @@ static void describe_module(onv_emitter *e, const onv_rnn_layer *r)
 }
 
 /* Forward, and both kernels of backward. */
-static void emit_workspaces(onv_emitter *e)
+static void emit_workspaces(onv_emitter *e, const onv_rnn_layer *r)
 {
     const onv_cuda_library_settings *cuda = &e->options->cuda;
     onv_eager_workspace w = {.library = "cuDNN", .stands_long = !e->options->inference};
     if (cuda->compute_capability == 0) return;
     w.bytes = onv_cudnn_rnn_workspace(&e->recurrent.module, !e->options->inference, cuda);
     e->eager->rnns.at[e->op.rnn - 1].workspace_bytes = w.bytes;
+    if (r->width > 0 && r->begins) onv_say(e, ONV_SAID_projected, e->op.name, w.bytes, NULL);
     if (e->recurrent.has_dropout) w.state_bytes = onv_cudnn_dropout_state(cuda);
     onv_emit_workspace(e, w);
     e->eager->uses_cudnn = true;
@@ -147,7 +148,7 @@ static void describe_backward(onv_emitter *e, const onv_rnn_layer *r, uint32_t f
     }
     e->eager->rnns.at[e->eager->rnns.count - 1].first_weight = first_weight;
     e->op.rnn = (uint32_t)e->eager->rnns.count;
-    emit_workspaces(e);
+    emit_workspaces(e, r);
     e->recurrent.op = e->eager->ops.count;
 }
 

@@ -529,4 +529,5 @@ TEST(archives_say_what_they_do_not_tell)
     /* Archives leave out some lists of modules, so that a layer in one has a forward() more than modules: it is no function. */
     assert_false(warns("tape/programs/left_out_list.archive", "custom-function"));
     assert_false(warns("truth/programs/siamese.archive", "checkpointed-calls"));
+    assert_true(warns("tape/programs/projected_states", "projected-layers"));
 }
