@@ -306,8 +306,10 @@ static bool find_kept(folder *f, request r, need *n, onv_error *error)
         keep(f, times(scores, 4));
     }
     if (!f->g.is_cpu && f->g.beams == 1 && f->g.n_decoders == 1) keep_sampler(f);
-    if (!f->g.is_cpu && f->g.beams > 1) /* of the device, not of the arena: search_cuda.cpp */
-        n->beside = times(scores, 4) + times(times(sequences, (uint64_t)f->g.beams), of_a_beam);
+    /* Of the device, not of the arena (search_cuda.cpp): scores of beams, or which sequences have ended. */
+    n->beside = f->g.beams == 1
+                    ? sequences
+                    : times(scores, 4) + times(times(sequences, (uint64_t)f->g.beams), of_a_beam);
     if (f->n_events > MOST_EVENTS || f->kept > UINT64_MAX / 2 || n->beside > UINT64_MAX / 4) {
         return onv_cli_fail(error, ONV_ERR_LIMIT,
                             "it has more than %d inputs and outputs, or keeps more than any device",
