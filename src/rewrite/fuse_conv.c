@@ -79,6 +79,20 @@ static onv_dim filters_of(const onv_edit *e, onv_node_id conv, const onv_type *w
     return fits && filters > 0 ? onv_dim_const(filters) : ONV_DIM_UNKNOWN;
 }
 
+/* A small bias is one with those of the same numbers (share.c): they are known where the factor is one number. */
+static void know_product(onv_edit *e, onv_value_id product, onv_value_id bias, onv_value_id by)
+{
+    double factor;
+    const onv_known *numbers = onv_edit_constant(e, bias);
+    if (numbers == NULL || !onv_edit_scalar(e, by, &factor)) return;
+    onv_value *value = onv_edit_value_at(e, product);
+    onv_known *known = onv_known_new(&e->model->arena, &value->type);
+    if (known == NULL) return;
+    for (uint32_t i = 0; i < known->count; i++)
+        known->elems[i] = (onv_scalar){numbers->elems[i].i, numbers->elems[i].f * factor};
+    value->known = known;
+}
+
 /* The convolution does what the next node did: with another bias, and but for a sum with other weights. */
 static bool absorb(onv_edit *e, onv_node_id conv, onv_op_name op)
 {
@@ -104,6 +118,7 @@ static bool absorb(onv_edit *e, onv_node_id conv, onv_op_name op)
                                 1, NULL);
     else if (is_norm || onv_is_value(b))
         b = weight_like(e, conv, is_norm ? onv_edit_in(e, next, 2) : b, dtype, true);
+    if (is_scale && onv_is_value(b)) know_product(e, b, onv_edit_in(e, conv, 2), other);
     if (!is_sum) onv_edit_set_input(e, conv, 1, weight_like(e, conv, w, dtype, false));
     if (onv_is_value(b)) onv_edit_set_input(e, conv, 2, b);
     onv_edit_bypass(e, next, 0);

@@ -25,6 +25,17 @@ static void add_ints(model *m, const char *name, char *list)
     model_ints(m, name, count, values);
 }
 
+static void add_floats(model *m, const char *name, char *list)
+{
+    float values[16];
+    char type[16];
+    size_t count = 0;
+    for (char *at = strtok(list, ","); at != NULL; at = strtok(NULL, ","))
+        values[count++] = strtof(at, NULL);
+    snprintf(type, sizeof type, "f32[%zu]", count);
+    model_weight_data(m, name, type, values, count * sizeof *values);
+}
+
 static void add_node(model *m, const char *op, char *rest)
 {
     static int n_nodes;
@@ -52,10 +63,10 @@ static void add_statement(model *m, char *text)
         return;
     }
     char *type = strchr(rest, ' ');
-    const char *const words[] = {"in", "out", "weight", "ints", "int", "bool", "float"};
+    const char *const words[] = {"in", "out", "weight", "ints", "int", "bool", "float", "floats"};
     size_t word = 0;
-    while (word < 7 && strcmp(text, words[word]) != 0) word++;
-    if (word == 7) {
+    while (word < 8 && strcmp(text, words[word]) != 0) word++;
+    if (word == 8) {
         add_node(m, text, rest);
         return;
     }
@@ -67,7 +78,8 @@ static void add_statement(model *m, char *text)
     case 3: add_ints(m, rest, type); break;
     case 4: model_int(m, rest, strtoll(type, NULL, 10)); break;
     case 5: model_bool(m, rest, *type == '1'); break;
-    default: model_float(m, rest, strtof(type, NULL)); break;
+    case 6: model_float(m, rest, strtof(type, NULL)); break;
+    default: add_floats(m, rest, type); break;
     }
 }
 

@@ -7,7 +7,7 @@
 
 /* A graph is statements with a semicolon between:
  *     in x f32[2,8]        weight w f32[8,8]     ints s 2,-1     int n 0     bool b 1     out y f32
- *     float half 0.5                             begin body; ...; end     a subgraph of the next node
+ *     float half 0.5       floats b 1,2.5        begin body; ...; end     a subgraph of the next node
  *     Conv x w -> y pads=[0,0,0,0] group=1       node; names of inputs and outputs with a comma between
  * Operators after the rewriting are sorted by name. */
 typedef struct rewrite_case {

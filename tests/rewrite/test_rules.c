@@ -124,6 +124,10 @@ static const rewrite_case cases[] = {
      "out y f32",
      "Conv", "ConvMulFusion"},
     {17, ONV_REWRITE_BASIC,
+     "in x f32[1,2,8,8]; weight w f32[2,2,1,1]; floats b 1,2.5; float half 0.5; "
+     "Conv x,w,b -> c; Mul c,half -> d; Conv d,w,b -> e; Mul e,half -> y; out y f32",
+     "Conv Conv", "ConstantSharing"},
+    {17, ONV_REWRITE_BASIC,
      "in x f32[1,3,8,8]; weight w f32[4,3,3,3]; weight b f32[4,1,1]; Conv x,w -> c; Mul c,b -> y; "
      "out y f32; out c f32",
      "Conv Mul", ""},
