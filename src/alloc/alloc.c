@@ -226,14 +226,12 @@ static onv_status record_place(onv_allocator *a, uint32_t id, const onv_block *b
     return ONV_OK;
 }
 
-static onv_status grant(onv_allocator *a, uint32_t id, uint64_t bytes, uint32_t block,
-                        onv_error *err)
+static onv_status grant(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err)
 {
-    onv_block *b = onv_space_block(&a->space, block);
+    onv_block *b = onv_space_block(&a->space, a->owned.at[id]);
     b->state = ONV_BLOCK_USED;
     b->requested = bytes;
     b->id = id;
-    a->owned.at[id] = block;
     unsigned pool = pool_of(a, b);
     onv_stats_add(&a->stats, ONV_STAT_ALLOCATED_BYTES, pool, counted_bytes(a, b));
     onv_stats_add(&a->stats, ONV_STAT_REQUESTED_BYTES, pool, bytes);
@@ -241,7 +239,7 @@ static onv_status grant(onv_allocator *a, uint32_t id, uint64_t bytes, uint32_t 
     return record_place(a, id, b, err);
 }
 
-static onv_status allocate(onv_allocator *a, uint32_t id, uint64_t bytes, bool reserve,
+static onv_status allocate(onv_allocator *a, uint32_t id, uint64_t bytes, onv_alloc_fn serve,
                            onv_error *err)
 {
     size_t event = a->n_events++;
@@ -257,18 +255,14 @@ static onv_status allocate(onv_allocator *a, uint32_t id, uint64_t bytes, bool r
         a->owned.at[id] = ONV_OWNS_ZERO_BYTES;
         return ONV_OK;
     }
-    uint32_t block = ONV_NO_BLOCK;
-    if (reserve && a->model->reserve != NULL)
-        ONV_TRY(a->model->reserve(a, bytes, &block, err));
-    else
-        ONV_TRY(a->model->alloc(a, bytes, &block, err));
-    if (block == ONV_NO_BLOCK) {
+    ONV_TRY(serve(a, bytes, &a->owned.at[id], err));
+    if (a->owned.at[id] == ONV_OWNS_NOTHING) {
         a->out_of_memory = true;
         a->oom_event = event;
         a->oom_bytes = bytes;
         return ONV_OK;
     }
-    ONV_TRY(grant(a, id, bytes, block, err));
+    ONV_TRY(grant(a, id, bytes, err));
     if (a->stats.overflow)
         return onv_fail(err, ONV_ERR_OVERFLOW, "event %zu: the sum of all sizes passes 64 bits",
                         event);
@@ -277,12 +271,13 @@ static onv_status allocate(onv_allocator *a, uint32_t id, uint64_t bytes, bool r
 
 onv_status onv_allocator_alloc(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err)
 {
-    return allocate(a, id, bytes, false, err);
+    return allocate(a, id, bytes, a->model->alloc, err);
 }
 
 onv_status onv_allocator_reserve(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err)
 {
-    return allocate(a, id, bytes, true, err);
+    const onv_alloc_model *m = a->model;
+    return allocate(a, id, bytes, m->reserve != NULL ? m->reserve : m->alloc, err);
 }
 
 onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err)

@@ -118,10 +118,9 @@ void onv_space_remove_segment(onv_space *space, uint32_t block);
 onv_status onv_space_add_loose(onv_space *space, uint64_t bytes, uint32_t *block, onv_error *err);
 void onv_space_drop_block(onv_space *space, uint32_t block);
 
-/* Cuts `block` after `bytes` (less than it has). The block keeps the low part; *rest is the high
- * part, in the same state. */
-onv_status onv_space_split(onv_space *space, uint32_t block, uint64_t bytes, uint32_t *rest,
-                           onv_error *err);
+/* Cuts `block` after `bytes` (less than it has). The block keeps the low part; the block behind it is the high part, in the same
+ * state. */
+onv_status onv_space_split(onv_space *space, uint32_t block, uint64_t bytes, onv_error *err);
 
 /* Joins a block with the one that follows it; `low` stays. */
 void onv_space_merge(onv_space *space, uint32_t low);
@@ -214,6 +213,11 @@ typedef struct onv_alloc_options {
 
 typedef struct onv_allocator onv_allocator;
 
+/* Finds memory for `bytes` (1 to ONV_ALLOC_MAX_BYTES); *block stays ONV_NO_BLOCK when the device has none. The caller fills in the
+ * owner and counts the allocation. */
+typedef onv_status (*onv_alloc_fn)(onv_allocator *a, uint64_t bytes, uint32_t *block,
+                                   onv_error *err);
+
 typedef struct onv_alloc_model {
     const char *name;
     const char *alias;     /* another name for it, or NULL */
@@ -227,13 +231,11 @@ typedef struct onv_alloc_model {
     void (*preset)(onv_alloc_options *options);
     /* Replaces zeros in the options by the defaults, checks them, prepares the state. */
     onv_status (*init)(onv_allocator *a, onv_error *err);
-    /* Finds memory for `bytes` (1 to ONV_ALLOC_MAX_BYTES); *block stays ONV_NO_BLOCK when the
-     * device has none. The caller fills in the owner and counts the allocation. */
-    onv_status (*alloc)(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);
+    onv_alloc_fn alloc;
     /* The bytes of the block that would serve a request, if memory is as before once that is freed at once; else 0. NULL: always. */
     uint64_t (*pass)(onv_allocator *a, uint64_t bytes);
     /* The same for memory that bypasses the model's pools; NULL: there is no such way. */
-    onv_status (*reserve)(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);
+    onv_alloc_fn reserve;
     /* Takes back a block, which is in state FREE already. */
     void (*free)(onv_allocator *a, uint32_t block);
     /* Streams from this one on end, with what they were doing; NULL: that changes nothing. */
@@ -278,7 +280,7 @@ struct onv_allocator {
     void *state; /* of the model */
 };
 
-#define ONV_OWNS_NOTHING    UINT32_MAX
+#define ONV_OWNS_NOTHING    ONV_NO_BLOCK
 #define ONV_OWNS_ZERO_BYTES (UINT32_MAX - 1)
 
 /* `options` may be NULL: defaults. On failure there is nothing to clean up. */

@@ -42,9 +42,8 @@ static onv_status async_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block,
         ONV_TRY(onv_device_alloc(a, (rounded + step - 1) / step * step, ONV_POOL_ALL, block, err));
     if (*block == ONV_NO_BLOCK || onv_space_block(&a->space, *block)->bytes == rounded)
         return ONV_OK;
-    uint32_t rest;
-    ONV_TRY(onv_space_split(&a->space, *block, rounded, &rest, err));
-    onv_block_set_insert(&s->free, &a->space, rest);
+    ONV_TRY(onv_space_split(&a->space, *block, rounded, err));
+    onv_block_set_insert(&s->free, &a->space, onv_space_block(&a->space, *block)->next);
     return ONV_OK;
 }
 

@@ -193,8 +193,8 @@ onv_status onv_bfc_take(onv_allocator *a, uint64_t bytes, uint32_t found, uint32
         ONV_TRY(extend(a, rounded, block, err));
     if (*block == ONV_NO_BLOCK) return ONV_OK;
     if (onv_space_block(&a->space, *block)->bytes >= split_bytes(a, rounded)) {
-        uint32_t rest;
-        ONV_TRY(onv_space_split(&a->space, *block, rounded, &rest, err));
+        ONV_TRY(onv_space_split(&a->space, *block, rounded, err));
+        uint32_t rest = onv_space_block(&a->space, *block)->next;
         onv_block_set_insert(set_of(a, rest), &a->space, rest);
     }
     onv_block *taken = onv_space_block(&a->space, *block);

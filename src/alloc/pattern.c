@@ -65,9 +65,8 @@ static onv_status pattern_alloc(onv_allocator *a, uint64_t bytes, uint32_t *bloc
     if (*block == ONV_NO_BLOCK) return grow_tail(a, rounded, block, err);
     onv_block_set_remove(&p->gaps, &a->space, *block);
     if (onv_space_block(&a->space, *block)->bytes == rounded) return ONV_OK;
-    uint32_t rest;
-    ONV_TRY(onv_space_split(&a->space, *block, rounded, &rest, err));
-    onv_block_set_insert(&p->gaps, &a->space, rest);
+    ONV_TRY(onv_space_split(&a->space, *block, rounded, err));
+    onv_block_set_insert(&p->gaps, &a->space, onv_space_block(&a->space, *block)->next);
     return ONV_OK;
 }
 

@@ -134,13 +134,12 @@ onv_status onv_space_add_loose(onv_space *space, uint64_t bytes, uint32_t *block
     return new_block(space, b, block, err);
 }
 
-onv_status onv_space_split(onv_space *space, uint32_t block, uint64_t bytes, uint32_t *rest,
-                           onv_error *err)
+onv_status onv_space_split(onv_space *space, uint32_t block, uint64_t bytes, onv_error *err)
 {
     if (space->spare_block == ONV_NO_BLOCK)
         ONV_TRY(new_block(space, (onv_block){.next = ONV_NO_BLOCK}, &space->spare_block, err));
-    *rest = space->spare_block;
-    onv_block *low = &space->blocks.at[block], *high = &space->blocks.at[*rest];
+    uint32_t rest = space->spare_block;
+    onv_block *low = &space->blocks.at[block], *high = &space->blocks.at[rest];
     space->spare_block = high->next;
     high->address = low->address + bytes;
     high->bytes = low->bytes - bytes;
@@ -151,10 +150,10 @@ onv_status onv_space_split(onv_space *space, uint32_t block, uint64_t bytes, uin
     high->state = low->state;
     high->stream = low->stream;
     if (low->next != ONV_NO_BLOCK)
-        space->blocks.at[low->next].prev = *rest;
+        space->blocks.at[low->next].prev = rest;
     else
-        space->segments.at[low->segment].last = *rest;
-    low->next = *rest;
+        space->segments.at[low->segment].last = rest;
+    low->next = rest;
     low->bytes = bytes;
     return ONV_OK;
 }

@@ -123,7 +123,7 @@ static bool splits(const onv_allocator *a, const onv_torch_pool *pool, uint64_t 
 void onv_torch_cache(onv_allocator *a, onv_torch_pool *pool, uint32_t block)
 {
     const onv_torch_state *t = a->state;
-    onv_space_block(&a->space, block)->age = t->searches[pool->which];
+    if (t->collects_garbage) onv_space_block(&a->space, block)->age = t->searches[pool->which];
     onv_block_set_insert(&pool->free, &a->space, block);
 }
 
@@ -357,9 +357,8 @@ static onv_status torch_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block,
     uint64_t found = onv_space_block(&a->space, *block)->bytes;
     bool is_split = splits(a, pool, found, rounded);
     if (is_split) {
-        uint32_t rest;
-        ONV_TRY(onv_space_split(&a->space, *block, rounded, &rest, err));
-        onv_torch_cache(a, pool, rest);
+        ONV_TRY(onv_space_split(&a->space, *block, rounded, err));
+        onv_torch_cache(a, pool, onv_space_block(&a->space, *block)->next);
     }
     if (!counts_inactive(a, *block)) return ONV_OK;
     if (was_split)
@@ -371,6 +370,11 @@ static onv_status torch_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block,
     return ONV_OK;
 }
 
+static bool is_free(const onv_allocator *a, uint32_t block)
+{
+    return block != ONV_NO_BLOCK && onv_space_block(&a->space, block)->state == ONV_BLOCK_FREE;
+}
+
 /* free_block */
 static void torch_free(onv_allocator *a, uint32_t block)
 {
@@ -379,11 +383,7 @@ static void torch_free(onv_allocator *a, uint32_t block)
     onv_torch_pool *pool = s->pool == ONV_POOL_SMALL ? &t->small[s->stream] : &t->large[s->stream];
     bool counts = counts_inactive(a, block);
     const onv_block *b = onv_space_block(&a->space, block);
-    uint64_t n_joined = 0, bytes = b->bytes;
-    uint32_t sides[2] = {b->prev, b->next};
-    for (int i = 0; i < 2 && counts; i++)
-        n_joined += sides[i] != ONV_NO_BLOCK &&
-                    onv_space_block(&a->space, sides[i])->state == ONV_BLOCK_FREE;
+    uint64_t n_joined = counts ? is_free(a, b->prev) + is_free(a, b->next) : 0, bytes = b->bytes;
     block = onv_coalesce(a, &pool->free, block);
     onv_torch_cache(a, pool, block);
     if (!counts) return;

@@ -73,9 +73,8 @@ static onv_status map(onv_allocator *a, onv_torch_pool *pool, uint64_t bytes, ui
     if (!onv_device_has(a, mapped)) return ONV_OK;
     onv_block_set_remove(&pool->unmapped, &a->space, at);
     if (mapped < onv_space_block(&a->space, at)->bytes) {
-        uint32_t rest;
-        ONV_TRY(onv_space_split(&a->space, at, mapped, &rest, err));
-        onv_block_set_insert(&pool->unmapped, &a->space, rest);
+        ONV_TRY(onv_space_split(&a->space, at, mapped, err));
+        onv_block_set_insert(&pool->unmapped, &a->space, onv_space_block(&a->space, at)->next);
     }
     ONV_TRY(onv_record_mapping(a, at, mapped, false, err));
     onv_space_block(&a->space, at)->state = ONV_BLOCK_FREE;
@@ -122,15 +121,14 @@ onv_status onv_torch_unmap(onv_allocator *a, onv_torch_pool *pool, uint32_t bloc
     if (begin >= end) return ONV_OK;
     uint64_t unmapped = end - begin;
     onv_block_set_remove(&pool->free, &a->space, block);
-    uint32_t rest;
     if (begin > from) {
-        ONV_TRY(onv_space_split(&a->space, block, begin - from, &rest, err));
+        ONV_TRY(onv_space_split(&a->space, block, begin - from, err));
         onv_torch_cache(a, pool, block);
-        block = rest;
+        block = onv_space_block(&a->space, block)->next;
     }
     if (onv_space_block(&a->space, block)->bytes > unmapped) {
-        ONV_TRY(onv_space_split(&a->space, block, unmapped, &rest, err));
-        onv_torch_cache(a, pool, rest);
+        ONV_TRY(onv_space_split(&a->space, block, unmapped, err));
+        onv_torch_cache(a, pool, onv_space_block(&a->space, block)->next);
     }
     ONV_TRY(onv_record_mapping(a, block, unmapped, true, err));
     onv_block *freed = onv_space_block(&a->space, block);

@@ -87,20 +87,20 @@ static void place_block(player *p, uint64_t address, uint64_t bytes)
     onv_error err = {0};
     onv_space *space = &p->a.space;
     onv_torch_state *t = p->a.state;
-    uint32_t block = free_block(p, ONV_SPACE_BASE + address), rest;
+    uint32_t block = free_block(p, ONV_SPACE_BASE + address);
     need(p, block != ONV_NO_BLOCK, "a block outside of segments");
     bool is_small = onv_space_segment_of(space, block)->pool == ONV_POOL_SMALL;
     onv_torch_pool *pool = is_small ? &t->small[0] : &t->large[0];
     onv_block_set_remove(&pool->free, space, block);
     uint64_t before = ONV_SPACE_BASE + address - onv_space_block(space, block)->address;
     if (before > 0) {
-        assert_int_equal(onv_space_split(space, block, before, &rest, &err), ONV_OK);
+        assert_int_equal(onv_space_split(space, block, before, &err), ONV_OK);
         onv_torch_cache(&p->a, pool, block);
-        block = rest;
+        block = onv_space_block(space, block)->next;
     }
     if (onv_space_block(space, block)->bytes > bytes) {
-        assert_int_equal(onv_space_split(space, block, bytes, &rest, &err), ONV_OK);
-        onv_torch_cache(&p->a, pool, rest);
+        assert_int_equal(onv_space_split(space, block, bytes, &err), ONV_OK);
+        onv_torch_cache(&p->a, pool, onv_space_block(space, block)->next);
     }
     onv_block *b = onv_space_block(space, block);
     need(p, b->bytes == bytes, "a block that is longer than its place");
