@@ -62,7 +62,7 @@ enum { ONV_PART_LIKE_INPUT = UINT8_MAX };
 enum { ONV_ATEN_MOST_TENSORS = 8 }; /* letters of arguments, and of results */
 
 /* What TEMPS are written in (emit/derivative.c): a letter for each tensor; how many at once, and how deep brackets are. */
-#define ONV_ATEN_TENSORS "xXIwncCRyYfmis"
+#define ONV_ATEN_TENSORS "xXIwnNcCRyYfmis"
 enum { ONV_ATEN_MOST_TEMPS = 16, ONV_ATEN_MOST_NESTED = 4 };
 
 /* Numbers of rows. ONV_ATEN_NONE: an operation without a row. */

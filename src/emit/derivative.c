@@ -5,7 +5,7 @@
  *
  *     x X I   like the input that the gradient is of: in its dtype, a mask of bytes, int64
  *     w       like that input in the result's dtype
- *     n       a copy of that input where it is not contiguous
+ *     n N     a copy of that input where it is not contiguous, and of the other
  *     c C     casts of the result's gradient and of the input, where their dtypes differ
  *     R       C of a reduction, whose kernels read 16 bits where the result is float32 (make_reduction_from_out_ty())
  *     y Y     like the other input: in its dtype, a mask of bytes
@@ -62,6 +62,7 @@ static uint64_t bytes_of(char letter, const operands *o)
     case 'I': return onv_u64_times(o->self.elems, sizeof(int64_t));
     case 'w': return in_dtype_of_result(o);
     case 'n': return onv_tensor_is_contiguous(&o->self) ? 0 : in_dtype_of_result(o);
+    case 'N': return onv_tensor_is_contiguous(&o->other) ? 0 : o->other.bytes;
     case 'C': return o->self.dtype != o->result.dtype ? in_dtype_of_result(o) : 0;
     case 'c': return o->self.dtype != o->result.dtype ? o->self.bytes : 0;
     case 'R': {

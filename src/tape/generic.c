@@ -327,9 +327,22 @@ static onv_aten_id of_complex(const onv_tape *t, onv_aten_id id)
     }
     if (!is_complex) return id;
     if (id == ONV_ATEN_abs) return ONV_ATEN_complex_abs;
+    if (id == ONV_ATEN_angle) return ONV_ATEN_complex_angle;
     return conjugates == FIRST    ? ONV_ATEN_complex_mul_of_conj
            : conjugates == SECOND ? ONV_ATEN_complex_mul_by_conj
                                   : ONV_ATEN_complex_mul;
+}
+
+/* grid_sampler() of images (cond_cudnn_grid_sampler): bilinear, with zeros around and corners aligned. */
+static bool runs_in_cudnn(const onv_tape *t, const onv_program_call *call)
+{
+    enum { MOST_CHANNELS = 1024, IMAGES = 4 };
+    if (onv_aten_id_of(t->row) != ONV_ATEN_grid_sampler || t->operands.count == 0) return false;
+    onv_eager_tensor x = onv_tensor_at(&t->emit, t->operands.at[0].tensor);
+    return !t->emit.options->on_cpu && x.rank == IMAGES && x.dims[1] <= MOST_CHANNELS &&
+           x.dtype != ONV_BFLOAT16 && onv_call_real(call, "interpolation_mode", 0) == 0 &&
+           onv_call_real(call, "padding_mode", 0) == 0 &&
+           onv_call_flag(call, "align_corners", false);
 }
 
 /* What the derivative depends on, beside the operator. */
@@ -337,7 +350,9 @@ static onv_aten_id variant_of(const onv_tape *t, const onv_program_call *call)
 {
     onv_aten_id id = onv_aten_as(t->row);
     bool scales = onv_call_real(call, "alpha", 1) != 1;
-    if (id == ONV_ATEN_mul || id == ONV_ATEN_abs) return of_complex(t, id);
+    if (id == ONV_ATEN_mul || id == ONV_ATEN_abs || id == ONV_ATEN_angle) return of_complex(t, id);
+    if (id == ONV_ATEN_grid_sampler_2d && runs_in_cudnn(t, call))
+        return ONV_ATEN_cudnn_grid_sampler;
     if (id == ONV_ATEN_var_mean) return result_that_is_read(t, call, id, ONV_ATEN_var);
     if (id == ONV_ATEN_std_mean) return result_that_is_read(t, call, id, ONV_ATEN_std);
     if (id == ONV_ATEN_add) return scales ? ONV_ATEN_add_alpha : id;

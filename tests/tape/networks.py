@@ -900,3 +900,29 @@ class ProjectedStates(nn.Module):
 
     def forward(s, x):
         return s.l(x)[0]
+
+
+@net("phases", lambda b: (torch.rand(b, 2, 8192),))
+class Phases(nn.Module):
+    """The angle of complex numbers is computed as complex numbers; backward divides them by squares."""
+
+    def __init__(s):
+        super().__init__()
+        s.w = nn.Parameter(torch.rand(8192))
+
+    def forward(s, x):
+        return torch.angle(torch.complex(x[:, 0] * s.w, x[:, 1]))
+
+
+@net("warped_images", lambda b: (torch.rand(b, 4, 64, 64), torch.rand(b, 2, 64, 64)))
+class WarpedImages(nn.Module):
+    """cuDNN samples with aligned corners, and copies a grid that is not contiguous; PyTorch's kernel does not."""
+
+    def __init__(s):
+        super().__init__()
+        s.w = nn.Parameter(torch.rand(4, 1, 1))
+        s.v = nn.Parameter(torch.rand(2, 1, 1))
+
+    def forward(s, x, flow):
+        x, grid = x * s.w, (flow * s.v).permute(0, 2, 3, 1)
+        return F.grid_sample(x, grid, align_corners=True) + F.grid_sample(x, grid, align_corners=False)
