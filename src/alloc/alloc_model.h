@@ -11,7 +11,8 @@
  * classes, one for each power of two, so that a class holds few different sizes; inside a class the
  * blocks form a treap through their own fields left, right and priority. The order, and so every
  * answer, does not depend on the priorities: they come from a fixed sequence. All operations cost
- * the logarithm of the class, and none allocates.
+ * the logarithm of the class, and none allocates. The block that came last is in no class yet: half of
+ * them are taken, or join a neighbour, before the next one comes.
  */
 
 enum { ONV_BLOCK_SET_CLASSES = 64 };
@@ -19,6 +20,7 @@ enum { ONV_BLOCK_SET_CLASSES = 64 };
 typedef struct onv_block_set {
     uint32_t roots[ONV_BLOCK_SET_CLASSES]; /* of classes that are not empty */
     uint64_t filled;                       /* bit k: class k is not empty */
+    uint32_t newest;                       /* in no class */
     uint32_t random;
     bool by_address;
 } onv_block_set;

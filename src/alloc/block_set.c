@@ -25,6 +25,7 @@ void onv_block_set_init(onv_block_set *set, bool by_address)
     set->by_address = by_address;
     set->random = 0x9e3779b9u;
     set->filled = 0;
+    set->newest = ONV_NO_BLOCK;
 }
 
 static uint32_t root_of(const onv_block_set *set, unsigned class)
@@ -42,7 +43,7 @@ static uint32_t next_random(uint32_t *state)
     return *state = x;
 }
 
-void onv_block_set_insert(onv_block_set *set, onv_space *space, uint32_t block)
+static void plant(onv_block_set *set, const onv_space *space, uint32_t block)
 {
     onv_block *blocks = space->blocks.at;
     key k = key_of(set, &blocks[block]);
@@ -77,8 +78,18 @@ void onv_block_set_insert(onv_block_set *set, onv_space *space, uint32_t block)
     *link = block;
 }
 
+void onv_block_set_insert(onv_block_set *set, onv_space *space, uint32_t block)
+{
+    if (set->newest != ONV_NO_BLOCK) plant(set, space, set->newest);
+    set->newest = block;
+}
+
 void onv_block_set_remove(onv_block_set *set, onv_space *space, uint32_t block)
 {
+    if (block == set->newest) {
+        set->newest = ONV_NO_BLOCK;
+        return;
+    }
     onv_block *blocks = space->blocks.at;
     key k = key_of(set, &blocks[block]);
     unsigned class = class_of(k.bytes);
@@ -103,11 +114,9 @@ void onv_block_set_remove(onv_block_set *set, onv_space *space, uint32_t block)
     if (set->roots[class] == ONV_NO_BLOCK) set->filled &= ~(UINT64_C(1) << class);
 }
 
-uint32_t onv_block_set_lower_bound(const onv_block_set *set, const onv_space *space, uint64_t bytes,
-                                   uint64_t address)
+/* The same of the blocks in classes. */
+static uint32_t lower_bound(const onv_block_set *set, const onv_block *blocks, key k)
 {
-    const onv_block *blocks = space->blocks.at;
-    key k = {set->by_address ? 0 : bytes, address};
     unsigned class = class_of(k.bytes);
     uint32_t found = ONV_NO_BLOCK;
     for (uint32_t at = root_of(set, class); at != ONV_NO_BLOCK;) {
@@ -125,13 +134,25 @@ uint32_t onv_block_set_lower_bound(const onv_block_set *set, const onv_space *sp
     return found;
 }
 
+uint32_t onv_block_set_lower_bound(const onv_block_set *set, const onv_space *space, uint64_t bytes,
+                                   uint64_t address)
+{
+    const onv_block *blocks = space->blocks.at;
+    key k = {set->by_address ? 0 : bytes, address};
+    uint32_t found = lower_bound(set, blocks, k);
+    if (set->newest == ONV_NO_BLOCK) return found;
+    key newest = key_of(set, &blocks[set->newest]);
+    bool is_first = found == ONV_NO_BLOCK || before(newest, key_of(set, &blocks[found]));
+    return is_first && !before(newest, k) ? set->newest : found;
+}
+
 uint32_t onv_block_set_before(const onv_block_set *set, const onv_space *space, uint64_t bytes,
                               uint64_t address)
 {
     const onv_block *blocks = space->blocks.at;
     key k = {set->by_address ? 0 : bytes, address};
     uint32_t found = ONV_NO_BLOCK;
-    for (int class = (int)class_of(k.bytes); class >= 0; class --) {
+    for (int class = (int)class_of(k.bytes); class >= 0 && found == ONV_NO_BLOCK; class --) {
         for (uint32_t at = root_of(set, (unsigned)class); at != ONV_NO_BLOCK;) {
             if (before(key_of(set, &blocks[at]), k)) {
                 found = at;
@@ -140,7 +161,9 @@ uint32_t onv_block_set_before(const onv_block_set *set, const onv_space *space, 
                 at = blocks[at].left;
             }
         }
-        if (found != ONV_NO_BLOCK) return found;
     }
-    return ONV_NO_BLOCK;
+    if (set->newest == ONV_NO_BLOCK) return found;
+    key newest = key_of(set, &blocks[set->newest]);
+    bool is_last = found == ONV_NO_BLOCK || before(key_of(set, &blocks[found]), newest);
+    return is_last && before(newest, k) ? set->newest : found;
 }
