@@ -46,3 +46,22 @@ void onv_sort(void *at, size_t count, size_t bytes, int (*compare)(const void *a
         in_order++;
     if (in_order < count) qsort(at, count, bytes, compare);
 }
+
+void onv_smallest_push(uint32_t *heap, uint32_t *count, uint32_t number)
+{
+    uint32_t at = (*count)++;
+    for (; at > 0 && heap[(at - 1) / 2] > number; at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
+    heap[at] = number;
+}
+
+uint32_t onv_smallest_pop(uint32_t *heap, uint32_t *count)
+{
+    uint32_t top = heap[0], last = heap[--(*count)], at = 0;
+    for (uint32_t child; (child = 2 * at + 1) < *count; at = child) {
+        if (child + 1 < *count && heap[child + 1] < heap[child]) child++;
+        if (heap[child] >= last) break;
+        heap[at] = heap[child];
+    }
+    heap[at] = last;
+    return top;
+}

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/sort.h"
 #include "ckpt/max_flow.h"
 
 /* --- The graph --------------------------------------------------------------------------------- */
@@ -177,27 +178,6 @@ static bool may_be_banned(const onv_cut_graph *g, const onv_cut_rules *rules, ui
 
 /* --- Uses that are far apart ------------------------------------------------------------------- */
 
-static void push(const onv_cut_graph *g, uint32_t *n, uint32_t place)
-{
-    uint32_t at = (*n)++;
-    for (; at > 0 && g->heap[(at - 1) / 2] > place; at = (at - 1) / 2)
-        g->heap[at] = g->heap[(at - 1) / 2];
-    g->heap[at] = place;
-}
-
-static uint32_t pop(const onv_cut_graph *g, uint32_t *n)
-{
-    uint32_t top = g->heap[0], last = g->heap[--*n], at = 0;
-    for (uint32_t child = 1; child < *n; child = 2 * at + 1) {
-        if (child + 1 < *n && g->heap[child + 1] < g->heap[child]) child++;
-        if (g->heap[child] >= last) break;
-        g->heap[at] = g->heap[child];
-        at = child;
-    }
-    g->heap[at] = last;
-    return top;
-}
-
 typedef struct far_search {
     uint32_t n_heap, mark; /* stamps: mark, reached by what fuses; mark + 1, by what does not */
     uint64_t work;
@@ -209,7 +189,7 @@ static const uint64_t max_far_work = UINT64_C(500000000);
 static void reach(const onv_cut_graph *g, far_search *s, uint32_t node, bool fused)
 {
     bool is_new = g->stamp[node] < s->mark;
-    if (is_new) push(g, &s->n_heap, g->order[node]);
+    if (is_new) onv_smallest_push(g->heap, &s->n_heap, g->order[node]);
     if (!fused)
         g->stamp[node] = s->mark + 1;
     else if (is_new)
@@ -224,7 +204,7 @@ static uint32_t first_unfused(const onv_cut_graph *g, far_search *s, uint32_t i,
     for (uint32_t k = g->first_user[i]; k < g->first_user[i + 1]; k++)
         if (g->in_forward[g->users[k]]) reach(g, s, g->users[k], true);
     while (s->n_heap > 0) {
-        uint32_t place = pop(g, &s->n_heap), node = g->node_at[place];
+        uint32_t place = onv_smallest_pop(g->heap, &s->n_heap), node = g->node_at[place];
         if (g->stamp[node] == s->mark + 1) return place;
         for (uint32_t k = g->first_user[node]; k < g->first_user[node + 1]; k++) {
             uint32_t user = g->users[k];
@@ -278,9 +258,9 @@ static void ban_long_chains(const onv_cut_graph *g, const onv_cut_rules *rules, 
     memset(g->stamp, 0, g->n * sizeof *g->stamp);
     for (uint32_t start = 0; start < g->n_forward; start++) {
         uint32_t n = 0;
-        push(g, &n, start);
+        onv_smallest_push(g->heap, &n, start);
         while (n > 0) {
-            uint32_t place = pop(g, &n), i = g->node_at[place];
+            uint32_t place = onv_smallest_pop(g->heap, &n), i = g->node_at[place];
             if (g->stamp[i] != 0) continue;
             g->stamp[i] = 1;
             if (place > start + LONG_CHAIN && n == 0) {
@@ -290,7 +270,7 @@ static void ban_long_chains(const onv_cut_graph *g, const onv_cut_rules *rules, 
             for (uint32_t k = g->first_user[i]; k < g->first_user[i + 1]; k++) {
                 uint32_t user = g->users[k];
                 if (g->in_forward[user] && !banned[user] && fuses(node_at(g, i), node_at(g, user)))
-                    push(g, &n, g->order[user]);
+                    onv_smallest_push(g->heap, &n, g->order[user]);
             }
         }
     }

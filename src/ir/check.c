@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/quota.h"
+#include "base/sort.h"
 
 /* A use is an edge from the node that produces a value to a node of the same graph that needs it.
  * What a subgraph reads from outside is needed by the node that owns the subgraph, on whichever
@@ -94,26 +95,6 @@ static onv_status store_edge(check *c, onv_node_id producer, onv_node_id user)
 
 /* --- Sorting ----------------------------------------------------------------------------------- */
 
-/* A heap of places in the file: the earliest is on top. */
-static void heap_push(uint32_t *heap, uint32_t *count, uint32_t place)
-{
-    uint32_t at = (*count)++;
-    for (; at > 0 && heap[(at - 1) / 2] > place; at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
-    heap[at] = place;
-}
-
-static uint32_t heap_pop(uint32_t *heap, uint32_t *count)
-{
-    uint32_t top = heap[0], last = heap[--(*count)], at = 0;
-    for (uint32_t child; (child = 2 * at + 1) < *count; at = child) {
-        if (child + 1 < *count && heap[child + 1] < heap[child]) child++;
-        if (heap[child] >= last) break;
-        heap[at] = heap[child];
-    }
-    heap[at] = last;
-    return top;
-}
-
 /* Names a few nodes of a cycle among those that still wait. Every one of them waits for another, so
  * that going backwards from any must come round. `before` and `seen` are by place. */
 static onv_status fail_cycle(check *c, const onv_graph *graph, uint32_t *before, uint32_t *seen)
@@ -150,20 +131,21 @@ static onv_status fail_cycle(check *c, const onv_graph *graph, uint32_t *before,
     return ONV_ERR_MODEL;
 }
 
-/* After store_edge, first_edge[n] is where the edges of n end; they start where those of n - 1 do. */
+/* Of what is ready the earliest in the file goes first. After store_edge, first_edge[n] is where the edges of n end; they
+ * start where those of n - 1 do. */
 static onv_status sort_graph(check *c, onv_graph *graph, uint32_t *heap, uint32_t *order)
 {
     uint32_t n_ready = 0, n_sorted = 0;
     ONV_WORK(graph->n_nodes);
     for (uint32_t p = 0; p < graph->n_nodes; p++)
-        if (c->n_waiting[graph->nodes[p].index] == 0) heap_push(heap, &n_ready, p);
+        if (c->n_waiting[graph->nodes[p].index] == 0) onv_smallest_push(heap, &n_ready, p);
     while (n_ready > 0) {
-        uint32_t node = graph->nodes[heap_pop(heap, &n_ready)].index;
+        uint32_t node = graph->nodes[onv_smallest_pop(heap, &n_ready)].index;
         order[n_sorted++] = node;
         uint32_t start = node > 0 ? c->first_edge[node - 1] : 0;
         for (uint32_t e = start; e < c->first_edge[node]; e++)
             if (--c->n_waiting[c->edges[e]] == 0)
-                heap_push(heap, &n_ready, c->position[c->edges[e]]);
+                onv_smallest_push(heap, &n_ready, c->position[c->edges[e]]);
     }
     if (n_sorted < graph->n_nodes) return fail_cycle(c, graph, heap, order);
     for (uint32_t p = 0; p < n_sorted; p++) graph->nodes[p].index = order[p];

@@ -34,3 +34,22 @@ TEST(ids_are_sorted)
         }
     }
 }
+
+TEST(the_smallest_number_comes_first)
+{
+    enum { MOST = 300 };
+    uint32_t heap[MOST], waiting[MOST] = {0}, count = 0, random = 1;
+    for (uint32_t i = 0; i < 3 * MOST; i++) {
+        random = random * 1664525 + 1013904223;
+        if (count < MOST && (i < MOST / 2 || (random >> 16) % 2 == 0)) {
+            uint32_t number = (random >> 8) % (MOST / 2);
+            onv_smallest_push(heap, &count, number);
+            waiting[number]++;
+        } else if (count > 0) {
+            uint32_t smallest = 0;
+            while (waiting[smallest] == 0) smallest++;
+            assert_int_equal(onv_smallest_pop(heap, &count), smallest);
+            waiting[smallest]--;
+        }
+    }
+}
