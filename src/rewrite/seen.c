@@ -200,53 +200,11 @@ static bool run_rule(onv_edit *e, onv_op_ctx *c)
     return fits && e->status == ONV_OK;
 }
 
-/* From that axis on: the numbers that are bound. */
-static bool is_as_bound(const onv_type *seen, const onv_type *bound, int axis)
-{
-    if (!onv_type_has_rank(seen) || seen->rank != bound->rank) return false;
-    for (; axis < seen->rank; axis++)
-        if (!onv_dim_is_const(seen->dims[axis]) ||
-            !onv_dim_same(seen->dims[axis], bound->dims[axis]))
-            return false;
-    return true;
-}
-
-/* Where all that is bound is seen, so is what comes of it: windows slide by types and attributes alone. ONNX's own pass the
- * batch on. */
-static bool see_as_bound(onv_edit *e, const onv_node *node)
-{
-    const onv_dim *batch = NULL;
-    if (!slides_windows(node)) return false;
-    for (uint32_t k = 0; k < node->n_inputs; k++) {
-        if (!onv_is_value(node->inputs[k])) continue;
-        const onv_type *seen = onv_edit_seen(e, node->inputs[k]);
-        if (k == 0 && node->domain[0] == '\0' && seen->rank > 0) batch = seen->dims;
-        if (!is_as_bound(seen, &onv_edit_value_at(e, node->inputs[k])->type,
-                         k == 0 && batch != NULL))
-            return false;
-    }
-    for (uint32_t k = 0; k < node->n_outputs; k++) {
-        if (!onv_is_value(node->outputs[k])) continue;
-        const onv_type *bound = &onv_edit_value_at(e, node->outputs[k])->type;
-        if (!is_as_bound(bound, bound, 0)) return false;
-    }
-    for (uint32_t k = 0; k < node->n_outputs; k++) {
-        if (!onv_is_value(node->outputs[k])) continue;
-        const onv_type *bound = &onv_edit_value_at(e, node->outputs[k])->type;
-        onv_dim dims[ONV_MAX_RANK];
-        memcpy(dims, bound->dims, (size_t)bound->rank * sizeof *dims);
-        if (batch != NULL) dims[0] = *batch;
-        store(e, node->outputs[k], dims, bound->rank);
-        e->values.at[node->outputs[k].index].seen_known = NULL;
-    }
-    return true;
-}
-
 void onv_seen_node(onv_edit *e, onv_node_id id)
 {
     onv_model *model = e->model;
     const onv_node *node = onv_model_node(model, id);
-    if (e->status != ONV_OK || see_as_bound(e, node)) return;
+    if (e->status != ONV_OK) return;
     if (node->op == NULL || (node->op->flags & ONV_OP_SUBGRAPH) != 0) {
         see_owner(e, node);
         return;
