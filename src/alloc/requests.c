@@ -236,8 +236,7 @@ onv_status onv_requests_serve(const onv_requests *r, const unsigned *which, unsi
     onv_allocator a;
     ONV_TRY(onv_allocator_init(&a, model, options, err));
     a.has_totals_alone = true;
-    bool fits =
-        onv_vec_reserve(&a.owned, r->n_ids) && onv_vec_reserve(&a.space.blocks, r->n_ids / 4);
+    bool fits = onv_vec_reserve(&a.owned, r->n_ids) && onv_vec_reserve(&a.space.blocks, r->n_ids);
     onv_status status =
         !fits ? onv_fail_memory(err) : serve_choices(&a, r, which, n_choices, held, err);
     onv_allocator_cleanup(&a);
