@@ -16,10 +16,14 @@ typedef struct einsum {
     onv_dim dims[OPERANDS][MOST_LABELS]; /* of an operand, by label; 1 where it has none */
 } einsum;
 
-static void add(const einsum *e, uint64_t elems)
+/* Its tensors are asked for without a stream. */
+static onv_ort_scratch_row *add(const einsum *e, uint64_t elems)
 {
     uint64_t bytes;
-    if (onv_dtype_bytes(e->dtype, elems, &bytes)) onv_ort_add_early(e->kernel, bytes, 1);
+    if (!onv_dtype_bytes(e->dtype, elems, &bytes)) return NULL;
+    onv_ort_scratch_row *row = onv_ort_add_early(e->kernel, bytes, 1);
+    if (row != NULL) row->has_no_stream = true;
+    return row;
 }
 
 /* --- The equation ------------------------------------------------------------------------------ */
@@ -161,8 +165,7 @@ void onv_ort_einsum(onv_ort_kernel *k)
     if (node->n_inputs == OPERANDS) multiply(&e, goes, made);
     for (int i = 0, n = 0; node->n_inputs < OPERANDS && i < e.n_labels; i++)
         if (!first[i]) made[n++] = e.labels[i];
-    uint64_t bytes;
-    if (strcmp(made, e.of.result) != 0 &&
-        onv_dtype_bytes(e.dtype, elements(out->dims, out->rank), &bytes))
-        onv_ort_add(k, bytes, 1);
+    if (strcmp(made, e.of.result) == 0) return;
+    onv_ort_scratch_row *last = add(&e, elements(out->dims, out->rank));
+    if (last != NULL) last->is_early = false;
 }

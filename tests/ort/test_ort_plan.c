@@ -178,6 +178,14 @@ TEST(a_softmax_along_an_inner_axis_is_transposed)
     expect_softmax(11, "Softmax", "axis=1", 0);
 }
 
+TEST(tensors_of_einsum_are_asked_for_without_a_stream)
+{
+    const uint64_t transposed = 32768;
+    model *m = model_read(17, "in x f32[64,128]", "a = Abs(x) 0");
+    model_add(m, "b = Einsum(a) 1 equation='ij->ji'", "y = Abs(b) 2", "out y f32");
+    expect_workspaces(m, 1, &transposed, false);
+}
+
 static void expect_split(const char *in, uint32_t n, const int64_t *sizes, uint32_t n_expected,
                          const uint64_t *expected)
 {
