@@ -32,10 +32,15 @@ onv_status onv_fail_unsized(const onv_analysis *analysis, const char *what, onv_
                                  is_batch ? "batch" : "dim ", is_batch ? " N" : dim->name,
                                  is_batch ? "" : "=N");
     }
+    for (size_t i = 0; i < infer->data_dims.count && i < MOST_SHOWN && used < sizeof options; i++)
+        used += (size_t)snprintf(options + used, sizeof options - used, " --dim %.60s=N",
+                                 infer->data_dims.at[i]);
     if (used > 0)
         return onv_fail(err, ONV_ERR_USAGE, "cannot %s: %" PRIu64 " tensors have no size; bind%s%s",
                         what, analysis->live.unknown, options,
-                        infer->free_dims.count > MOST_SHOWN ? " and the other dimensions" : "");
+                        infer->free_dims.count > MOST_SHOWN || infer->data_dims.count > MOST_SHOWN
+                            ? " and the other dimensions"
+                            : "");
     return onv_fail(err, ONV_ERR_USAGE,
                     "cannot %s: %" PRIu64 " tensors have no size; a report without it names their "
                     "cause",

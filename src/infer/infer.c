@@ -20,6 +20,7 @@ void onv_infer_info_cleanup(onv_infer_info *info)
 {
     onv_vec_cleanup(&info->bounds);
     onv_vec_cleanup(&info->free_dims);
+    onv_vec_cleanup(&info->data_dims);
 }
 
 /* A Constant's or an initializer's type is that of its tensor. */
@@ -114,27 +115,50 @@ static onv_status drop_weights(onv_driver *driver)
 
 /* --- Sizes ------------------------------------------------------------------------------------- */
 
-static bool is_sized(onv_model *model, const onv_type *type)
+/* How many elements there are, at most; 0: that does not matter, or the type has none. Unknown: nobody can say. */
+static onv_dim elems_of(onv_model *model, const onv_type *type)
 {
-    if (onv_type_is_on_host(type)) return true;
+    if (onv_type_is_on_host(type)) return onv_dim_const(0);
     if (type->kind != ONV_TYPE_TENSOR && type->kind != ONV_TYPE_SPARSE_TENSOR)
-        return type->kind != ONV_TYPE_UNKNOWN;
+        return type->kind != ONV_TYPE_UNKNOWN ? onv_dim_const(0) : ONV_DIM_UNKNOWN;
     onv_dim elems = onv_type_elems(&model->dims, type);
-    return onv_dim_is_known(elems) &&
-           onv_dim_is_known(onv_dim_substitute_bounds(&model->dims, elems));
+    return onv_dim_is_known(elems) ? onv_dim_substitute_bounds(&model->dims, elems) : elems;
+}
+
+typedef struct data_list {
+    const onv_dims *dims;
+    onv_infer_info *info;
+} data_list;
+
+static void note_data_dim(void *context, onv_dim symbol)
+{
+    enum { MOST = 8 };
+    const data_list *list = context;
+    onv_infer_info *info = list->info;
+    const char *name = onv_dim_symbol_name(list->dims, symbol);
+    bool is_known = info->data_dims.count == MOST;
+    for (size_t i = 0; i < info->free_dims.count && !is_known; i++)
+        is_known = strcmp(info->free_dims.at[i].name, name) == 0;
+    for (size_t i = 0; i < info->data_dims.count && !is_known; i++)
+        is_known = strcmp(info->data_dims.at[i], name) == 0;
+    if (!is_known) (void)onv_vec_push(&info->data_dims, name); /* else the list is shorter */
 }
 
 /* The first node (in order) that had sized inputs and gave an output without a size is the cause
  * of those that hang on it. */
 void onv_infer_find_unknown(onv_model *model, onv_infer_info *info)
 {
+    data_list list = {&model->dims, info};
     for (size_t g = 0; g < model->graphs.count; g++) {
         const onv_graph *graph = &model->graphs.at[g];
         for (uint32_t i = 0; i < graph->n_nodes && !graph->never_runs; i++) {
             const onv_node *node = onv_model_node(model, graph->nodes[i]);
             for (uint32_t k = 0; k < node->n_outputs; k++) {
                 const onv_value *value = onv_node_output(model, node, k);
-                if (value == NULL || is_sized(model, &value->type)) continue;
+                onv_dim elems = value != NULL ? elems_of(model, &value->type) : onv_dim_const(0);
+                if (onv_dim_is_const(elems)) continue;
+                onv_dim_each_symbol(&model->dims, elems, note_data_dim, &list);
+                if (onv_dim_is_known(elems)) continue;
                 info->unknown_values++;
                 if (info->unknown_cause != NULL) continue;
                 info->unknown_cause = node->op_type;

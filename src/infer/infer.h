@@ -31,6 +31,8 @@ typedef struct onv_free_dim {
 typedef struct onv_infer_info {
     ONV_VEC(onv_bound) bounds;
     ONV_VEC(onv_free_dim) free_dims;
+    ONV_VEC(const char *)
+    data_dims; /* symbols that only data decides, of what has no size: `--dim` binds them; some of them */
     uint64_t unknown_values;   /* node outputs of unknown size */
     const char *unknown_cause; /* the first operator that left one unknown, NULL if none */
     const char *unknown_node;

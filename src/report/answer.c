@@ -3,15 +3,22 @@
 
 #include "report/sections.h"
 
-/* What is missing: options that bind what is free. What else is unknown has no remedy here. */
+/* What is missing: options that bind what is free, or what only data decides. What else is unknown has no remedy here. */
 static const char *unsized_text(const onv_view *view, const onv_page *page)
 {
     enum { MOST = 8 };
     size_t n = view->infer.free_dims.count;
     const char *text = "bind";
-    if (n == 0)
-        return onv_page_print(page, "%s tensors have no size",
+    if (n == 0) {
+        text = onv_page_print(page, "%s tensors have no size",
                               onv_label_count(view->live.unknown).text);
+        for (size_t i = 0; i < view->infer.data_dims.count; i++) {
+            const onv_free_dim dim = {.name = view->infer.data_dims.at[i], .axis = -1};
+            text = onv_page_print(page, "%s%s %s", text, i == 0 ? ": only data decides; bind" : "",
+                                  onv_binding_option(page, &dim, -1));
+        }
+        return text;
+    }
     size_t i = 0;
     for (uint32_t shown = 0; i < n && shown < MOST; i++) {
         const char *option = onv_binding_option(page, &view->infer.free_dims.at[i], -1);

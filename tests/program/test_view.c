@@ -145,6 +145,36 @@ TEST(bounds_are_counted)
     packed_free(&p);
 }
 
+/* Without one nothing is sized, and the refusal names the options that do. */
+TEST(sizes_that_only_data_decides_can_be_bound)
+{
+    static const char found[] = "{\"dtype\": 5, \"sizes\": [{\"as_expr\": {\"expr_str\": "
+                                "\"Symbol('u0')\"}}, {\"as_int\": 2}], \"strides\": "
+                                "[{\"as_int\": 2}, {\"as_int\": 1}]}";
+    char tensors[400];
+    snprintf(tensors, sizeof tensors, ", \"found\": %s", found);
+    packed p =
+        document(", {\"target\": \"torch.ops.aten.nonzero.default\", \"inputs\": [{\"name\": "
+                 "\"self\", \"arg\": {\"as_tensor\": {\"name\": \"relu\"}}, \"kind\": 1}], "
+                 "\"outputs\": [{\"as_tensor\": {\"name\": \"found\"}}], \"metadata\": {}, "
+                 "\"name\": \"found\"}",
+                 tensors);
+    onv_options options = lifetimes_alone();
+    onv_dim_binding dims[] = {{"s", 4}, {"u0", 2}};
+    options.dims = dims;
+    options.n_dims = 1;
+    OWNED_ANALYSIS analysis = analysed(p, &options);
+    assert_int_equal(analysis->infer.data_dims.count, 1);
+    onv_error err;
+    assert_int_equal(onv_fail_unsized(analysis, "size training", &err), ONV_ERR_USAGE);
+    assert_non_null(strstr(err.message, "1 tensors have no size; bind --dim u0=N"));
+    options.n_dims = 2;
+    OWNED_ANALYSIS sized = analysed(p, &options);
+    assert_int_equal(sized->infer.data_dims.count, 0);
+    assert_int_equal(sized->live.unknown, 0);
+    packed_free(&p);
+}
+
 /* A cast of the model is one of its program, also where no size is bound. */
 TEST(casts_reach_the_program)
 {
