@@ -48,7 +48,6 @@ static onv_status apply(const onv_order *order, const onv_dag *dag, const onv_mo
     result->peak_bytes = found.peak_bytes;
     result->lower_bound_bytes = found.lower_bound_bytes;
     result->proven = found.has_bound && found.peak_bytes == found.lower_bound_bytes;
-    result->searched = found.searched;
     onv_heap_free(found.nodes);
     return status;
 }

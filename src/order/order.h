@@ -22,7 +22,6 @@ typedef struct onv_order_result {
     uint64_t peak_bytes;        /* of this order, by the definitions of live.h */
     uint64_t lower_bound_bytes; /* no order has a lower peak */
     bool proven;                /* the two are equal */
-    uint64_t searched;          /* states looked at */
 } onv_order_result;
 
 struct onv_dag;

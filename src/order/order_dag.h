@@ -101,7 +101,7 @@ typedef struct onv_dag_order {
     uint32_t *nodes; /* the caller's; comes in as any valid order */
     bool has_bound;  /* the next three are set */
     uint64_t peak_bytes, lower_bound_bytes;
-    uint64_t searched;
+    uint64_t searched; /* states looked at */
 } onv_dag_order;
 
 onv_status onv_dag_order_greedy(const onv_dag *dag, const onv_order_options *options,

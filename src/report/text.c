@@ -43,7 +43,7 @@ static void add_order(const onv_view *view, const onv_page *page, onv_table *tab
     const onv_order_result *order = &view->order;
     if (strcmp(order->name, "model") == 0) return;
     const char *text = order->name;
-    if (order->has_bound && order->proven)
+    if (order->proven)
         text = onv_page_print(page, "%s: no order has a lower peak", order->name);
     else if (order->has_bound)
         text = onv_page_print(page, "%s: no order has a peak below %s", order->name,
