@@ -104,13 +104,16 @@ void onv_write_answer(const onv_view *view, const onv_page *page)
 
 /* --- In one line ------------------------------------------------------------------------------- */
 
-/* ", with checkpoints sqrt". */
+/* ", checkpoints sqrt (1f2e3d4c)"; where nothing chose a plan, the one that a plan file has. */
 static void write_plan(const onv_view *view, const onv_page *page)
 {
     const onv_training *t = &view->training;
     if (t->optimizer == NULL) return;
-    if (t->chosen != ONV_NO_PLAN)
-        onv_page_format(page, ", checkpoints %s", onv_plan_label(page, &t->plans[t->chosen]));
+    bool is_chosen = t->chosen != ONV_NO_PLAN;
+    uint32_t plan = is_chosen ? t->chosen : onv_training_knee(t);
+    if (plan != ONV_NO_PLAN)
+        onv_page_format(page, ", %scheckpoints %s (%s)", is_chosen ? "" : "recommended ",
+                        onv_plan_label(page, &t->plans[plan]), t->plans[plan].id);
     if (t->compiled != NULL)
         onv_write_format(page->out, ", peak under torch.compile %s",
                          onv_label_bytes(t->compiled->peak_bytes).text);

@@ -118,7 +118,9 @@ TEST(quiet_reports_say_what_was_asked)
     EXPECT(OF "--gpu T4", 0, " on T4\n");
     EXPECT(OF "--runtime ideal,arena", 0, ".onnx: ideal 93.6 MiB, arena 93.6 MiB\n");
     EXPECT(OF "--train adam --checkpoint sqrt", 0, ".onnx: train ",
-           " on H100 (assumed), checkpoints sqrt\n");
+           " on H100 (assumed), checkpoints sqrt (");
+    EXPECT(OF "--train adam --checkpoint none,sqrt --plan-out plan.py && head -n 1 plan.py", 0,
+           ", recommended checkpoints sqrt (74d43807)\n", ": plan sqrt@74d43807 of ");
     EXPECT(OF "--train adam --compile", 0, ", peak under torch.compile ");
     EXPECT(OF "--budget T4,1MiB", 0, " on T4, fits T4 (by ort), does not fit 1.0 MiB (by ort)\n");
     EXPECT(OF "--json=before.json", 0, ".onnx: torch ");
