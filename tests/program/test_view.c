@@ -165,7 +165,7 @@ TEST(sizes_that_only_data_decides_can_be_bound)
     options.n_dims = 1;
     OWNED_ANALYSIS analysis = analysed(p, &options);
     assert_int_equal(analysis->infer.data_dims.count, 1);
-    onv_error err;
+    onv_error err = {0};
     assert_int_equal(onv_fail_unsized(analysis, "size training", &err), ONV_ERR_USAGE);
     assert_non_null(strstr(err.message, "1 tensors have no size; bind --dim u0=N"));
     options.n_dims = 2;
