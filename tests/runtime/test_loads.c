@@ -46,6 +46,18 @@ TEST(inputs_of_one_type_have_one)
     }
 }
 
+/* What a conversion to float16 does to the scales. */
+TEST(inputs_of_a_fixed_type_have_it)
+{
+    for (int half = 0; half < 2; half++) {
+        OWNED_MODEL m = model_read(17, "in x f32[1,3,8,8]", half ? "in s f16[4]" : "in s f32[4]",
+                                   "y = Resize(x - s) resize", "out y f32[1,3,16,16]");
+        OWNED_ANALYSIS a = model_analyse(m, NULL);
+        expect(a, "loads-types",
+               half ? "input 's' of Resize is float16, and ONNX has float32 alone there" : NULL);
+    }
+}
+
 TEST(nodes_without_a_kernel_are_named)
 {
     OWNED_MODEL m = determinant(17);
