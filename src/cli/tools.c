@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/files.h"
@@ -114,12 +115,29 @@ int onv_cli_simulate(int argc, char **argv)
 
 /* --- attach ------------------------------------------------------------------------------------ */
 
+/* Of the files that are there only one that a model names as its weights is looked for, for which it is read. */
+static int check_output(const char *model, const char *program, const char *output)
+{
+    onv_analysis *analysis;
+    onv_error error = {0};
+    onv_options options = onv_options_default();
+    options.runtimes = "ideal";
+    if (!onv_cli_spares_input(output, model) || !onv_cli_spares_input(output, program))
+        return EXIT_USAGE;
+    if (strcmp(output, "-") == 0 || access(output, F_OK) != 0) return EXIT_DONE;
+    if (onv_analysis_new(model, &options, &analysis, &error) != ONV_OK)
+        return onv_cli_complain(model, &error);
+    bool spares = onv_cli_spares_weights(analysis, output);
+    onv_analysis_destroy(analysis);
+    return spares ? EXIT_DONE : EXIT_USAGE;
+}
+
 static int run_attach(const char *model, const char *program, const char *output)
 {
     onv_cli_sink sink;
     onv_error error = {0};
-    if (!onv_cli_spares_input(output, model) || !onv_cli_spares_input(output, program))
-        return EXIT_USAGE;
+    int status_of_output = check_output(model, program, output);
+    if (status_of_output != EXIT_DONE) return status_of_output;
     if (!onv_cli_open(&sink, output)) return EXIT_UNUSABLE;
     onv_status status = onv_attach_program(model, program, NULL, onv_cli_write, &sink, &error);
     bool kept = onv_cli_close(&sink, status == ONV_OK);

@@ -385,6 +385,7 @@ TEST(no_input_is_overwritten)
         {"plan intervals -o intervals", 2, "would overwrite"},
         {"plan intervals -o ./intervals", 2, "would overwrite"},
         {"-q --json=weights.bin external.onnx", 2, "would overwrite 'weights.bin'"},
+        {"attach external.onnx found.pt2 -o weights.bin", 2, "would overwrite 'weights.bin'"},
         {"-q --json=weights.bin external.onnx new.onnx", 2, "would overwrite 'weights.bin'"},
         {"-q --json=/dev/null --csv=/dev/null m.onnx", 0, "m.onnx: "},
         {"-q --json=fresh.json m.onnx", 0, "m.onnx: "},
