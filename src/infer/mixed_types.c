@@ -55,14 +55,18 @@ static const onv_value *find_wrong(const onv_model *model, const onv_node *node,
 static void note_fixed_types(onv_model *model)
 {
     const onv_node *first = NULL;
+    const onv_value *value = NULL;
+    onv_dtype right = ONV_UNDEFINED, of_other;
     size_t count = 0;
-    onv_dtype right;
     for (size_t i = 0; i < model->nodes.count; i++) {
-        if (find_wrong(model, &model->nodes.at[i], &right) == NULL) continue;
-        if (count++ == 0) first = &model->nodes.at[i];
+        const onv_node *node = &model->nodes.at[i];
+        const onv_value *wrong = find_wrong(model, node, value == NULL ? &right : &of_other);
+        count += wrong != NULL;
+        if (wrong == NULL || value != NULL) continue;
+        first = node;
+        value = wrong;
     }
-    if (count == 0) return;
-    const onv_value *value = find_wrong(model, first, &right);
+    if (value == NULL) return;
     onv_model_diag(model, ONV_WARNING, "loads-types", first->name,
                    "ONNX Runtime 1.31 refuses the file: input '%s' of %s is %s, and ONNX has %s "
                    "alone there; write it as that; such nodes: %zu",
