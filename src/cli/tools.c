@@ -115,13 +115,14 @@ int onv_cli_simulate(int argc, char **argv)
 
 /* --- attach ------------------------------------------------------------------------------------ */
 
-/* Of the files that are there only one that a model names as its weights is looked for, for which it is read. */
+/* Which weights the model names is known once it is read: where there is a file to overwrite. */
 static int check_output(const char *model, const char *program, const char *output)
 {
     onv_analysis *analysis;
     onv_error error = {0};
     onv_options options = onv_options_default();
     options.runtimes = "ideal";
+    options.program = "none"; /* one beside the model does not matter here */
     if (!onv_cli_spares_input(output, model) || !onv_cli_spares_input(output, program))
         return EXIT_USAGE;
     if (strcmp(output, "-") == 0 || access(output, F_OK) != 0) return EXIT_DONE;
